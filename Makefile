@@ -72,8 +72,8 @@ test-alone: $(VENV)/installed
 # Packages that start goroutines run once more under the race detector, with the quick tests: it makes everything five to ten times as slow, and what the
 # others try in more places starts no other goroutines. internal/archtest checks the list. On a busy machine a package may take longer than Go's default of
 # ten minutes.
-RACED := ./cmd/dsload ./internal/notify ./internal/page ./loader/build ./loader/build/command ./loader/build/source ./loader/internal/budget ./loader/internal/store ./loader/memrecord ./loader/remote \
-  ./loader/serve ./loader/serve/feed ./loader/textcache ./shard ./stats ./tokenize
+RACED := ./cmd/dsload ./internal/budget ./internal/ingest ./internal/ingest/command ./internal/ingest/source ./internal/memrecord ./internal/notify ./internal/page ./internal/remote \
+  ./internal/serve ./internal/serve/feed ./internal/store ./internal/textcache ./loader ./shard ./stats ./tokenize
 
 test-go:
 	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) ./...
@@ -94,7 +94,7 @@ fuzz:
 	done
 
 # What make test has no time for: a kill, a fault or a crash at every place, a thousand hostile configurations, ten minutes of fuzzing for each target.
-# Random values differ in each run; DSLOAD_SEED repeats one. PKG=./loader/... and SOAKFUZZ=1m shorten it.
+# Random values differ in each run; DSLOAD_SEED repeats one. PKG=./internal/... and SOAKFUZZ=1m shorten it.
 soak:
 	@echo "make soak: the tests take about three and a half hours on two cores, fuzzing thirty targets for $(SOAKFUZZ) each five; every part says how long it took"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(GO) test -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; echo "tests: $$(( $$(date +%s) - start )) s"
@@ -143,7 +143,7 @@ test-arm64:
 	@release/test-arm64.sh
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./internal/...
 
 screenshots: build $(VENV)/installed
 	$(VENV_PYTHON) tests_clients/pages/screenshots.py bin/dsload docs

@@ -3,8 +3,9 @@ package export
 import (
 	"encoding/binary"
 	"fmt"
-	"github.com/klauspost/compress/gzip"
 	"strconv"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Megatron's codes for the type of an id (megatron/core/datasets/indexed_dataset.py).

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/dsload/dsload/loader/build/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 )
 
 // readParquet reads SPLIT.parquet with the reader that builds use, which is tested against pyarrow's

@@ -3,7 +3,7 @@ package stats
 import (
 	"slices"
 
-	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/internal/serve/sampler"
 )
 
 // Only this file knows the order in which a server serves rows by default: full shuffle with seed

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/internal/serve/sampler"
 	"github.com/dsload/dsload/shard"
 )
 

@@ -1,6 +1,6 @@
 package stats
 
-import "github.com/dsload/dsload/loader/pack"
+import "github.com/dsload/dsload/internal/pack"
 
 const (
 	leastPacked = 256  // the shortest row length to report

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )

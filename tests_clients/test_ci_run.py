@@ -27,14 +27,14 @@ if [ "$1" = env ]; then echo "/go/$2"; else echo "go $* HOME=$HOME in $PWD" >>"$
 MODULE = (ROOT / "go.mod").read_text().split("\n", 1)[0].removeprefix("module ")
 
 
-def go_test(name, action, *output, package="loader/pack"):
+def go_test(name, action, *output, package="internal/pack"):
     """What `go test -json` prints of one test."""
     event = {"Package": f"{MODULE}/{package}", "Test": name}
     lines = [{**event, "Action": "output", "Output": line + "\n"} for line in output]
     return "".join(json.dumps(e) + "\n" for e in [*lines, {**event, "Action": action}])
 
 
-def package(action, *output, package="loader/pack"):
+def package(action, *output, package="internal/pack"):
     """What `go test -json` prints of a package."""
     event = {"Package": f"{MODULE}/{package}"}
     lines = [{**event, "Action": "output", "Output": line + "\n"} for line in output]
@@ -137,7 +137,7 @@ make: *** [Makefile:60: test-python] Error 1
 """
 GO_FAILED = (
     PASSED
-    + "go test -race -short -timeout 40m -json ./loader/pack ./shard\n"
+    + "go test -race -short -timeout 40m -json ./internal/pack ./shard\n"
     + go_test("TestFits/a_b", "fail", "=== RUN   TestFits/a_b", "    fit_test.go:9: seed 7: got 3, want 4", "--- FAIL: TestFits/a_b (0.0s)")
     + go_test("TestFits", "fail", "=== RUN   TestFits", "--- FAIL: TestFits (0.0s)")
     + package("fail", "FAIL")
@@ -151,10 +151,10 @@ FUZZ_FAILED = PASSED + "./shard FuzzManifest\n    manifest_test.go:7: panic\nmak
 
 @pytest.mark.parametrize(("printed", "said"), [
     (GO_FAILED, [
-        "FAILED ./loader/pack TestFits/a_b\n        fit_test.go:9: seed 7: got 3, want 4\n",
-        "  alone: go test -race -short ./loader/pack -run '^TestFits$/^a_b$'\n",
+        "FAILED ./internal/pack TestFits/a_b\n        fit_test.go:9: seed 7: got 3, want 4\n",
+        "  alone: go test -race -short ./internal/pack -run '^TestFits$/^a_b$'\n",
         "FAILED ./shard\n    panic: test timed out after 40m0s\n  alone: go test -race -short ./shard\n",
-        "\nfailed: ./loader/pack TestFits/a_b, ./shard\n",
+        "\nfailed: ./internal/pack TestFits/a_b, ./shard\n",
     ]),
     (PYTEST, [
         "FAILED python/tests/test_order.py::TestOrder::test_rows[2]\n",

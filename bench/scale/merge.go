@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/shard"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // runWith runs the program with an environment of Azure.

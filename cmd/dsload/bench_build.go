@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/resident"
 	"github.com/spf13/cobra"
 )
 
@@ -36,7 +36,7 @@ func newBenchBuildCommand() *cobra.Command {
 		asJSON    bool
 		rounds    int
 		workers   int
-		memory    = loader.DefaultMemory()
+		memory    = resident.DefaultMemory()
 		tokenizer string
 		format    string
 		maxBytes  int64
@@ -118,7 +118,7 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 		}
 		return nil, fmt.Errorf("measured build: %w", err)
 	}
-	var s build.Summary
+	var s ingest.Summary
 	if err := json.Unmarshal(out, &s); err != nil {
 		return nil, fmt.Errorf("read the measured build's summary: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -97,7 +97,7 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	case "lines":
 		least = 1
 	default:
-		return usagef("--documents %s: %s", f.documents, loader.OneOf(f.documents, documentRuns))
+		return usagef("--documents %s: %s", f.documents, spelling.OneOf(f.documents, documentRuns))
 	}
 	if f.workers == 0 {
 		f.workers = runtime.GOMAXPROCS(0)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/dsload/dsload/loader/remote"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // versions returns the ETag of each object of a folder.

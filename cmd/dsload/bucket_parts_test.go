@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // TestBucketParts builds the partitions of a plan into a bucket, on several machines, some of which

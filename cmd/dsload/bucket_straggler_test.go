@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // TestBucketStraggler holds a process in the middle of a partition until another machine has built

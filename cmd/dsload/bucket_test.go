@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader/remote"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // bucketTest is a bucket, and the program with its environment.

@@ -14,15 +14,15 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/shell"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 type buildFlags struct {
-	opts     build.Options
+	opts     ingest.Options
 	progress string
 	asJSON   bool
 	explain  bool
@@ -106,8 +106,8 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
 // the command line.
-func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
-	for _, opt := range build.AllOptions() {
+func checkBuildFlags(cmd *cobra.Command, o ingest.Options) error {
+	for _, opt := range ingest.AllOptions() {
 		if !cmd.Flags().Changed(opt.Name) {
 			continue
 		}
@@ -127,7 +127,7 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 // --bos, which take one only after an equals sign.
 func misplacedToken(cmd *cobra.Command) error {
 	for _, name := range []string{"eos", "bos"} {
-		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
+		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != ingest.OwnToken {
 			continue
 		}
 		for _, arg := range cmd.Flags().Args() {
@@ -163,7 +163,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		args = o.Sources
 	}
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
-		o.MaxExamples = build.DefaultMaxExamples
+		o.MaxExamples = ingest.DefaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
@@ -174,14 +174,14 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		o.Beside += pageBytes
 	}
 	if f.explain {
-		plan, err := build.PlanMemory(o)
+		plan, err := ingest.PlanMemory(o)
 		if err != nil {
 			return err
 		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
-		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
+		fmt.Fprintf(stderr, "no source given: building from %s\n", ingest.DefaultSource)
 	}
 	if cmd.Flags().Changed("preview") {
 		o.Notice = notices(f.progress, stderr)
@@ -194,7 +194,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 }
 
 // build runs a build and reports what it did.
-func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
+func (f *buildFlags) build(cmd *cobra.Command, o ingest.Options) error {
 	stderr := cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
 	if err != nil {
 		return err
 	}
-	before := loader.PeakMemory()
+	before := resident.Peak()
 	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
 	tell(notifier, o.Out, summary, err)
@@ -221,7 +221,7 @@ func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
 }
 
 // report prints the summary of a build.
-func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
+func (f *buildFlags) report(cmd *cobra.Command, s *ingest.Summary) error {
 	for _, w := range s.Warnings {
 		warn(cmd.ErrOrStderr(), w.String())
 	}
@@ -251,7 +251,7 @@ const freshBytes = 64 << 20
 
 // overCap returns the error for a build whose process exceeded its cap. before is the peak when the
 // build began.
-func overCap(s *build.Summary, before int64) error {
+func overCap(s *ingest.Summary, before int64) error {
 	if s.AlreadyBuilt || s.PeakRSSBytes <= s.CapBytes || before > freshBytes || raceDetector {
 		return nil
 	}
@@ -278,7 +278,7 @@ const roomyCap = 128 << 20
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
 func setRuntimeLimit(capBytes int64) {
-	debug.SetMemoryLimit(loader.RuntimeLimit(capBytes))
+	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes))
 	debug.SetGCPercent(gcPercent(capBytes))
 	fitThreads(addressLimit(), capBytes)
 }
@@ -298,7 +298,7 @@ func collectLater(capBytes int64) {
 	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, gcPercent(capBytes))
 }
 
-func printPlan(w io.Writer, plan *build.MemoryPlan, asJSON bool) error {
+func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(plan)
 	}
@@ -313,7 +313,7 @@ func printPlan(w io.Writer, plan *build.MemoryPlan, asJSON bool) error {
 }
 
 // describe formats a summary: what was built, what stopped it, what was left out.
-func describe(s *build.Summary) string {
+func describe(s *ingest.Summary) string {
 	var b strings.Builder
 	if s.Partition != "" {
 		fmt.Fprintf(&b, "partition %s\n", s.Partition)
@@ -369,7 +369,7 @@ func describe(s *build.Summary) string {
 
 // readLabel says of what the counts of documents and text are: of an addition they are what it read, while
 // the splits are those of the whole dataset.
-func readLabel(s *build.Summary) string {
+func readLabel(s *ingest.Summary) string {
 	if s.Added > 0 && !s.AlreadyBuilt {
 		return "read for the addition"
 	}
@@ -377,7 +377,7 @@ func readLabel(s *build.Summary) string {
 }
 
 // droppedBy returns how many of the documents that were read filters left out.
-func droppedBy(s *build.Summary) (n int64) {
+func droppedBy(s *ingest.Summary) (n int64) {
 	for _, dropped := range s.DroppedBy {
 		n += dropped
 	}
@@ -385,7 +385,7 @@ func droppedBy(s *build.Summary) (n int64) {
 }
 
 // describePacking formats how rows were packed.
-func describePacking(p *build.PackSummary) string {
+func describePacking(p *ingest.PackSummary) string {
 	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
 		plural(p.DroppedTokens, "token"))
 }

@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/notify"
-	"github.com/dsload/dsload/loader/build"
 )
 
 // notifyGrace is how long a build that has ended waits for its messages to be delivered.
 const notifyGrace = 3 * time.Second
 
 // newNotifier returns the notifier for --notify, nil without services, and counts its memory.
-func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notify.Notifier, error) {
+func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*notify.Notifier, error) {
 	n, err := notify.New(addresses, func(text string) { warn(stderr, text) })
 	var usage *notify.UsageError
 	if errors.As(err, &usage) {
@@ -27,7 +27,7 @@ func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notif
 	}
 	o.Beside += notify.Bytes
 	out := o.Out
-	o.Resuming = func(c build.Totals) {
+	o.Resuming = func(c ingest.Totals) {
 		n.Send(message(out, "resumed", fmt.Sprintf("resumes at example %s", formatCount(c.Examples)),
 			map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
 	}
@@ -35,7 +35,7 @@ func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notif
 }
 
 // tell sends a message about how a build ended.
-func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
+func tell(n *notify.Notifier, out string, s *ingest.Summary, err error) {
 	if n == nil {
 		return
 	}

@@ -1,35 +1,35 @@
 package main
 
 import (
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
 	"github.com/spf13/pflag"
 )
 
 // addRowFlags adds the flags of the options that say what rows become of sources, and with what memory and
 // workers: all but those about the folder of the dataset.
 func (f *buildFlags) addRowFlags(flags *pflag.FlagSet) {
-	for _, opt := range build.AllOptions() {
-		if opt.ChangesBytes() || opt.Group == build.GroupLimits {
+	for _, opt := range ingest.AllOptions() {
+		if opt.ChangesBytes() || opt.Group == ingest.GroupLimits {
 			addOption(flags, &f.opts, opt.Name)
 		}
 	}
 }
 
 // addOption adds the flag of an option, which sets its field in o.
-func addOption(flags *pflag.FlagSet, o *build.Options, name string) {
-	d := build.Defaults()
+func addOption(flags *pflag.FlagSet, o *ingest.Options, name string) {
+	d := ingest.Defaults()
 	d.Workers = 0 // its help says what the default is
-	opt, _ := build.OptionNamed(name)
+	opt, _ := ingest.OptionNamed(name)
 	usage := optionUsage(name)
 	defer likeOption(flags, name)
 	switch p := opt.Field(o).(type) {
 	case *string:
 		flags.StringVarP(p, name, opt.Short, *opt.Field(&d).(*string), usage)
-		if opt.Kind == build.Ending {
-			flags.Lookup(name).NoOptDefVal = build.OwnToken
+		if opt.Kind == ingest.Ending {
+			flags.Lookup(name).NoOptDefVal = ingest.OwnToken
 		}
 	case *[]string:
-		if opt.Kind == build.Names {
+		if opt.Kind == ingest.Names {
 			flags.StringSliceVarP(p, name, opt.Short, nil, usage)
 		} else {
 			flags.StringArrayVarP(p, name, opt.Short, nil, usage)
@@ -40,7 +40,7 @@ func addOption(flags *pflag.FlagSet, o *build.Options, name string) {
 		flags.IntVarP(p, name, opt.Short, *opt.Field(&d).(*int), usage)
 	case *int64:
 		*p = *opt.Field(&d).(*int64) // what sizeValue shows
-		flags.VarP(sizeValue{p, opt.Kind == build.Count}, name, opt.Short, usage)
+		flags.VarP(sizeValue{p, opt.Kind == ingest.Count}, name, opt.Short, usage)
 	case *float64:
 		flags.Float64VarP(p, name, opt.Short, *opt.Field(&d).(*float64), usage)
 	}
@@ -49,7 +49,7 @@ func addOption(flags *pflag.FlagSet, o *build.Options, name string) {
 // likeOption gives flags the groups and the words for their values of the options of their names.
 func likeOption(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		opt, _ := build.OptionNamed(name)
+		opt, _ := ingest.OptionNamed(name)
 		inGroup(flags, string(opt.Group), name)
 		if word := optionWord(opt); word != "" {
 			takes(flags, word, name)
@@ -58,17 +58,17 @@ func likeOption(flags *pflag.FlagSet, names ...string) {
 }
 
 // optionWord returns what help calls the value of an option, or "" if it takes none.
-func optionWord(opt build.Option) string {
+func optionWord(opt ingest.Option) string {
 	switch opt.Kind {
-	case build.Switch:
+	case ingest.Switch:
 		return ""
-	case build.Word:
+	case ingest.Word:
 		return valueChoice
-	case build.Count:
+	case ingest.Count:
 		return valueCount
-	case build.Size:
+	case ingest.Size:
 		return valueSize
-	case build.Share:
+	case ingest.Share:
 		return valueShare
 	}
 	return opt.Value
@@ -76,6 +76,6 @@ func optionWord(opt build.Option) string {
 
 // optionUsage returns the help of an option, for a flag of another command that takes the same.
 func optionUsage(name string) string {
-	opt, _ := build.OptionNamed(name)
+	opt, _ := ingest.OptionNamed(name)
 	return opt.HelpFor(func(name string) string { return "--" + name })
 }

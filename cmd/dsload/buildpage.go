@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/page"
-	"github.com/dsload/dsload/loader/build"
 )
 
 // Figures that the page of a build draws over time.
@@ -52,10 +52,10 @@ const (
 
 // buildPage is the live page of a build.
 type buildPage struct {
-	monitor *build.Monitor
+	monitor *ingest.Monitor
 	name    string
 	out     string
-	limits  build.Options
+	limits  ingest.Options
 	live    *page.Live
 	server  *page.Server
 	cancel  context.CancelFunc
@@ -72,7 +72,7 @@ type buildPage struct {
 // buildEnd is how a build ended.
 type buildEnd struct {
 	phase, message string
-	summary        *build.Summary
+	summary        *ingest.Summary
 }
 
 // buildSample is the state of a build's counters at one moment.
@@ -86,7 +86,7 @@ type buildSample struct {
 
 // listenPage opens the live page at an address and attaches it to the build. Only this
 // machine may read it: a build has neither certificate nor token.
-func listenPage(addr string, o *build.Options) (*buildPage, error) {
+func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, usagef("--http %s: %v; write HOST:PORT, such as 127.0.0.1:8080", addr, err)
@@ -99,7 +99,7 @@ func listenPage(addr string, o *build.Options) (*buildPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w; give another port, or 127.0.0.1:0 for any that is free", addr, err)
 	}
-	p := &buildPage{monitor: new(build.Monitor), out: placeOf(o.Out), limits: *o, done: make(chan struct{})}
+	p := &buildPage{monitor: new(ingest.Monitor), out: placeOf(o.Out), limits: *o, done: make(chan struct{})}
 	p.name = filepath.Base(p.out)
 	o.Monitor = p.monitor
 	p.live = page.NewLive(page.Figures{Columns: numBuildFigures, Sample: p.sample, State: p.state})
@@ -137,7 +137,7 @@ func (p *buildPage) notice(text string) {
 }
 
 // end shows on open pages how the build ended, and closes the server.
-func (p *buildPage) end(s *build.Summary, err error) error {
+func (p *buildPage) end(s *ingest.Summary, err error) error {
 	e := &buildEnd{phase: "done", summary: s}
 	if err != nil {
 		e.phase, e.message = "failed", errorLine(err)
@@ -204,7 +204,7 @@ type buildState struct {
 	Tokenizer string `json:"tokenizer,omitempty"`
 	Format    string `json:"format,omitempty"`
 
-	build.Totals
+	ingest.Totals
 	Seconds     *float64 `json:"seconds"`
 	MaxExamples int64    `json:"max_examples,omitempty"`
 	MaxLength   int      `json:"max_length"`
@@ -224,10 +224,10 @@ type buildState struct {
 	Counts      []countState  `json:"counts"`
 	Notices     []string      `json:"notices"`
 
-	Checkpoints        int64          `json:"checkpoints"`
-	CheckpointAge      float64        `json:"checkpoint_age"`
-	CheckpointExamples int64          `json:"checkpoint_examples"`
-	Rejects            []build.Reject `json:"rejects"`
+	Checkpoints        int64           `json:"checkpoints"`
+	CheckpointAge      float64         `json:"checkpoint_age"`
+	CheckpointExamples int64           `json:"checkpoint_examples"`
+	Rejects            []ingest.Reject `json:"rejects"`
 }
 
 type sourceState struct {
@@ -285,7 +285,7 @@ func (p *buildPage) state(now time.Time) any {
 }
 
 // fill sets the fields of a running build.
-func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
+func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
 	seconds := d.Elapsed.Seconds()
 	s.Seconds, s.Tokenizer, s.Totals = &seconds, d.Tokenizer, d.Totals
 	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
@@ -319,7 +319,7 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
 		countState{"ill-formed UTF-8, replaced", d.Replaced})
-	leftOut := build.LeftOut(d.Totals.Counts)
+	leftOut := ingest.LeftOut(d.Totals.Counts)
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		s.Counts = append(s.Counts, countState{"left out: " + name, leftOut[name]})
 	}
@@ -328,7 +328,7 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 
 // left returns the remaining time in seconds, estimated from the progress of the last leftSpan, or
 // nil if there was none.
-func (p *buildPage) left(d *build.Details) *float64 {
+func (p *buildPage) left(d *ingest.Details) *float64 {
 	from, to, ok := p.since(leftSpan)
 	if !ok || d.Elapsed < leftAfter || to.fraction <= from.fraction || to.fraction >= 1 {
 		return nil
@@ -337,9 +337,9 @@ func (p *buildPage) left(d *build.Details) *float64 {
 	return &left
 }
 
-func (p *buildPage) source(d *build.SourceProgress) sourceState {
+func (p *buildPage) source(d *ingest.SourceProgress) sourceState {
 	s := sourceState{Index: d.Index, URI: d.URI, Bytes: d.Bytes, Read: d.Read, State: string(d.State)}
-	if d.Bytes > 0 && d.State == build.SourceReading {
+	if d.Bytes > 0 && d.State == ingest.SourceReading {
 		share := min(1, float64(d.Read)/float64(d.Bytes))
 		s.Share = &share
 		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
@@ -356,7 +356,7 @@ func (p *buildPage) source(d *build.SourceProgress) sourceState {
 const busyEnough = 0.6
 
 // fillStages sets how busy each stage was in the last seconds, and which one limits the build.
-func (p *buildPage) fillStages(s *buildState, d *build.Details) {
+func (p *buildPage) fillStages(s *buildState, d *ingest.Details) {
 	s.Stages = []stageState{{Name: "reading"}, {Name: "tokenizing"}, {Name: "writing"}}
 	from, to, ok := p.since(rateSpan)
 	if !ok {
@@ -375,7 +375,7 @@ func (p *buildPage) fillStages(s *buildState, d *build.Details) {
 }
 
 // fillSummary sets the fields that are known only when a build has ended.
-func (s *buildState) fillSummary(sum *build.Summary) {
+func (s *buildState) fillSummary(sum *ingest.Summary) {
 	one := 1.0
 	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
 	s.Examples, s.Tokens = 0, 0
@@ -397,8 +397,8 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.
-func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*build.Summary, error) {
-	summary, err := build.Run(ctx, o)
+func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*ingest.Summary, error) {
+	summary, err := ingest.Run(ctx, o)
 	if summary != nil {
 		summaryForPeople(summary)
 	}
@@ -413,7 +413,7 @@ func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*buil
 }
 
 // openPage opens the live page, if one is asked for, and prints its address.
-func (f *buildFlags) openPage(o *build.Options, stderr io.Writer) (*buildPage, error) {
+func (f *buildFlags) openPage(o *ingest.Options, stderr io.Writer) (*buildPage, error) {
 	if f.http == "" {
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
 )
 
 // TestBuildPageFollowsTheBuild checks that the page shows what the build itself reports, from its
@@ -27,7 +27,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 		{"interrupted", true, "synth://recipes?seed=1", "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := build.Defaults()
+			o := ingest.Defaults()
 			o.Sources, o.Out, o.MaxExamples = []string{c.source}, t.TempDir()+"/<b>out", 300
 			p, err := listenPage("127.0.0.1:0", &o)
 			if err != nil {
@@ -42,7 +42,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 			defer cancel()
 			if c.cancel {
 				o.MaxExamples = 1 << 40
-				o.Progress = func(p build.Progress) {
+				o.Progress = func(p ingest.Progress) {
 					if p.Examples > 0 {
 						cancel()
 					}
@@ -71,7 +71,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 					t.Errorf("message %q", after.Message)
 				}
 			case "interrupted":
-				if !errors.Is(err, build.ErrInterrupted) || after.Examples == 0 ||
+				if !errors.Is(err, ingest.ErrInterrupted) || after.Examples == 0 ||
 					after.CheckpointExamples != after.Examples {
 					t.Errorf("%v: %d examples, %d durable", err, after.Examples, after.CheckpointExamples)
 				}
@@ -103,14 +103,14 @@ func TestBuildPageRates(t *testing.T) {
 	if got := to.at.Sub(from.at); !ok || got != rateSpan || to.text-from.text != 24*24-19*19 {
 		t.Errorf("%v: %v", ok, got)
 	}
-	left := p.left(&build.Details{Progress: build.Progress{Elapsed: 24 * time.Second}})
+	left := p.left(&ingest.Details{Progress: ingest.Progress{Elapsed: 24 * time.Second}})
 	if left == nil || fmt.Sprintf("%.3f", *left) != "76.000" {
 		t.Errorf("%v left", left)
 	}
-	if left := p.left(&build.Details{Progress: build.Progress{Elapsed: time.Second}}); left != nil {
+	if left := p.left(&ingest.Details{Progress: ingest.Progress{Elapsed: time.Second}}); left != nil {
 		t.Errorf("%v left after a second", *left)
 	}
-	d := &build.Details{Stages: build.Stages{Workers: 2}}
+	d := &ingest.Details{Stages: ingest.Stages{Workers: 2}}
 	p.past[24].tokenizing, p.past[24].reading = 9*time.Second, time.Second
 	var s buildState
 	if p.fillStages(&s, d); s.Limited != "tokenizing" || *s.Stages[1].Busy != 0.9 || *s.Stages[0].Busy != 0.2 ||

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/textcache"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,7 +39,7 @@ func openCache() (*textcache.Cache, error) {
 
 // cacheDamage says why a folder of the cache can neither be served nor built on: it is damaged, or
 // is not what its name says. Damage inside a shard shows only when it is read.
-func cacheDamage(id *build.Identity, dir string, ready bool) error {
+func cacheDamage(id *ingest.Identity, dir string, ready bool) error {
 	var err error
 	if ready {
 		var d *shard.Dataset
@@ -61,7 +61,7 @@ func cacheDamage(id *build.Identity, dir string, ready bool) error {
 }
 
 // runCached builds into the cache, or finds what was built there before.
-func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
+func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) {
 	if f.announce {
 		ctx, cancel := endWithStdin(cmd.Context(), cmd.InOrStdin())
 		defer cancel()
@@ -80,7 +80,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 	}
 	stderr := cmd.ErrOrStderr()
 	o.Out = cache.Dir // for scratch files; the entry is not known yet
-	id, err := build.Identify(cmd.Context(), o)
+	id, err := ingest.Identify(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 	}
 	defer entry.Close()
 	if entry.Ready {
-		s, err := build.ReadFinished(shard.OS(), entry.Dir)
+		s, err := ingest.ReadFinished(shard.OS(), entry.Dir)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 }
 
 // checkCached refuses what build --cached cannot have.
-func checkCached(cmd *cobra.Command, o *build.Options) error {
+func checkCached(cmd *cobra.Command, o *ingest.Options) error {
 	switch {
 	case len(o.Sources) == 0:
 		return usagef("build --cached: give at least one SOURCE")
@@ -177,9 +177,9 @@ func waitingFor(sources []string, pid int) string {
 // textFlags adds the flags of build that say how text becomes rows, except those that the command
 // already has, and returns them.
 func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
-	var o build.Options
+	var o ingest.Options
 	added := pflag.NewFlagSet("text", pflag.ContinueOnError)
-	for _, opt := range build.AllOptions() {
+	for _, opt := range ingest.AllOptions() {
 		if !opt.ChangesBytes() || flags.Lookup(opt.Name) != nil {
 			continue
 		}

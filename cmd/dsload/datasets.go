@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -22,23 +23,23 @@ const commandCacheBytes = 256 << 20
 // buckets.
 type places struct {
 	shard.FS
-	buckets *loader.Buckets // nil where no argument is an address
+	buckets *store.Reader // nil where no argument is an address
 }
 
 // openPlaces opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
-func openPlaces(command string, args []string, o loader.BucketOptions, notes io.Writer) (*places, error) {
+func openPlaces(command string, args []string, o store.ReaderOptions, notes io.Writer) (*places, error) {
 	if !slices.ContainsFunc(args, inBucket) {
 		return &places{FS: shard.OS()}, nil
 	}
 	for _, arg := range args {
-		if dir := serve.DatasetDir(arg); loader.InBucket(dir) {
-			if err := loader.CheckBucketFolder(dir); err != nil {
+		if dir := serve.DatasetDir(arg); remote.Writable(dir) {
+			if err := remote.CheckFolder(dir); err != nil {
 				return nil, usagef("%s %s: %w", command, arg, err)
 			}
 		}
 	}
 	o.Notice = func(text string) { fmt.Fprintln(notes, "note: "+oneLine(text)) }
-	fsys, err := loader.OpenBuckets(o)
+	fsys, err := store.NewReader(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", command, strings.Join(args, " "), err)
 	}
@@ -63,7 +64,7 @@ func (p *places) bytes() int64 {
 
 // onDatasets returns the function that runs a command on the datasets that its arguments name. The
 // command's context also ends when a bucket no longer answers.
-func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []string, at *places) error) (
+func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []string, at *places) error) (
 	runE func(*cobra.Command, []string) error) {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		ctx, end := context.WithCancelCause(cmd.Context())
@@ -89,7 +90,7 @@ func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []stri
 }
 
 // inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.
-func inBucket(arg string) bool { return loader.InBucket(serve.DatasetDir(arg)) }
+func inBucket(arg string) bool { return remote.Writable(serve.DatasetDir(arg)) }
 
 // folders extends a check of arguments: each must be a folder, here or in a bucket, or NAME=FOLDER.
 func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
@@ -97,7 +98,7 @@ func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
 		for _, arg := range args {
 			scheme, _, isURL := strings.Cut(arg, "://")
 			scheme = scheme[strings.LastIndexByte(scheme, '=')+1:]
-			if isURL && !strings.ContainsAny(scheme, `/\`) && !loader.InBucket(scheme+"://") {
+			if isURL && !strings.ContainsAny(scheme, `/\`) && !remote.Writable(scheme+"://") {
 				return usagef("%s %s: addresses of kind %s:// cannot be read; "+
 					"copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
 					cmd.Name(), arg, scheme)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader/memrecord"
+	"github.com/dsload/dsload/internal/memrecord"
 	"github.com/spf13/cobra"
 )
 

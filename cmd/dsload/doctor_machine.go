@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/tokenize/builtin"
 )
 
 // machine is what doctor reports about the machine.
@@ -62,12 +63,12 @@ type setting struct {
 }
 
 func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
-	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: loader.DefaultMemory(),
+	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: resident.DefaultMemory(),
 		SmallestCaps: map[string]int64{},
 		Platform:     runtime.GOOS + "/" + runtime.GOARCH}
-	for _, name := range loader.BuiltinTokenizers() {
-		plan, err := build.PlanMemory(build.Options{Settings: build.Settings{Tokenizer: name},
-			Resources: build.Resources{Memory: 1 << 30}})
+	for _, name := range builtin.Names() {
+		plan, err := ingest.PlanMemory(ingest.Options{Settings: ingest.Settings{Tokenizer: name},
+			Resources: ingest.Resources{Memory: 1 << 30}})
 		if err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func (m *machine) text(gpuErr error) string {
 	}
 	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if "+
 		"that is less)\n", formatSize(m.DefaultMemory))
-	for _, name := range loader.BuiltinTokenizers() {
+	for _, name := range builtin.Names() {
 		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"),
 			(m.SmallestCaps[name]+1<<20-1)>>20)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -48,7 +50,7 @@ Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
   dsload export data --to hf --out exported`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runExport(cmd, args[0], at, &f)
 		}),
 	}
@@ -80,7 +82,7 @@ func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err 
 		if name != export.JSONL {
 			continue
 		}
-		tok, err := loader.DatasetTokenizer(at, dir, d.Manifest())
+		tok, err := tokenizers.OfDataset(at, dir, d.Manifest())
 		if err != nil {
 			return fmt.Errorf("export jsonl: %w", err)
 		}
@@ -116,7 +118,7 @@ func exportError(dir string, err error) error {
 func checkFormats(formats []string) error {
 	for _, name := range formats {
 		if !slices.Contains(export.Formats, name) {
-			return fault.BadOption("formats", name, "%s", loader.OneOf(name, export.Formats))
+			return fault.BadOption("formats", name, "%s", spelling.OneOf(name, export.Formats))
 		}
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/loader/build"
 )
 
 // Packages name options as a dataset's settings do. Here they are flags or arguments.
@@ -64,7 +64,7 @@ func inFlags(texts ...*fault.Text) {
 }
 
 // summaryForPeople writes the options in a build's summary as flags.
-func summaryForPeople(s *build.Summary) {
+func summaryForPeople(s *ingest.Summary) {
 	inFlags(&s.Stopped)
 	for _, list := range [][]fault.Text{s.Notes, s.Warnings} {
 		for i := range list {

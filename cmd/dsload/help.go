@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -26,8 +26,8 @@ const (
 // Titles of flags that are not options of a build.
 const (
 	groupLive        = "Live"
-	groupOutput      = string(build.GroupOutput)
-	groupLimits      = string(build.GroupLimits)
+	groupOutput      = string(ingest.GroupOutput)
+	groupLimits      = string(ingest.GroupLimits)
 	groupPartitions  = "Partitions"
 	groupMeasurement = "Measurement"
 	groupTopics      = "Topics, with 'dsload help TOPIC'"
@@ -41,11 +41,11 @@ var commonGroups = map[string]string{"json": groupOutput, "html": groupOutput, "
 
 // lastGroups returns the titles that come after those of a command's own, in order.
 func lastGroups() (titles []string) {
-	for _, group := range build.Groups() {
+	for _, group := range ingest.Groups() {
 		titles = append(titles, string(group))
 	}
 	titles = append(titles, groupPartitions, groupLive)
-	for _, group := range build.Groups() {
+	for _, group := range ingest.Groups() {
 		titles = append(titles, groupForText+strings.ToLower(string(group)))
 	}
 	return append(titles, groupOther)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/spf13/cobra"
 )
 
@@ -61,7 +61,7 @@ func runHelp(cmd *cobra.Command, args []string) error {
 	case found.HasParent():
 		return unknownCommand(found, rest[0])
 	}
-	if near := loader.Nearest(args[0], topicNames()); near != "" {
+	if near := spelling.Nearest(args[0], topicNames()); near != "" {
 		return usagef("help: there is no command or topic %q; did you mean 'dsload help %s'? See 'dsload help'",
 			args[0], near)
 	}

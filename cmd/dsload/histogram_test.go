@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/tokenizers"
 )
 
 // TestHistogram checks that a histogram has every row, that no line is wider than asked for, and
@@ -53,7 +53,7 @@ func TestHistogram(t *testing.T) {
 // TestExplainInColours checks that colours end with each token, and that nothing in the text acts
 // on the terminal.
 func TestExplainInColours(t *testing.T) {
-	tok, err := loader.OpenTokenizer("gpt2", loader.TokenizerOptions{})
+	tok, err := tokenizers.Open("gpt2", tokenizers.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

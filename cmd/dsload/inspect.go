@@ -9,8 +9,9 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -28,7 +29,7 @@ type inspection struct {
 	cut       string              // CutBy as a sentence
 	Adding    bool                `json:"unfinished_addition,omitempty"`
 	losses    []string            // what else was cut off or left out
-	Packing   *build.PackSummary  `json:"packing,omitempty"`
+	Packing   *ingest.PackSummary `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
 }
 
@@ -84,13 +85,13 @@ gs://BUCKET/PATH.`,
   dsload inspect s3://bucket/data
   dsload inspect dsload-data --json | jq .splits[0].lengths`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			if examples < 0 {
 				return usagef("--examples %d: must be at least 0", examples)
 			}
 			seen, err := inspect(at, args[0], examples, cmd.ErrOrStderr())
 			if errors.Is(err, shard.ErrNotFound) {
-				if u, unfinishedErr := build.ReadUnfinished(at, args[0]); unfinishedErr == nil {
+				if u, unfinishedErr := ingest.ReadUnfinished(at, args[0]); unfinishedErr == nil {
 					return printUnfinished(cmd.OutOrStdout(), args[0], u, asJSON)
 				} else if !errors.Is(unfinishedErr, shard.ErrNotFound) {
 					return unfinishedErr
@@ -119,10 +120,10 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
-		cut: build.DescribeCut(m).In(flagName), losses: fault.All(build.Losses(m), flagName), Packing: build.Packed(m),
+		cut: ingest.DescribeCut(m).In(flagName), losses: fault.All(ingest.Losses(m), flagName), Packing: ingest.Packed(m),
 		Adding: shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
-	if tok, err := loader.DatasetTokenizer(fsys, dir, m); err != nil {
+	if tok, err := tokenizers.OfDataset(fsys, dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
 	} else {
 		decode = func(ids []uint32) string { return tok.Decode(ids) }
@@ -130,7 +131,7 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: build.Fill(m, info),
+			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: ingest.Fill(m, info),
 			histogram: info.Lengths}
 		rows, err := d.Split(info.Name)
 		if err != nil {
@@ -273,12 +274,12 @@ func indent(text string) string {
 }
 
 // printUnfinished prints the progress of an unfinished build.
-func printUnfinished(w io.Writer, dir string, u *build.Unfinished, asJSON bool) error {
+func printUnfinished(w io.Writer, dir string, u *ingest.Unfinished, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {
 			Dataset string `json:"dataset"`
 			NotDone bool   `json:"unfinished"`
-			*build.Unfinished
+			*ingest.Unfinished
 		}{dir, true, u})
 	}
 	var b strings.Builder

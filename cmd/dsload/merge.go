@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/resident"
 	"github.com/spf13/cobra"
 )
 
 func newMergeCommand() *cobra.Command {
-	var o build.MergeOptions
+	var o ingest.MergeOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "merge DIR",
@@ -26,15 +27,15 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
   dsload merge s3://bucket/data
   dsload merge data --quick    # sizes and footers, for very large datasets`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && loader.InBucket(args[0]) {
+			if len(args) == 1 && remote.Writable(args[0]) {
 				return nil
 			}
 			return folders(exactArgs(1, "one folder of partitions"))(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir = args[0]
-			setRuntimeLimit(loader.DefaultMemory())
-			s, err := build.Merge(cmd.Context(), o)
+			setRuntimeLimit(resident.DefaultMemory())
+			s, err := ingest.Merge(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 	return cmd
 }
 
-func describeMerge(s *build.MergeSummary) string {
+func describeMerge(s *ingest.MergeSummary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),

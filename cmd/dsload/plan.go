@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shell"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/source"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -87,14 +87,14 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	if f.explain {
-		plan, err := build.PlanningMemory(o, partitions)
+		plan, err := ingest.PlanningMemory(o, partitions)
 		if err != nil {
 			return err
 		}
 		return printPlan(cmd.OutOrStdout(), plan, f.asJSON)
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
-	p, err := build.MakePlan(cmd.Context(), o, partitions)
+	p, err := ingest.MakePlan(cmd.Context(), o, partitions)
 	show.finish()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	return printPlanned(cmd, p, out, f.asJSON)
 }
 
-func printPlanned(cmd *cobra.Command, p *build.Plan, out string, asJSON bool) error {
+func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
 	for _, phase := range p.Phases {
 		documents += phase.Documents
@@ -153,14 +153,14 @@ func (f *partFlags) given(cmd *cobra.Command) bool {
 // besidePlan reports whether a flag may be given with --plan: it says where and how a partition is built.
 // The values of all others come from the plan.
 func besidePlan(flag string) bool {
-	if opt, ok := build.OptionNamed(flag); ok {
-		return opt.Group == build.GroupLimits || flag == "out" || flag == "overwrite"
+	if opt, ok := ingest.OptionNamed(flag); ok {
+		return opt.Group == ingest.GroupLimits || flag == "out" || flag == "overwrite"
 	}
 	return slices.Contains([]string{"plan", "partition", "progress", "json", "explain-memory", "http", "notify"}, flag)
 }
 
 // apply replaces the options with those of the plan.
-func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) error {
+func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
 	if f.plan == "" || f.partition == "" {
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
 	}
@@ -183,7 +183,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	if err != nil || asked < 0 {
 		asked = -1 // the error below tells how many partitions there are
 	}
-	plan, err := build.OpenPlanPart(f.plan, asked)
+	plan, err := ingest.OpenPlanPart(f.plan, asked)
 	if err != nil {
 		return err
 	}
@@ -204,12 +204,12 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 }
 
 // goTo changes to the folder where the plan was made, so that its relative names mean the same.
-func (f *partFlags) goTo(folder string, o *build.Options) error {
+func (f *partFlags) goTo(folder string, o *ingest.Options) error {
 	here, err := os.Getwd()
 	if err != nil || folder == "" || folder == here {
 		return err
 	}
-	if !loader.InBucket(o.Out) {
+	if !remote.Writable(o.Out) {
 		if o.Out, err = filepath.Abs(o.Out); err != nil {
 			return err
 		}

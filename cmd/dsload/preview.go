@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -23,13 +23,13 @@ const (
 )
 
 // runPreview shows how a build would begin. What was found before an error is shown, too.
-func (f *buildFlags) runPreview(cmd *cobra.Command, o build.Options) error {
-	p, err := build.Preview(cmd.Context(), o, f.preview)
+func (f *buildFlags) runPreview(cmd *cobra.Command, o ingest.Options) error {
+	p, err := ingest.Preview(cmd.Context(), o, f.preview)
 	if p == nil {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("preview: %w", build.ErrInterrupted)
+		return fmt.Errorf("preview: %w", ingest.ErrInterrupted)
 	}
 	for _, in := range p.Inputs {
 		for i := range in.Documents {
@@ -63,7 +63,7 @@ type previewScreen struct {
 
 func (s *previewScreen) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
 
-func (s *previewScreen) write(p *build.Previewed, whole bool) {
+func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 	for i := range p.Inputs {
 		s.input(&p.Inputs[i], &p.Options)
 	}
@@ -84,7 +84,7 @@ func (s *previewScreen) write(p *build.Previewed, whole bool) {
 }
 
 // input writes an input with its documents.
-func (s *previewScreen) input(in *build.PreviewInput, o *build.Options) {
+func (s *previewScreen) input(in *ingest.PreviewInput, o *ingest.Options) {
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
 	if in.Compression != source.Plain {
 		s.printf(" in %s", in.Compression)
@@ -107,7 +107,7 @@ func (s *previewScreen) input(in *build.PreviewInput, o *build.Options) {
 }
 
 // howRead says where the text of a record comes from, "" where the record is text.
-func howRead(in *build.PreviewInput, o *build.Options) string {
+func howRead(in *ingest.PreviewInput, o *ingest.Options) string {
 	switch {
 	case in.Format == source.Chat || o.Format == source.Chat:
 		return ", by the chat template"
@@ -124,7 +124,7 @@ func howRead(in *build.PreviewInput, o *build.Options) string {
 }
 
 // document writes what becomes of a document.
-func (s *previewScreen) document(d *build.PreviewDocument) {
+func (s *previewScreen) document(d *ingest.PreviewDocument) {
 	if d.Unread > 1 {
 		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
 	} else {
@@ -173,7 +173,7 @@ func (s *previewScreen) document(d *build.PreviewDocument) {
 }
 
 // example writes the tokens of an example: a line for each stretch with the same loss.
-func (s *previewScreen) example(r *build.PreviewExample) {
+func (s *previewScreen) example(r *ingest.PreviewExample) {
 	if r.Labels != nil {
 		s.tokens("prompt  ", r.InputIDs, nil)
 		s.tokens("target  ", r.Labels, nil)
@@ -234,7 +234,7 @@ func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
 }
 
 // examples writes what all examples have in common.
-func (s *previewScreen) examples(p *build.Previewed) {
+func (s *previewScreen) examples(p *ingest.Previewed) {
 	o := &p.Options
 	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"), loss(p))
 	if o.Pack != pack.None {
@@ -245,7 +245,7 @@ func (s *previewScreen) examples(p *build.Previewed) {
 }
 
 // loss says which tokens of the examples are trained on.
-func loss(p *build.Previewed) string {
+func loss(p *ingest.Previewed) string {
 	for _, in := range p.Inputs {
 		for _, d := range in.Documents {
 			for _, x := range d.Examples {
@@ -262,7 +262,7 @@ func loss(p *build.Previewed) string {
 }
 
 // estimate writes what the build would make.
-func (s *previewScreen) estimate(p *build.Previewed) {
+func (s *previewScreen) estimate(p *ingest.Previewed) {
 	e := &p.Estimate
 	if !e.Known {
 		s.printf("estimate: none, since the size of the sources is not known\n")

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // remoteLines is text of some lines, a few tokens each.

@@ -18,11 +18,12 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/shell"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/pack"
-	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -275,7 +276,7 @@ func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func()
 func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners listenerSet,
 	tlsConfig *tls.Config, text *textBuild) (stuck int, err error) {
 	setOwnGrace(ctx)
-	loader.DropProgram() // what runs from here on needs less than half of it
+	resident.DropProgram() // what runs from here on needs less than half of it
 	drain := f.drain
 	if f.stdinLife {
 		drain = 0 // the owner is gone, and with it its readers
@@ -432,7 +433,7 @@ var logLevels = []string{"debug", "info", "warn", "error"}
 func newLogger(w io.Writer, level string, asJSON bool) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usagef("--log-level %s: %s", level, loader.OneOf(level, logLevels))
+		return nil, usagef("--log-level %s: %s", level, spelling.OneOf(level, logLevels))
 	}
 	o := &slog.HandlerOptions{Level: l}
 	if asJSON {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -24,13 +24,13 @@ func (f *serveFlags) asksForText() bool {
 // openBuckets sets the file system if a dataset is in a bucket. The returned function closes it and
 // may be called twice.
 func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {
-	if f.cache != 0 && f.cache < loader.MinBucketCache {
-		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(loader.MinBucketCache))
+	if f.cache != 0 && f.cache < store.MinCacheBytes {
+		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(store.MinCacheBytes))
 	}
 	if f.cache != 0 && !slices.ContainsFunc(f.opts.Datasets, inBucket) {
 		warn(logs, "--cache has no effect: no dataset lies in a bucket")
 	}
-	at, err := openPlaces("serve", f.opts.Datasets, loader.BucketOptions{CacheBytes: f.cache}, logs)
+	at, err := openPlaces("serve", f.opts.Datasets, store.ReaderOptions{CacheBytes: f.cache}, logs)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/textcache"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,7 +41,7 @@ const textSealPrefix = "text-"
 
 // announce prints the announcement of a build. The seal is the same during the build, after it, and
 // for every server of unchanged text with equal settings.
-func announce(cmd *cobra.Command, folder string, id *build.Identity) error {
+func announce(cmd *cobra.Command, folder string, id *ingest.Identity) error {
 	sum := blake3.Sum256([]byte(id.Settings + "\n" + id.Content + "\n"))
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(announcement{Folder: folder,
 		Seal: fmt.Sprintf("%s%x", textSealPrefix, sum[:28]), Tokenizer: id.Tokenizer})

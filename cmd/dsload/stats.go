@@ -10,7 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/stats"
 	"github.com/dsload/dsload/tokenize"
@@ -36,7 +37,7 @@ estimated figures are marked.`,
   dsload stats data-gpt2 data-llama --html compared.html
   dsload stats dsload-data --json | jq '.splits[0].padding'`,
 		Args: folders(statsArgs),
-		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runStats(cmd, args, at, html, asJSON)
 		}),
 	}
@@ -91,7 +92,7 @@ func statsOf(cmd *cobra.Command, fsys shard.FS, dir string) (_ *stats.Report, er
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	return stats.Run(cmd.Context(), d, stats.Options{
-		OpenTokenizer: func() (*tokenize.Tokenizer, error) { return loader.DatasetTokenizer(fsys, dir, d.Manifest()) },
+		OpenTokenizer: func() (*tokenize.Tokenizer, error) { return tokenizers.OfDataset(fsys, dir, d.Manifest()) },
 	})
 }
 

@@ -6,9 +6,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/builtin"
 	"github.com/spf13/cobra"
 )
 
@@ -32,13 +33,13 @@ func newTokenizerCommand() *cobra.Command {
 type tokenizerFlags struct{ name, pattern string }
 
 func (f *tokenizerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", build.Defaults().Tokenizer, optionUsage("tokenizer"))
+	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", ingest.Defaults().Tokenizer, optionUsage("tokenizer"))
 	cmd.Flags().StringVar(&f.pattern, "tokenizer-pattern", "", optionUsage("tokenizer-pattern"))
 	likeOption(cmd.Flags(), "tokenizer", "tokenizer-pattern")
 }
 
 func (f *tokenizerFlags) load() (*tokenize.Tokenizer, error) {
-	return loader.OpenTokenizer(f.name, loader.TokenizerOptions{Pattern: f.pattern})
+	return tokenizers.Open(f.name, tokenizers.Options{Pattern: f.pattern})
 }
 
 // openTokenizer loads a tokenizer and warns on stderr about parts of its file that have no effect.
@@ -85,7 +86,7 @@ func newTokenizerInspectCommand() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	f.add(cmd)
-	cmd.ValidArgsFunction = cobra.FixedCompletions(loader.BuiltinTokenizers(), cobra.ShellCompDirectiveDefault)
+	cmd.ValidArgsFunction = cobra.FixedCompletions(builtin.Names(), cobra.ShellCompDirectiveDefault)
 	return cmd
 }
 

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -54,7 +54,7 @@ reported on stderr.`,
 
 func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if on := chat.TrainOn(f.trainOn); !slices.Contains(chat.TrainOns, on) {
-		return usagef("--train-on %s: %s", f.trainOn, loader.OneOf(f.trainOn, chat.TrainOns))
+		return usagef("--train-on %s: %s", f.trainOn, spelling.OneOf(f.trainOn, chat.TrainOns))
 	}
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {
@@ -64,7 +64,7 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if date == "" {
 		date = time.Now().Format(time.DateOnly)
 	}
-	r, _, err := build.NewChatRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
+	r, _, err := ingest.NewChatRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/example"
-	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/train"
 	"github.com/spf13/cobra"
@@ -89,13 +89,13 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 
 func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if !slices.Contains(train.Families, train.Family(f.family)) {
-		return usagef("--family %s: %s", f.family, loader.OneOf(f.family, train.Families))
+		return usagef("--family %s: %s", f.family, spelling.OneOf(f.family, train.Families))
 	}
 	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
-		return usagef("--split %s: %s", split, loader.OneOf(split, train.Splits()))
+		return usagef("--split %s: %s", split, spelling.OneOf(split, train.Splits()))
 	}
-	format, _ := build.OptionNamed("format")
-	if err := format.Check(&build.Options{Settings: build.Settings{Format: source.Format(f.format)}}); err != nil {
+	format, _ := ingest.OptionNamed("format")
+	if err := format.Check(&ingest.Options{Settings: ingest.Settings{Format: source.Format(f.format)}}); err != nil {
 		return err
 	}
 	o := f.opts

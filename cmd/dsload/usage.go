@@ -10,9 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/shell"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -64,7 +65,7 @@ func nearestFlag(cmd *cobra.Command, typed string) string {
 			names = append(names, f.Name)
 		}
 	})
-	return loader.Nearest(typed, names)
+	return spelling.Nearest(typed, names)
 }
 
 // synonyms maps words that people try to the commands that they mean.
@@ -84,7 +85,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 			names = append(names, c.Name())
 		}
 	}
-	meant := loader.Nearest(typed, names)
+	meant := spelling.Nearest(typed, names)
 	if synonym, ok := synonyms[strings.ToLower(typed)]; ok && meant == "" && !cmd.HasParent() {
 		meant = synonym
 	}
@@ -190,8 +191,8 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 // missing returns an error for an argument DATASET or NAME=DATASET that names nothing on this machine.
 func missing(command, arg string) error {
 	dir := serve.DatasetDir(arg)
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || loader.InBucket(dir) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || remote.Writable(dir) {
 		return nil
 	}
-	return usagef("%s %s: %s", command, arg, loader.MissingFile(dir))
+	return usagef("%s %s: %s", command, arg, spelling.MissingFile(dir))
 }

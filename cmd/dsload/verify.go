@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -26,7 +26,7 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 (s3://, gs://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(loader.BucketOptions{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {
 			damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)
 			if err != nil {
 				return err

@@ -10,9 +10,11 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -81,7 +83,7 @@ and each packed row is shown with every document in it.`,
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
 		Annotations: map[string]string{usualFlags: "step row document batch-size world rank seed shuffle bucket json"},
 		Args:        folders(minArgs(1, "at least one dataset")),
-		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runWhich(cmd, args, at, &f)
 		}),
 	}
@@ -230,7 +232,7 @@ type whichPrinter struct {
 type tracedPart struct {
 	name    string
 	decode  func([]uint32) string
-	origins *loader.Origins
+	origins *origins.Split
 	row     shard.Row
 }
 
@@ -241,14 +243,14 @@ func (w *whichPrinter) part(i int) (*tracedPart, error) {
 	name, dir, d := w.trace.Dataset(i)
 	p := &tracedPart{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
 	w.parts[i] = p
-	if tok, err := loader.DatasetTokenizer(w.at, dir, d.Manifest()); err != nil {
+	if tok, err := tokenizers.OfDataset(w.at, dir, d.Manifest()); err != nil {
 		warn(w.cmd.ErrOrStderr(), "rows are shown as ids: "+err.Error())
 	} else {
 		p.decode = tok.Decode
 	}
 	var err error
-	p.origins, err = loader.OpenOrigins(w.at, dir, d.Manifest(), w.split)
-	if errors.Is(err, loader.ErrNoOrigins) {
+	p.origins, err = origins.OpenSplit(w.at, dir, d.Manifest(), w.split)
+	if errors.Is(err, origins.ErrNone) {
 		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; "+
 			"sources and records are left out; build it again to have them", dir))
 		err = nil

@@ -16,61 +16,69 @@ import (
 const module = "github.com/dsload/dsload"
 
 // allowed lists, for each place, the places of this module that it may import besides its own
-// children. A place that ends in "!" is that package alone, without its children. The longest
-// matching place governs a package.
+// children. The longest matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload": {"internal/fault", "loader", "shard", "export", "stats", "tokenize", "internal/page",
-		"internal/counts", "internal/cputime", "internal/notify", "internal/procgroup", "internal/shell", "internal/units"},
-	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack", "internal/counts", "internal/units"},
-	"export": {"internal/fault", "shard", "internal/counts"},
-	"loader": {"internal/fault", "loader/internal", "loader/origins", "tokenize", "shard",
-		"loader/remote"},
-	"loader/pack": {},
-	"loader/build": {"internal/fault", "loader!", "loader/internal", "loader/origins", "loader/pack", "loader/remote",
-		"internal/counts", "internal/jsonscan", "internal/shell", "internal/units", "tokenize", "shard"},
-	"loader/build/source":          {"internal/csvscan", "internal/fault", "internal/units", "internal/jsonscan", "internal/shell", "loader/remote"},
-	"loader/remote":                {"internal/fault", "internal/units"},
-	"loader/build/source/synth":    {"internal/units"},
-	"loader/build/source/columnar": {"internal/fault", "internal/jsonscan", "internal/units"},
-	"loader/build/example":         {"internal/fault", "internal/counts", "internal/csvscan", "internal/jsonscan", "tokenize"},
-	"loader/build/command":         {"internal/procgroup"},
-	"loader/build/shape":           {"internal/fault", "internal/jsonscan", "loader/build/example", "shard"},
-	"loader/serve":                 {"internal/fault", "internal/units", "loader!", "loader/internal", "loader/pack", "shard"},
-	"loader/serve/sampler":         {"internal/fault", "loader/pack"},
-	"loader/serve/collate":         {},
-	"loader/serve/feed": {"internal/fault", "internal/units", "loader/pack", "loader/serve/sampler", "loader/serve/collate", "loader/internal",
-		"internal/page"},
-	"loader/internal/budget":          {"internal/units"},
-	"loader/internal/spelling":        {},
-	"loader/internal/resident":        {},
-	"loader/internal/store":           {"internal/fault", "loader/remote", "shard"},
-	"loader/memrecord":                {},
-	"loader/origins":                  {},
-	"loader/textcache":                {"internal/fault", "shard"},
-	"tokenize":                        {},
-	"shard":                           {},
-	"bench":                           {"internal/cputime", "loader", "shard", "tokenize"},
-	"internal/archtest":               {},
-	"internal/refdata":                {}, // for tests alone: imports of tests are not looked at
-	"internal/effort":                 {}, // likewise
-	"tokenize/internal":               {},
-	"tokenize/internal/enginetest":    {"internal/cputime", "internal/effort", "internal/refdata"},
-	"tokenize/builtin":                {"tokenize"},
-	"tokenize/train":                  {"tokenize"},
-	"tokenize/internal/ucd":           {},
-	"tokenize/internal/regex":         {},
-	"loader/build/example/chat":       {"internal/fault", "internal/jsonscan", "loader/build/example", "tokenize"},
-	"loader/build/example/chat/jinja": {},
-	"internal/counts":                 {},
-	"internal/cputime":                {},
-	"internal/csvscan":                {},
-	"internal/jsonscan":               {},
-	"internal/procgroup":              {},
-	"internal/page":                   {},
-	"internal/notify":                 {},
-	"internal/shell":                  {},
-	"internal/units":                  {},
-	"internal/fault":                  {},
+	"cmd/dsload": {"internal", "loader", "shard", "export", "stats", "tokenize"},
+	"loader":     {"internal/ingest", "internal/serve"},
+	"export":     {"internal/counts", "internal/fault", "shard"},
+	"stats":      {"internal/counts", "internal/pack", "internal/serve/sampler", "internal/units", "shard", "tokenize"},
+	"shard":      {},
+	"tokenize":   {},
+	"bench":      {"internal", "loader", "shard", "tokenize"},
+
+	// The line that builds.
+	"internal/ingest": {"internal/budget", "internal/counts", "internal/fault", "internal/jsonscan", "internal/origins", "internal/pack",
+		"internal/remote", "internal/resident", "internal/shell", "internal/spelling", "internal/store", "internal/tokenizers",
+		"internal/units", "shard", "tokenize"},
+	"internal/ingest/source":             {"internal/csvscan", "internal/fault", "internal/jsonscan", "internal/remote", "internal/shell", "internal/units"},
+	"internal/ingest/source/synth":       {"internal/units"},
+	"internal/ingest/source/columnar":    {"internal/fault", "internal/jsonscan", "internal/units"},
+	"internal/ingest/example":            {"internal/counts", "internal/csvscan", "internal/fault", "internal/jsonscan", "tokenize"},
+	"internal/ingest/example/chat":       {"internal/fault", "internal/ingest/example", "internal/jsonscan", "tokenize"},
+	"internal/ingest/example/chat/jinja": {},
+	"internal/ingest/shape":              {"internal/fault", "internal/ingest/example", "internal/jsonscan", "shard"},
+	"internal/ingest/command":            {"internal/procgroup"},
+	"internal/textcache":                 {"internal/fault", "shard"},
+
+	// The line that serves.
+	"internal/serve":         {"internal/budget", "internal/fault", "internal/pack", "internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
+	"internal/serve/sampler": {"internal/fault", "internal/pack"},
+	"internal/serve/collate": {},
+	"internal/serve/feed": {"internal/budget", "internal/fault", "internal/pack", "internal/page", "internal/resident",
+		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
+
+	// What both use.
+	"internal/budget":     {"internal/units"},
+	"internal/counts":     {},
+	"internal/cputime":    {},
+	"internal/csvscan":    {},
+	"internal/fault":      {},
+	"internal/jsonscan":   {},
+	"internal/memrecord":  {},
+	"internal/notify":     {},
+	"internal/origins":    {"shard"},
+	"internal/pack":       {},
+	"internal/page":       {},
+	"internal/procgroup":  {},
+	"internal/remote":     {"internal/fault", "internal/units"},
+	"internal/resident":   {},
+	"internal/shell":      {},
+	"internal/spelling":   {},
+	"internal/store":      {"internal/fault", "internal/remote", "shard"},
+	"internal/tokenizers": {"internal/fault", "internal/remote", "internal/spelling", "shard", "tokenize"},
+	"internal/units":      {},
+
+	// For tests alone: imports of tests are not looked at.
+	"internal/archtest": {},
+	"internal/effort":   {},
+	"internal/refdata":  {},
+
+	"tokenize/builtin":             {"tokenize"},
+	"tokenize/internal":            {},
+	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
+	"tokenize/internal/regex":      {},
+	"tokenize/internal/ucd":        {},
+	"tokenize/train":               {"tokenize"},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.
@@ -197,22 +205,18 @@ func mayImport(home, to string) bool {
 		return true
 	}
 	for _, a := range allowed[home] {
-		if only, alone := strings.CutSuffix(a, "!"); to == only || !alone && within(to, a) {
+		if within(to, a) {
 			return true
 		}
 	}
 	return false
 }
 
-// ownRoot is the folder whose packages a place may use without being listed: outside loader and
-// internal all that shares its top folder, within them itself and its children. The package loader
-// is below its children, so it has none.
+// ownRoot is the folder whose packages a place may use without being listed: outside internal all
+// that shares its top folder, within it itself and its children.
 func ownRoot(home string) string {
 	top, _, _ := strings.Cut(home, "/")
-	switch {
-	case home == "loader":
-		return "loader/(no child)"
-	case top == "loader" || top == "internal":
+	if top == "internal" {
 		return home
 	}
 	return top

@@ -46,7 +46,7 @@ def test_golden_order(case: dict[str, Any]) -> None:
 
 
 def dealt(case: dict[str, Any], rank: int) -> dict[str, Any]:
-    """What a rank gets, as loader/serve/sampler/golden_test.go writes it down."""
+    """What a rank gets, as internal/serve/sampler/golden_test.go writes it down."""
     names = (
         "batch_size",
         "max_tokens",

@@ -13,9 +13,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/dsload/dsload/loader/serve/collate"
-	"github.com/dsload/dsload/loader/serve/feed"
-	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/internal/serve/collate"
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/serve/sampler"
 	"github.com/dsload/dsload/shard"
 )
 

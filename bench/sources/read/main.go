@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/cputime"
-	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/internal/ingest/source"
 )
 
 func main() {

@@ -1,2 +1,2 @@
-"""The order of rows as arithmetic on numpy arrays: shuffling, dealing, mixing and packing, as in loader/serve/sampler
-and loader/pack."""
+"""The order of rows as arithmetic on numpy arrays: shuffling, dealing, mixing and packing, as in internal/serve/sampler
+and internal/pack."""

@@ -1,4 +1,4 @@
-"""Deals the rows of a step to ranks by cost. loader/serve/sampler/balance.go is normative. All arithmetic is on
+"""Deals the rows of a step to ranks by cost. internal/serve/sampler/balance.go is normative. All arithmetic is on
 integers, so that every rank and both implementations agree."""
 
 from __future__ import annotations

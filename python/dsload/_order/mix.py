@@ -1,5 +1,5 @@
 """The parameter mix: how many of each 1,024 rows come from which dataset, and where that changes.
-loader/serve/sampler/doc.go is normative."""
+internal/serve/sampler/doc.go is normative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of rows, as loader/serve/sampler defines it: pure arithmetic on numpy arrays.
+"""The order of rows, as internal/serve/sampler defines it: pure arithmetic on numpy arrays.
 
 The in-process reader promises the same rows in the same batches as the server for the same parameters. The package
 comment of the Go package sampler is normative; tests compare both through testdata/order.json and steps.json and

@@ -1,4 +1,4 @@
-"""Rows packed while they are read, as loader/pack and the packed orders of loader/serve/sampler define them.
+"""Rows packed while they are read, as internal/pack and the packed orders of internal/serve/sampler define them.
 
 A window of a fixed number of rows of the order is packed at a time, from lengths alone. The numbers of packed rows
 follow from arithmetic: each window has as many numbers as it could have packed rows at most, and unused numbers are

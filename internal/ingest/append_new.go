@@ -1,0 +1,169 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// An addition reads of a folder or a glob what the dataset does not have yet.
+
+// read takes the manifest of the dataset.
+func (a *addition) read(m *shard.Manifest) {
+	a.manifest, a.number, a.places = m, 1, map[string]int{}
+	for i, s := range m.Sources {
+		if s.Files > 0 {
+			a.folders = append(a.folders, i)
+			continue
+		}
+		if whole, ok := wholePath(s.URI); ok {
+			a.places[whole] = i
+		}
+		a.places[s.URI] = i
+	}
+}
+
+// wholePath returns the absolute path of a file of this machine.
+func wholePath(uri string) (string, bool) {
+	if uri == "-" || strings.Contains(uri, "://") {
+		return "", false
+	}
+	whole, err := filepath.Abs(uri)
+	return whole, err == nil
+}
+
+// named reports whether the dataset was made from a source of exactly this name.
+func (a *addition) named(uri string) bool {
+	return slices.ContainsFunc(a.manifest.Sources, func(s shard.SourceInfo) bool { return s.URI == uri })
+}
+
+// has is source.Options.Has: whether the dataset was made from a file. One that it was made from, and that
+// is another now, is noted in changed.
+func (a *addition) has(in source.Stat, checksum func() (string, error)) (bool, error) {
+	at, ok := a.places[in.URI]
+	if whole, local := wholePath(in.URI); !ok && local {
+		at, ok = a.places[whole]
+	}
+	if !ok {
+		return false, a.unlisted(in.URI)
+	}
+	a.passed = true
+	same, err := a.unchanged(at, in, checksum)
+	if err == nil && !same {
+		a.changed = append(a.changed, in.URI)
+	}
+	return true, err
+}
+
+// unchanged compares a file with what the manifest says about it.
+func (a *addition) unchanged(at int, in source.Stat, checksum func() (string, error)) (bool, error) {
+	was := a.manifest.Sources[at]
+	switch {
+	case was.Bytes != in.Size, was.ETag != "" && in.ETag != "" && was.ETag != in.ETag:
+		return false, nil
+	case source.IsRemote(in.URI), len(a.times) > 0 && a.times[at] != "" && a.times[at] == formatTime(in.ModTime):
+		return true, nil
+	case was.Checksum == "": // a budget ended the build within it or before it
+		return len(a.times) == 0, nil
+	}
+	now, err := checksum()
+	return now == was.Checksum, err
+}
+
+// unlisted refuses a file of a folder that the dataset was made from, if the manifest does not name the
+// files of that folder.
+func (a *addition) unlisted(uri string) error {
+	whole, local := wholePath(uri)
+	for _, i := range a.folders {
+		s := a.manifest.Sources[i]
+		root, ok := wholePath(strings.TrimRight(s.URI[:prefixBytes(s.URI)], "/"))
+		if local && ok && strings.HasPrefix(whole, root+string(filepath.Separator)) ||
+			!local && strings.HasPrefix(uri, s.URI[:prefixBytes(s.URI)]) {
+			return fault.BadOption("append", nil, "the dataset was made from %d files of %s, which are too "+
+				"many for it to list, so that %s may be one of them; name the new files one by one",
+				s.Files, s.URI, uri)
+		}
+	}
+	return nil
+}
+
+// prefixBytes returns the length of what all files of a folder or a glob begin with.
+func prefixBytes(arg string) int {
+	if i := strings.IndexAny(arg, "*?[{"); i >= 0 {
+		return strings.LastIndexByte(arg[:i], '/') + 1
+	}
+	return len(arg)
+}
+
+// maxChangedListed is how many changed files an error names.
+const maxChangedListed = 5
+
+// changedSources returns the error for files that the dataset was made from and that are others now.
+func (a *addition) changedSources() error {
+	if len(a.changed) == 0 {
+		return nil
+	}
+	names := strings.Join(a.changed[:min(len(a.changed), maxChangedListed)], ", ")
+	if more := len(a.changed) - maxChangedListed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fault.BadOption("append", nil, "changed since the dataset was made from it: %s; nothing was added; "+
+		"build the dataset afresh with {overwrite}, leave it out with {exclude}, "+
+		"or name the new files one by one", names)
+}
+
+// bringsNew reports whether the addition is another than the dataset's last one, even under equal settings:
+// standard input brings something new on every run, and a folder may have more files than before.
+func (a *addition) bringsNew() bool {
+	if slices.Contains(a.b.opts.Sources, "-") {
+		return true
+	}
+	return a.passed && slices.ContainsFunc(a.b.known(), func(s source.Stat) bool { return !a.named(s.URI) })
+}
+
+// nothingNew returns the summary of an addition whose files the dataset has already.
+func nothingNew(o *Options) (*Summary, error) {
+	m, err := shard.ReadManifest(o.FS, o.Out)
+	if err != nil {
+		return nil, err
+	}
+	s := summaryOf(o.Out, m)
+	s.CapBytes = o.Memory
+	s.Stopped = fault.Plain("nothing to do: the dataset has every file of the sources")
+	s.Notes = append(s.Notes, fault.Textf("nothing new: the dataset has every file of %s",
+		strings.Join(redacted(o.Sources), ", ")))
+	return s, nil
+}
+
+// readTimes reads when the sources of the dataset were modified, as far as run.json says.
+func (a *addition) readTimes(o *Options) {
+	var run struct {
+		Sources sourceTimes `json:"sources"`
+	}
+	// Without a record of times, from an earlier version or lost, content decides.
+	if data, err := shard.ReadRun(o.FS, o.Out); err != nil || json.Unmarshal(data, &run) != nil {
+		return
+	}
+	if times := slices.Concat(run.Sources.Earlier, run.Sources.Times); len(times) == len(a.manifest.Sources) {
+		a.times = times
+	}
+}
+
+// sourceTimes returns the times of the sources for run.json.
+func (a *addition) sourceTimes() sourceTimes {
+	t := timesOf(a.b.known())
+	if len(a.times)+len(t.Times) <= maxTimesListed {
+		t.Earlier = a.times
+	}
+	return t
+}
+
+// isNothingNew reports whether an addition has nothing to read.
+func isNothingNew(err error) bool { return errors.Is(err, source.ErrNothingNew) }

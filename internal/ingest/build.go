@@ -1,0 +1,322 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	splitTrain = "train"
+	splitVal   = "val"
+)
+
+var (
+	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
+	// same build goes on from there.
+	ErrInterrupted = fault.New(fault.Interrupted, "interrupted")
+
+	// ErrMemory is the cause where a record needs more memory than the cap leaves.
+	ErrMemory = fault.New(fault.Limit, "memory cap reached")
+
+	errStopped = errors.New("a budget was reached")
+	// errUnfinished ends the pipeline at a job that a worker gave up because the build must stop.
+	errUnfinished = errors.New("a job is unfinished")
+)
+
+// build is one call of Run.
+type build struct {
+	opts   Options
+	target target
+	bucket bool // Out is the scratch folder of a build into a bucket
+	meter  meter
+	waits  waits
+	cutter *example.Cutter // the flusher's
+
+	// Set by prepare, in this order.
+	tokenizer *tokenize.Tokenizer
+	ends      documentEnds
+	filter    *shape.Filter
+	template  string // the name of a built-in one, or the text
+	phases    []phase
+	chat      *chats            // nil if no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
+	shards    shard.BuilderOptions
+	plan      *MemoryPlan
+	ledger    *budget.Ledger
+
+	// Of the phase that runs.
+	current       *phase
+	mapping       *mapping  // nil without Map
+	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
+	idle          chan *job
+	readErr       error // of the sources; set before ordered is closed
+	ended         bool  // the sources were read to their end; likewise
+	workers       []*worker
+}
+
+// phase is one set of sources and what turns its records into text.
+type phase struct {
+	set       *source.Set
+	options   source.Options
+	formatter *example.Formatter
+}
+
+// Run streams sources through a tokenizer into a dataset folder. It goes on where an interrupted
+// build with equal options stopped.
+//
+// Errors: of fault.BadOption, *CapError, *shard.SettingsError, *shard.LockedError and source's
+// errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
+// ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
+// everything that was checkpointed.
+func Run(ctx context.Context, o Options) (_ *Summary, err error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if remote.Writable(o.Out) {
+		return runInto(ctx, o)
+	}
+	return newBuild(o).run(ctx)
+}
+
+// run makes the target in a folder of a file system.
+func (b *build) run(ctx context.Context) (_ *Summary, err error) {
+	o := &b.opts
+	if o.Stdin != nil {
+		stdin := newInterruptible(ctx, o.Stdin)
+		defer stdin.close()
+		o.Stdin = stdin
+	}
+	err = b.prepare(ctx)
+	if isNothingNew(err) {
+		return nothingNew(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := cmp.Or(b.checkEnds(), b.target.check()); err != nil {
+		return nil, err
+	}
+	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
+	if err != nil {
+		return b.target.notOpened(ctx, err)
+	}
+	f, err := b.newFlusher(builder, checkpoint)
+	if err == nil {
+		b.notice("reading %s", b.describeInputs())
+		var s *Summary
+		s, err = b.stream(ctx, f)
+		if err = errors.Join(err, f.closeSeen()); err == nil {
+			return s, nil
+		}
+	}
+	return b.target.failed(builder, err)
+}
+
+// newFlusher makes the last stage, restored from the checkpoint if there is one.
+func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
+	o := &b.opts
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(), origins: originFiles{b: b}}
+	f.emit = f.takeExample
+	f.cutter.Counts, f.pack = &f.state.Counts, b.newPacking(&f.state)
+	held := o.MaxValExamples
+	if len(o.ValSources) > 0 {
+		held = 0
+	}
+	textBytes, _ := b.phases[0].set.EstimateBytes()
+	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	err := b.target.begin(f)
+	if err == nil && checkpoint != nil {
+		err = f.restore(checkpoint)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
+	return f, nil
+}
+
+// restore sets the flusher to the state that a checkpoint holds.
+func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
+	b := f.b
+	state, windows, err := decodeCursor(checkpoint.Cursor)
+	if err != nil {
+		return err
+	}
+	f.state = *state
+	f.hold.restore(state.Val, state.Held)
+	if err := f.cutter.Restore(state.Cutter); err != nil {
+		return err
+	}
+	if f.pack != nil {
+		if err := f.pack.restore(windows); err != nil {
+			return err
+		}
+		f.heldOut()
+	}
+	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
+		return &source.SourceChangedError{URI: b.phases[0].set.URI(0),
+			What: "size, by which documents are chosen for val,"}
+	}
+	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
+		return err
+	}
+	b.meter.resumed = state.Totals
+	b.notice("resuming at example %d", state.Examples)
+	if b.opts.Resuming != nil {
+		b.opts.Resuming(state.Totals)
+	}
+	return nil
+}
+
+// notice reports something to the user while the build runs.
+func (h *Hooks) notice(format string, args ...any) {
+	if h.Notice != nil {
+		h.Notice(fault.Textf(format, args...))
+	}
+}
+
+func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
+
+// stream drives the phases that are left, then finishes the target.
+func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
+	defer func() { err = errors.Join(err, f.origins.close()) }()
+	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
+		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
+	f.show()
+	b.watch()
+	stopReport := b.report(b.opts.Progress)
+	defer stopReport()
+	for f.state.Phase < len(b.phases) {
+		if err := b.runPhase(ctx, f); err != nil {
+			return nil, err
+		}
+		if err := f.packRest(); err != nil {
+			return nil, err
+		}
+		f.endPhase()
+	}
+	// The manifest is written in the memory that the jobs had.
+	b.ordered, b.work, b.idle, b.workers = nil, nil, nil, nil
+	return b.target.finish(f)
+}
+
+// runPhase streams one phase's sources, from the cursor to their end or to a budget. An ended
+// context ends it at the end of a job.
+func (b *build) runPhase(ctx context.Context, f *flusher) error {
+	p := &b.phases[f.state.Phase]
+	b.current = p
+	at := f.state.Position
+	if a := f.state.Answered; a != nil {
+		at = a.before(at)
+	}
+	reader, err := p.set.Reader(at)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	_, total := reader.Progress()
+	b.meter.totalBytes.Store(max(0, total))
+	if err := b.target.beginPhase(f.state.Phase, p, reader); err != nil {
+		return err
+	}
+
+	inFlight := int(b.plan.jobs)
+	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
+	b.readErr, b.ended = nil, false
+	f.stopped = ""
+
+	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
+	// The pipeline outlives ctx: what was read is written before the build stops.
+	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
+	input := records(reader)
+	if b.mapping = nil; b.opts.Map != "" {
+		if b.mapping, err = b.startMap(pipeline, ctx, reader, p.set.URI, f); err != nil {
+			return err
+		}
+		defer b.mapping.close()
+		input = b.mapping
+	}
+	group.Go(func() error { return b.read(pipeline, ctx, input) })
+	for i := range b.opts.Workers {
+		if i == len(b.workers) {
+			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
+		}
+		w := b.workers[i]
+		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		if b.chat != nil {
+			w.chat = b.chat.newWorker(b, w, ctx.Done())
+		}
+		group.Go(func() error { return b.tokenize(pipeline, w) })
+	}
+	group.Go(func() error { return f.run(pipeline) })
+	err = group.Wait()
+	if b.mapping != nil {
+		b.mapping.close() // it reads ahead
+	}
+	b.releaseUnfinished()
+	switch {
+	case errors.Is(err, errStopped):
+	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
+		return err
+	case err == nil && b.readErr == nil && b.ended:
+		f.state.Position = reader.Position() // includes trailing input that gave no record
+	default:
+		return b.target.interrupted(ctx, f)
+	}
+	b.target.endPhase(f.state.Phase, reader, f.stopped == "")
+	return nil
+}
+
+// begun reports whether there is anything to keep.
+func (f *flusher) begun() bool {
+	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
+}
+
+func (b *build) newWorker(cacheBytes int) *worker {
+	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
+		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
+}
+
+// leaseError names the record that is too large for the cap.
+func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
+	var tooLarge *budget.TooLargeError
+	if !errors.As(err, &tooLarge) {
+		return err
+	}
+	uri := b.current.set.URI(r.Input)
+	return fault.Errorf("tokenize row %d of %s, at byte %d: its %v need %v of memory where {memory} leaves "+
+		"%v; raise {memory}: %w",
+		r.Row, uri, r.Offset, units.Size(rawBytes), units.Size(tooLarge.Wanted), units.Size(tooLarge.Limit), ErrMemory)
+}
+
+// close releases the scratch files of the sources.
+func (b *build) close() error {
+	var errs []error
+	for _, p := range b.phases {
+		if p.set != nil {
+			errs = append(errs, p.set.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,98 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/origins"
+)
+
+// The phases of a build: first the sources, then, where given, the sources of the split val.
+const (
+	phaseTrain = iota
+	phaseVal
+)
+
+// maxRejectsListed is how many bad records rejects.jsonl names.
+const maxRejectsListed = 100
+
+// reject is a line of rejects.jsonl.
+type reject struct {
+	Source string `json:"source"`
+	Row    int64  `json:"row"`              // as the format counts: lines, records after the header, documents
+	Offset int64  `json:"offset"`           // of the record's first byte, after decompression
+	Member string `json:"member,omitempty"` // the file of an archive that it lies in
+	Rows   int64  `json:"rows,omitempty"`   // that it stands for, if several
+	Reason string `json:"reason"`
+}
+
+// cursor is the state of a build between two documents: what a checkpoint saves besides the rows,
+// and all that a later run needs to go on.
+type cursor struct {
+	Phase    int             `json:"phase"`
+	Position source.Position `json:"position"`
+	Cutter   example.State   `json:"cutter"`             // the document that goes on, where one was cut into pieces
+	Answered *answered       `json:"answered,omitempty"` // by Map, in this phase
+
+	Verdict   verdict  `json:"verdict"` // of the document that goes on
+	TrainFull bool     `json:"train_full"`
+	Held      []uint64 `json:"held,omitempty"`
+	Share     float64  `json:"share,omitempty"` // holdout.share
+
+	Totals
+	IllFormed illFormed `json:"ill_formed,omitzero"`
+	shaped
+	Lines   lineStats `json:"lines,omitzero"`
+	Unfound unfound   `json:"unfound,omitzero"`
+	Rejects []reject  `json:"rejects,omitempty"`
+	Damaged damaged   `json:"damaged,omitzero"`
+
+	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
+	PackRest int64 `json:"pack_rest,omitempty"`
+
+	Input int `json:"input"` // index of the input that the last document came from
+	// bytes of that input, after decompression, up to the end of the document's record
+	Offset      int64      `json:"offset"`
+	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
+	Ends        []phaseEnd `json:"ends,omitempty"`
+
+	Origins []origins.Writer `json:"origins,omitempty"` // of each phase that has begun
+}
+
+// phaseEnd is how a phase ended.
+type phaseEnd struct {
+	Stopped     string          `json:"stopped,omitempty"` // the option whose budget ended it, "" where the sources did
+	Cut         bool            `json:"cut,omitempty"`
+	Position    source.Position `json:"position"`
+	Input       int             `json:"input"` // inputs before it were read to their end
+	Offset      int64           `json:"offset"`
+	SourceBytes int64           `json:"source_bytes"`
+}
+
+// rejectLines is the content of rejects.jsonl.
+func rejectLines(rejects []reject) ([]byte, error) {
+	var out []byte
+	for _, r := range rejects {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return out, nil
+}
+
+func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }
+
+// decodeCursor returns the cursor of a checkpoint, and the open windows that follow it.
+func decodeCursor(data []byte) (c *cursor, windows []byte, err error) {
+	data, windows, _ = bytes.Cut(data, []byte{'\n'})
+	c = new(cursor)
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
+	}
+	return c, windows, nil
+}

@@ -1,0 +1,208 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// TestCutIsSaid: the summary and the manifest say what a budget cut, and only if it cut something.
+func TestCutIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.Repeat("some words of a line\n", 10) + "\n\n" // 5 tokens and 20 bytes a line
+	one, two := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")
+	put(t, one, []byte(text))
+	put(t, two, []byte(text))
+	for _, c := range []struct {
+		name    string
+		o       Settings
+		cutBy   []string
+		stopped string
+		left    int64 // bytes left unread, -1 if that is not reported
+	}{
+		{"no budget", Settings{}, nil, stoppedAtEnd, -1},
+		{"examples", Settings{MaxExamples: 15}, []string{"max-examples"},
+			"`max-examples` 15 reached; 108 of 424 bytes", 108},
+		{"within the first", Settings{MaxExamples: 5}, []string{"max-examples"},
+			"`max-examples` 5 reached; 320 of 424 bytes of the sources were left unread, 1 of 2 inputs untouched", 320},
+		{"all examples", Settings{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended", -1},
+		{"more than all", Settings{MaxExamples: 21}, nil, stoppedAtEnd, -1},
+		{"within a document", Settings{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"},
+			"`max-examples` 20 reached; ", 212 + 3},
+		{"the rest of the last document", Settings{MaxExamples: 39,
+			MaxLength: 4}, []string{"max-examples"},
+			"`max-examples` 39 reached; ", 3},
+		{"tokens", Settings{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
+		{"all tokens", Settings{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
+		{"bytes", Settings{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399B reached; ", 3},
+		{"all bytes", Settings{MaxBytes: 400}, nil, "`max-bytes` 400B reached, where the sources ended", -1},
+	} {
+		for _, jobs := range []int64{1, 64} { // checkpoints end jobs elsewhere
+			t.Run(fmt.Sprint(c.name, jobs), func(t *testing.T) {
+				o := Options{Settings: c.o}
+				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two},
+					shardtest.New(), jobs
+				s := mustBuild(t, o)
+				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped.String(), c.stopped) {
+					t.Errorf("cut by %q, stopped: %s", s.CutBy, s.Stopped)
+				}
+				m, err := shard.ReadManifest(o.FS, "data")
+				if err != nil {
+					t.Fatal(err)
+				}
+				left, told := m.Counters["unread_bytes"]
+				cutBy := counts.Of(m.Counters, nil).CutBy
+				if !slices.Equal(cutBy, c.cutBy) || told != (c.left >= 0) || told && left != c.left {
+					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", cutBy, left, told)
+				}
+				if text := DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
+					t.Errorf("described as %q", text)
+				}
+			})
+		}
+	}
+}
+
+// TestEveryExampleIsAccountedFor: what is in neither split is counted.
+func TestEveryExampleIsAccountedFor(t *testing.T) {
+	for _, maxLength := range []int{8, 100} {
+		for seed := range uint64(5) {
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+				Settings:  Settings{Sources: []string{writeCorpus(t, 600, seed)}, MaxLength: maxLength}}
+			all := mustBuild(t, o).Splits[0].Examples
+			o.MaxValExamples, o.FS = 20, shardtest.New()
+			s := mustBuild(t, o)
+			got := s.Splits[0].Examples + s.Splits[1].Examples + s.ValRest + s.CopiedExamples
+			if got != all || s.Splits[1].Examples != 20 {
+				t.Errorf("max length %d: %d examples of %d are accounted for: %+v", maxLength, got, all, s)
+			}
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
+				t.Errorf("notes %q", s.Notes)
+			}
+		}
+	}
+}
+
+func TestExamplesBeforeValIsFull(t *testing.T) {
+	// Twenty documents in a hundred go to val; training is full long before.
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  Settings{Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000}}
+	s := mustBuild(t, o)
+	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
+		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
+	}
+}
+
+func TestValFromTheSourceItself(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")
+	put(t, path, []byte("some text\n"))
+	put(t, other, []byte("other text\n"))
+	for _, c := range []struct {
+		sources, val []string
+		want         bool
+	}{
+		{[]string{path}, []string{other}, false},
+		{[]string{path}, []string{path}, true},
+		{[]string{dir}, []string{path}, true},
+		{[]string{path}, []string{filepath.Join(dir, "*.txt")}, true},
+		{[]string{path}, []string{dir + "/../" + filepath.Base(dir) + "/a.txt"}, true},
+		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
+	} {
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+			Settings:  Settings{Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5}}
+		if strings.HasPrefix(c.sources[0], "synth") {
+			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
+		}
+		s := mustBuild(t, o)
+		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil), func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
+			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
+		}
+	}
+	var option *fault.Error
+	if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small(),
+		Stdin: strings.NewReader("a\n"), FS: shardtest.New()},
+		Settings: Settings{Sources: []string{"-"}, ValSources: []string{"-"}}}); !errors.As(err, &option) {
+		t.Errorf("standard input twice: %v", err)
+	}
+}
+
+func TestOutMustBeAFolder(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	put(t, file, []byte("mine"))
+	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
+		var option *fault.Error
+		if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small()},
+			Settings: Settings{Sources: []string{writeCorpus(t, 5, 1)}},
+			Out:      out}); !errors.As(err, &option) || option.Option != "out" {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+}
+
+func TestEndlessSourcesNeedABudget(t *testing.T) {
+	corpus := writeCorpus(t, 20, 1)
+	for _, c := range []struct {
+		o    Settings
+		want string // the option that is named; "" where the build ends
+	}{
+		{Settings{Sources: []string{"synth://wikitext?seed=1"}}, "max-examples"},
+		{Settings{Sources: []string{corpus, "synth://recipes"}}, "max-examples"},
+		{Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 3}, ""},
+		{Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxTokens: 300}, ""},
+		{Settings{Sources: []string{corpus},
+			ValSources: []string{"synth://wikitext?seed=1"}}, "max-val-examples"},
+		{Settings{Sources: []string{corpus}, ValSources: []string{"synth://wikitext?seed=1"},
+			MaxValExamples: 3}, ""},
+		{Settings{Sources: []string{corpus}}, ""},
+	} {
+		o := Options{Settings: c.o}
+		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
+		_, err := Run(context.Background(), o)
+		var option *fault.Error
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || string(option.Option) != c.want) {
+			t.Errorf("%q, val %q: %v; want one about %q", o.Sources, o.ValSources, err, c.want)
+		}
+	}
+}
+
+// TestBudgetGivesBackMemory reads until a budget ends the sources. The phase that follows, of the
+// split val, needs the memory of the jobs that nobody took.
+func TestBudgetGivesBackMemory(t *testing.T) {
+	ctx, corpus := context.Background(), writeCorpus(t, 20_000, 1)
+	o := Options{Resources: Resources{FS: shardtest.New(), LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20},
+		Out:      "data",
+		Settings: Settings{Sources: []string{corpus}, ValSources: []string{corpus}, MaxExamples: 1}}
+	b := newBuild(o.withDefaults())
+	if err := b.prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer builder.Close()
+	f := must(b.newFlusher(builder, nil))
+	used := b.ledger.Used()
+	if err := b.runPhase(ctx, f); err != nil || f.stopped != "max-examples" {
+		t.Fatalf("stopped by %q: %v", f.stopped, err)
+	}
+	if now := b.ledger.Used(); now != used {
+		t.Errorf("%d bytes are still leased", now-used)
+	}
+}

@@ -1,0 +1,37 @@
+// Package ingest is the write path: it streams sources through a tokenizer into a dataset folder.
+//
+//	source -> example -> tokenize -> shard -> manifest
+//
+// Run runs one reader, some workers and one flusher. The reader frames records into jobs; a job
+// goes to the workers in any order and to the flusher in the order of reading; the flusher waits
+// for each in turn and decides everything that depends on order. What becomes of the rows is up to
+// the target: a dataset, an addition to one, a partition of a plan, or the plan itself.
+//
+// Invariants of a build:
+//
+//	I1  The bytes of a dataset depend on the sources and on Options.Settings, never on
+//	    workers, memory, checkpoints, interruptions or the clock.
+//	I2  Every example that the budgets allow is written exactly once, whatever happens in between.
+//	I3  The bytes that the process holds never exceed Options.Memory:
+//
+//	    cap = process     runtime, program, stacks, garbage between collections
+//	        + vocabulary  the tokenizer's tables, shared by all workers
+//	        + caches      one word cache per worker; they shrink first where the cap is small
+//	        + scratch     a worker's decoded text
+//	        + source      list of inputs, decompressor, window, the staged record
+//	        + jobs        text and ids in flight, leased a job at a time for its worst case
+//	        + shards      open record batches, checksums, checkpoint
+//	        + list        sizes and checksums of the shards written so far
+//	        + map         with Options.Map, records that wait for their answers
+//	        + filters     conditions and expressions, and what their matches take
+//	        + dedup       pages of the hashes of earlier documents; the others are in a file
+//	        + held out    hashes of the documents in the split val
+//	        + partial     the chunk that goes on into the next piece
+//	        + packing     with Options.Pack, the documents that wait for a row
+//
+//	    PlanMemory gives the numbers. Only jobs are leased and released while the build runs; the
+//	    rest is reserved before it begins.
+//
+// Ownership: a job belongs to the reader, then to one worker, then to the flusher, which recycles
+// it and releases its lease. Documents and ids are valid until then.
+package ingest

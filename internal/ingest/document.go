@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize"
+)
+
+// taken is a document, or one piece of one, on its way through the rules.
+type taken struct {
+	*job
+	*document
+	text  []uint32 // its ids
+	bytes int64    // of its text
+	last  bool     // nothing of the document follows
+}
+
+// rules judge a document in turn and count it. One that does not keep it ends its way.
+var rules = []func(*flusher, *taken) (keep bool, err error){
+	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted}
+
+// document takes one document, or one piece of one, in order.
+func (f *flusher) document(j *job, d *document) error {
+	t := &f.taken // reused, since rules are values that it would escape to
+	*t = taken{j, d, j.ids[d.ids.start:d.ids.end], d.textBytes, d.Last}
+	for _, rule := range rules {
+		if keep, err := rule(f, t); !keep || err != nil {
+			return err
+		}
+	}
+	return f.cut(f, t)
+}
+
+// keepToBytes cuts the text to what the budget of bytes leaves.
+func (f *flusher) keepToBytes(t *taken) (keep bool, err error) {
+	left := f.b.opts.MaxBytes - f.state.TextBytes
+	if f.b.opts.MaxBytes == 0 || t.bytes < left {
+		return true, nil
+	}
+	f.stopped = "max-bytes"
+	if t.bytes == left {
+		return true, nil
+	}
+	f.cutBy(f.stopped)
+	t.last = true
+	if t.text, t.bytes, err = f.cutText(t.job, t.document, left); err != nil {
+		return false, err
+	}
+	return t.bytes > 0 || !t.First, nil
+}
+
+// take routes a document at its first piece, and counts it.
+func (f *flusher) take(t *taken) (keep bool, err error) {
+	s := &f.state
+	if t.First {
+		s.Verdict = f.route(t.hash)
+		s.Documents++
+		f.countChat(t.document)
+		if f.pack != nil {
+			f.pack.beginDocument()
+		}
+		f.cutter.Begin(t.Ordinal)
+	}
+	s.TextBytes += t.bytes
+	f.noteLine(t.document, len(t.text), t.bytes)
+	if s.Replaced += t.replaced; t.replaced > 0 {
+		f.noteReplaced(t.job, t.document)
+	}
+	if t.Forced {
+		s.ForcedCuts++
+	}
+	return true, nil
+}
+
+// keepWanted leaves out what no row is made of.
+func (f *flusher) keepWanted(*taken) (keep bool, err error) {
+	s := &f.state
+	if f.b.target.skipped(s) {
+		return false, nil
+	}
+	if s.Verdict == toTrain && s.TrainFull {
+		f.cutBy("max-examples")
+		return false, nil
+	}
+	return true, nil
+}
+
+// A cut makes examples of a document.
+type cut func(*flusher, *taken) error
+
+// cut returns the cut of the documents of this build, which are all of one kind.
+func (b *build) cut() cut {
+	switch {
+	case b.chat != nil && b.chat.masked():
+		return func(f *flusher, t *taken) error {
+			return f.cutter.Masked(t.text, t.job.mask[t.document.mask.start:t.document.mask.end], f.emit)
+		}
+	case b.hasTarget() && b.opts.CausalPairs:
+		return func(f *flusher, t *taken) error { return f.cutter.CausalPair(t.text, t.targetIDs(), f.emit) }
+	case b.hasTarget():
+		return func(f *flusher, t *taken) error { return f.cutter.Pair(t.text, t.targetIDs(), f.emit) }
+	}
+	return func(f *flusher, t *taken) error {
+		if err := f.cutter.Add(t.text, f.emit); err != nil || !t.last {
+			return err
+		}
+		return f.cutter.End(f.emit)
+	}
+}
+
+func (t *taken) targetIDs() []uint32 { return t.job.ids[t.target.start:t.target.end] }
+
+// cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
+// budget that ends inside it. It happens once per build. A pair of prompt and target, or a
+// conversation, is left out instead.
+func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
+	if f.b.kind() != texts {
+		return nil, 0, nil
+	}
+	w := f.b.newWorker(tailCacheBytes)
+	w.formatter = f.b.phases[f.state.Phase].formatter.NewWorker()
+	if err := w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); err != nil {
+		return nil, 0, err
+	}
+	text := w.scratch.Prompt[:maxBytes]
+	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) &&
+		!utf8.RuneStart(w.scratch.Prompt[len(text)]) {
+		text = text[:len(text)-1]
+	}
+	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
+	return ids, int64(len(text)), w.encoder.Err()
+}

@@ -1,0 +1,98 @@
+package ingest
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// illFormed is about the documents with ill-formed UTF-8. Text in another encoding is well-formed in none
+// of its accents, and what it is shows in the bytes.
+type illFormed struct {
+	First string `json:"first"` // the input of the first one
+	Row   int64  `json:"row"`
+	Valid int64  `json:"valid,omitempty"` // characters above ASCII that are well-formed
+	High  int64  `json:"high,omitempty"`  // bytes of none
+	Runs  int64  `json:"runs,omitempty"`  // stretches of such bytes
+	Usual int64  `json:"usual,omitempty"` // such bytes that would be a letter beside one of ASCII, or a quotation mark
+	C1    int64  `json:"c1,omitempty"`    // such bytes that are no characters in Latin-1
+	Undef int64  `json:"undef,omitempty"` // nor in Windows-1252
+	Iconv string `json:"iconv,omitempty"` // what iconv converts of the first input, "" if it is not such a file
+}
+
+// add takes the bytes of a record in.
+func (f *illFormed) add(raw []byte) {
+	ascii := func(i int) bool { return i >= 0 && i < len(raw) && (raw[i]|0x20 >= 'a' && raw[i]|0x20 <= 'z') }
+	inRun := false
+	for i := 0; i < len(raw); {
+		if raw[i] < utf8.RuneSelf {
+			i, inRun = i+1, false
+			continue
+		}
+		if r, n := utf8.DecodeRune(raw[i:]); r != utf8.RuneError || n > 1 {
+			f.Valid++
+			i, inRun = i+n, false
+			continue
+		}
+		if !inRun {
+			f.Runs++
+		}
+		f.High++
+		b := raw[i]
+		if b >= 0xc0 && (ascii(i-1) || ascii(i+1)) || 0x91 <= b && b <= 0x97 || b == 0x85 || b == 0xa0 || b == 0xab ||
+			b == 0xbb {
+			f.Usual++
+		}
+		if b < 0xa0 {
+			f.C1++
+			if b == 0x81 || b == 0x8d || b == 0x8f || b == 0x90 || b == 0x9d {
+				f.Undef++
+			}
+		}
+		i, inRun = i+1, true
+	}
+}
+
+// encoding returns the name by which iconv knows the likely encoding, "" if it does not show.
+func (f *illFormed) encoding() string {
+	switch {
+	case 4*f.Valid > f.High, 3*f.Runs < 2*f.High, 2*f.Usual < f.High, f.Undef > 0:
+		return ""
+	case f.C1 > 0:
+		return "WINDOWS-1252"
+	}
+	return "LATIN1"
+}
+
+// noteReplaced keeps what the ill-formed parts of a record look like.
+func (f *flusher) noteReplaced(j *job, d *document) {
+	s := &f.state
+	if s.IllFormed.First == "" {
+		set := f.b.phases[s.Phase].set
+		s.IllFormed = illFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
+		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
+			s.IllFormed.Iconv = in.URI
+		}
+	}
+	s.IllFormed.add(j.raw[d.raw.start:d.raw.end])
+}
+
+// warnings returns the sentence about replaced bytes.
+func (f *illFormed) warnings(replaced int64) []fault.Text {
+	if replaced == 0 {
+		return nil
+	}
+	where := fmt.Sprintf("ill-formed UTF-8 sequences that became U+FFFD: %s, the first in %s, row %s",
+		units.Count(replaced), f.First, units.Count(f.Row))
+	from := f.encoding()
+	if from == "" {
+		return []fault.Text{fault.Textf("%s; if the text is in another encoding, convert it with %s and build from that",
+			where, source.Iconv("ENCODING", f.Iconv))}
+	}
+	name := map[string]string{"LATIN1": "Latin-1 (ISO 8859-1)", "WINDOWS-1252": "Windows-1252"}[from]
+	return []fault.Text{fault.Textf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
+		name, where, source.Iconv(from, f.Iconv))}
+}

@@ -1,0 +1,290 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// TrainOn says whose turns carry loss.
+type TrainOn string
+
+// The values of TrainOn.
+const (
+	TrainAssistant TrainOn = "assistant" // every turn of the assistant
+	TrainLast      TrainOn = "last"      // the last of them
+	TrainAll       TrainOn = "all"       // every token
+)
+
+// TrainOns lists all values of TrainOn.
+var TrainOns = []TrainOn{TrainAssistant, TrainLast, TrainAll}
+
+// Options configures a Renderer.
+type Options struct {
+	// Template is used for records without tools, ToolTemplate for those with tools. ToolTemplate
+	// defaults to Template.
+	Template, ToolTemplate string
+	// Special holds the variables for special tokens, such as eos_token.
+	Special *jinja.Dict
+	// TrainOn says whose turns carry loss. Default TrainAssistant.
+	TrainOn TrainOn
+	// Date is the date for strftime_now. If it is zero, that function is not defined.
+	Date time.Time
+}
+
+// A Renderer turns records into texts. It is immutable.
+type Renderer struct {
+	opts         Options
+	plain, tools *form
+}
+
+// form is a parsed template and what its source shows about the messages it takes.
+type form struct {
+	template *jinja.Template
+	size     int
+	lists    bool // it takes contents that are lists of parts
+	knows    older
+}
+
+const (
+	// TextFactor is how many bytes of text a byte of a record may become: tojson with an indent
+	// writes several.
+	TextFactor = 3
+	// overheadFactor is how often a text may repeat its template, and overheadBytes how many more
+	// bytes it may have.
+	overheadFactor = 4
+	overheadBytes  = 16 << 10
+
+	// The bounds of one execution. They depend only on the record.
+	renderSteps        = 4 << 20
+	renderStepsPerByte = 32
+	renderBytes        = 2 << 20
+	renderPerByte      = 10
+	// comparedTexts is how many texts, or parts of them, are compared at a time.
+	comparedTexts = 3
+	// placeBytes is how many bytes of a record there are for each string with anchors, and
+	// placeMemory the memory of its place, its anchors and where they are found.
+	placeBytes  = 12
+	placeMemory = 256
+	// stackBytes is the memory of the deepest nesting of an execution.
+	stackBytes = 2 << 20
+)
+
+// takesLists matches the source of a template that takes contents that are lists.
+var takesLists = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
+})
+
+// NewRenderer parses the templates. Errors match ErrTemplate.
+func NewRenderer(o Options) (*Renderer, error) {
+	if o.TrainOn == "" {
+		o.TrainOn = TrainAssistant
+	}
+	if o.Special == nil {
+		o.Special = &jinja.Dict{}
+	}
+	r := &Renderer{opts: o}
+	var err error
+	if r.plain, err = newForm(o.Template); err != nil {
+		return nil, err
+	}
+	if r.tools = r.plain; o.ToolTemplate != "" && o.ToolTemplate != o.Template {
+		r.tools, err = newForm(o.ToolTemplate)
+	}
+	return r, err
+}
+
+func newForm(source string) (*form, error) {
+	t, err := jinja.Parse(source)
+	if err != nil {
+		return nil, fault.Of(ErrTemplate, "%v", err)
+	}
+	return &form{template: t, size: len(source), lists: takesLists().MatchString(source), knows: older{
+		call: strings.Contains(source, "function_call"),
+		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`),
+	}}, nil
+}
+
+// UsesDate reports whether a template uses the date.
+func (r *Renderer) UsesDate() bool {
+	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
+}
+
+// HasGeneration reports whether the templates mark what the assistant says by {% generation %}.
+func (r *Renderer) HasGeneration() bool {
+	return r.plain.template.HasGeneration() || r.tools.template.HasGeneration()
+}
+
+// TrainOn returns whose turns carry loss.
+func (r *Renderer) TrainOn() TrainOn { return r.opts.TrainOn }
+
+// OverheadBytes returns how many bytes a text may have beyond TextFactor times its record's.
+func (r *Renderer) OverheadBytes() int64 {
+	return overheadFactor*int64(max(r.plain.size, r.tools.size)) + overheadBytes
+}
+
+// ResidentBytes returns the memory of the parsed templates.
+func (r *Renderer) ResidentBytes() int64 {
+	n := r.plain.template.ResidentBytes()
+	if r.tools != r.plain {
+		n += r.tools.template.ResidentBytes()
+	}
+	return n
+}
+
+// textBytes returns the length of the longest text of a record in bytes.
+func (r *Renderer) textBytes(recordBytes int64) int64 {
+	return TextFactor*recordBytes + r.OverheadBytes()
+}
+
+// ScratchBytes returns the most memory for a record of that size besides itself and its text: for
+// decoded values, for what the template computes, and for the texts and anchors that are compared
+// with it.
+func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
+	return decodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
+		(16+recordBytes/placeBytes)*placeMemory + stackBytes
+}
+
+// A Worker renders records, one at a time, with its own buffers.
+type Worker struct {
+	r             *Renderer
+	done          <-chan struct{}
+	before, after []byte // texts that are compared with the record's
+}
+
+// NewWorker returns a worker of this renderer. A template that is running when done is closed ends
+// with ErrStopped.
+func (r *Renderer) NewWorker(done <-chan struct{}) *Worker { return &Worker{r: r, done: done} }
+
+// Span is a part of a text in bytes. What was said ends at Said; the rest ends the turn.
+type Span struct{ Start, Said, End int }
+
+// Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest text.
+type Text struct {
+	Text     []byte
+	Spans    []Span // the parts that are trained on, in order; not for TrainAll
+	Exact    bool   // the spans come from generation blocks
+	Shape    Shape
+	Replaced int // lone surrogates that became U+FFFD
+	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
+	// of the message that is the first of them, from 1 on.
+	Unfound, FirstUnfound int
+}
+
+// keptBytes bounds the buffers that a worker keeps between records.
+const keptBytes = 256 << 10
+
+// Render renders a record, a JSON object in valid UTF-8, into dst.
+func (w *Worker) Render(dst *Text, data []byte) error {
+	dst.reset()
+	record, lone, err := decode(data)
+	if err != nil {
+		return err
+	}
+	dst.Replaced = lone
+	return w.render(dst, record, len(data))
+}
+
+// RenderRow renders a row of CSV of size bytes into dst. at returns the field of a column, which
+// must be valid UTF-8; an empty field has no value.
+func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
+	dst.reset()
+	record, lone, err := decodeRow(columns, at, size)
+	if err != nil {
+		return err
+	}
+	dst.Replaced = lone
+	return w.render(dst, record, size)
+}
+
+func (t *Text) reset() { *t = Text{Text: t.Text[:0], Spans: t.Spans[:0]} }
+
+// render renders a record that was size bytes long.
+func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
+	c, err := converse(record)
+	if err != nil {
+		return err
+	}
+	dst.Shape = c.shape
+	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
+	if c.tools != nil {
+		job.form = w.r.tools
+	}
+	c.finish(job.form.knows)
+	if !job.form.lists {
+		if err := c.flatten(); err != nil {
+			return err
+		}
+	}
+	var spans []jinja.Span
+	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.r.opts.TrainOn == TrainAll:
+	case job.form.template.HasGeneration():
+		dst.Exact = true
+		err = job.blocks(dst, spans)
+	default:
+		err = job.turns(dst)
+	}
+	if cap(w.before)+cap(w.after) > keptBytes {
+		w.before, w.after = nil, nil
+	}
+	return err
+}
+
+// rendering is the state of rendering one record.
+type rendering struct {
+	*Worker
+	*conversation
+	anchors
+	form           *form
+	size           int64 // of the record
+	spent, allowed int64 // bytes rendered for comparisons
+}
+
+// render executes the template on messages.
+func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []jinja.Span, error) {
+	o := &j.r.opts
+	v := o.Special.Clone()
+	list := &jinja.List{Items: make([]any, len(messages))}
+	for i, m := range messages {
+		list.Items[i] = m
+	}
+	v.Set("messages", list)
+	v.Set("tools", j.tools)
+	v.Set("documents", nil)
+	v.Set("add_generation_prompt", prompt)
+	if j.variables != nil {
+		for _, key := range j.variables.Keys() {
+			v.Set(key, get(j.variables, key))
+		}
+	}
+	out, spans, _, err := j.form.template.Render(dst, v, jinja.Options{
+		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
+			Output: j.r.textBytes(j.size) + int64(2*anchorBytes*len(j.used))},
+		Now: o.Date, Done: j.done,
+	})
+	var raised *jinja.RaisedError
+	switch {
+	case err == nil:
+		return out, spans, nil
+	case errors.Is(err, jinja.ErrStopped):
+		return dst, nil, ErrStopped
+	case errors.As(err, &raised):
+		err = fault.Of(ErrTemplate, "the chat template refuses the conversation: %s", raised.Message)
+	case errors.Is(err, jinja.ErrLimit):
+		err = fault.Of(ErrTooLarge, "%v", err)
+	default:
+		err = fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+	return dst, nil, err
+}

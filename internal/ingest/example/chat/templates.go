@@ -1,0 +1,246 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// Templates holds what a tokenizer's folder says about chats.
+type Templates struct {
+	Named   map[string]string // "default" among them, if there is one
+	Special *jinja.Dict       // bos_token, eos_token and so on: variables of every template
+	From    string            // the file that holds the templates, "" if there are none
+}
+
+const (
+	defaultName = "default"
+	toolName    = "tool_use"
+
+	maxConfigBytes = 32 << 20
+)
+
+// specialNames lists the special tokens that a template sees.
+var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
+
+// FindTemplates reads the chat templates of a tokenizer, named by its folder or by a file in it,
+// where Hugging Face's transformers looks for them: chat_template.jinja and
+// additional_chat_templates, else chat_template of tokenizer_config.json, else chat_template.json.
+// A tokenizer without a folder has none.
+func FindTemplates(tokenizer string) (*Templates, error) {
+	t := &Templates{Named: map[string]string{}, Special: &jinja.Dict{}}
+	info, err := os.Stat(tokenizer)
+	if err != nil {
+		return t, nil // a built-in one
+	}
+	dir := tokenizer
+	if !info.IsDir() {
+		dir = filepath.Dir(tokenizer)
+	}
+	config := map[string]json.RawMessage{}
+	if err := readJSON(filepath.Join(dir, "tokenizer_config.json"), &config); err != nil {
+		return nil, err
+	}
+	if err := t.readSpecial(dir, config); err != nil {
+		return nil, err
+	}
+	if err := t.readFiles(dir); err != nil || len(t.Named) > 0 {
+		return t, err
+	}
+	if raw := config["chat_template"]; raw != nil {
+		t.From = filepath.Join(dir, "tokenizer_config.json")
+		if err := t.readNamed(raw); err != nil || len(t.Named) > 0 {
+			return t, err
+		}
+	}
+	older := map[string]json.RawMessage{}
+	t.From = filepath.Join(dir, "chat_template.json")
+	if err := readJSON(t.From, &older); err != nil {
+		return nil, err
+	}
+	if raw := older["chat_template"]; raw != nil {
+		return t, t.readNamed(raw)
+	}
+	t.From = ""
+	return t, nil
+}
+
+// readBeside reads a file that a tokenizer's folder may have. It returns nil if there is no file, and
+// an error for a pipe, which could be waited for without end.
+func readBeside(path string, most int64) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fault.Of(ErrTemplate, "read %s: it is not a regular file; remove it", path)
+	}
+	return readFile(path, most)
+}
+
+// readFile reads a file of at most most bytes. It returns nil if there is no file.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fault.Of(ErrTooLarge, "read %s: it is longer than %d bytes", path, most)
+	}
+	return data, err
+}
+
+func readJSON(path string, into *map[string]json.RawMessage) error {
+	data, err := readBeside(path, maxConfigBytes)
+	if err != nil || data == nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fault.Of(ErrTemplate, "read %s: %v", path, err)
+	}
+	return nil
+}
+
+// readNamed reads a template that is a string, or a list of named templates.
+func (t *Templates) readNamed(raw json.RawMessage) error {
+	var one *string
+	if json.Unmarshal(raw, &one) == nil {
+		if one != nil {
+			t.Named[defaultName] = *one
+		}
+		return nil
+	}
+	var list []struct{ Name, Template string }
+	if json.Unmarshal(raw, &list) == nil {
+		for _, named := range list {
+			t.Named[named.Name] = named.Template
+		}
+		return nil
+	}
+	if err := json.Unmarshal(raw, &t.Named); err != nil {
+		return fault.Of(ErrTemplate, "read %s: its chat_template is neither a string nor a list of named templates",
+			t.From)
+	}
+	return nil
+}
+
+func (t *Templates) readFiles(dir string) error {
+	path := filepath.Join(dir, "chat_template.jinja")
+	data, err := readBeside(path, jinja.MaxTemplateBytes)
+	if err != nil {
+		return err
+	}
+	if data != nil {
+		t.Named[defaultName], t.From = string(data), path
+	}
+	more, err := filepath.Glob(filepath.Join(escapeGlob(dir), "additional_chat_templates", "*.jinja"))
+	if err != nil {
+		return err
+	}
+	for _, path := range more {
+		data, err := readBeside(path, jinja.MaxTemplateBytes)
+		if err != nil {
+			return err
+		}
+		t.Named[strings.TrimSuffix(filepath.Base(path), ".jinja")] = string(data)
+		if t.From == "" {
+			t.From = path
+		}
+	}
+	return nil
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// readSpecial reads the special tokens from the configuration, else from special_tokens_map.json.
+func (t *Templates) readSpecial(dir string, config map[string]json.RawMessage) error {
+	older := map[string]json.RawMessage{}
+	if config["added_tokens_decoder"] == nil {
+		if err := readJSON(filepath.Join(dir, "special_tokens_map.json"), &older); err != nil {
+			return err
+		}
+	}
+	for _, name := range specialNames {
+		token := tokenOf(config[name])
+		if token == "" {
+			token = tokenOf(older[name])
+		}
+		if token != "" {
+			t.Special.Set(name, token)
+		}
+	}
+	return nil
+}
+
+// tokenOf returns the token in raw, a string or an object with its content.
+func tokenOf(raw json.RawMessage) string {
+	var token string
+	if raw == nil || json.Unmarshal(raw, &token) == nil {
+		return token
+	}
+	var object struct{ Content string }
+	_ = json.Unmarshal(raw, &object) // anything else is not a token
+	return object.Content
+}
+
+// Choose returns the templates for records without and with tools: the folder's own, unless given
+// names another one in the folder or a file.
+func (t *Templates) Choose(given string) (plain, tools string, err error) {
+	if given != "" {
+		if named, ok := t.Named[given]; ok {
+			return named, named, nil
+		}
+		data, err := readFile(given, jinja.MaxTemplateBytes)
+		switch {
+		case err != nil:
+			return "", "", err
+		case data == nil:
+			return "", "", fault.Of(ErrTemplate,
+				"there is no such file, and the tokenizer has no template of that name%s", t.names())
+		case len(data) == 0:
+			return "", "", fault.Of(ErrTemplate, "the file is empty")
+		}
+		return string(data), string(data), nil
+	}
+	plain, ok := t.Named[defaultName]
+	tools = plain
+	if named, has := t.Named[toolName]; has {
+		tools = named
+	}
+	switch {
+	case ok:
+		return plain, tools, nil
+	case len(t.Named) > 0:
+		return "", "", fault.Of(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName,
+			t.names())
+	}
+	return "", "", ErrNoTemplate
+}
+
+// ErrNoTemplate means that a tokenizer has no chat template.
+var ErrNoTemplate = fmt.Errorf("%w: there is none", ErrTemplate)
+
+// names lists the templates, for errors.
+func (t *Templates) names() string {
+	if len(t.Named) == 0 {
+		return ""
+	}
+	var names []string
+	for name := range t.Named {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return "; it has " + strings.Join(names, ", ")
+}

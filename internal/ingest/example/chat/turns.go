@@ -1,0 +1,328 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// If a template does not mark what the assistant says, comparing texts finds it. A turn begins
+// where the generation prompt ends in the text of the messages before it, and ends where the text
+// ends whose last message it is. Many templates write earlier messages differently once others
+// follow: they drop a model's reasoning, or move the tools to the last question. So the texts are
+// compared from an anchor that both have (see anchors) up to where they differ: what follows the
+// message before the turn, and what follows the turn's last words.
+
+const (
+	// comparedFactor and comparedBytes bound what is rendered for comparisons: beyond that, turns
+	// are taken to begin and end like earlier ones.
+	comparedFactor = 16
+	comparedBytes  = 4 << 20
+)
+
+// finder finds the turns of one text.
+type finder struct {
+	*rendering
+	text   []byte
+	starts map[string]string // what led to a turn, by what was before it
+	ends   map[string]string // what ended a turn, by what was last in it
+	prompt string            // the last generation prompt
+}
+
+// turns finds the spans of the assistant's turns in the text.
+func (j *rendering) turns(t *Text) (err error) {
+	var turns []int
+	for i, m := range j.messages {
+		if get(m, "role") == "assistant" && !j.untrained[i] {
+			turns = append(turns, i)
+		}
+	}
+	if j.r.opts.TrainOn == TrainLast && len(turns) > 0 {
+		turns = turns[len(turns)-1:]
+	}
+	if len(turns) == 0 {
+		return nil
+	}
+	if len(turns) == 1 {
+		if s, ok, err := j.onlyLast(t.Text, turns[0]); ok || err != nil {
+			t.Spans = append(t.Spans, s)
+			return err
+		}
+	}
+	if err := j.findAnchors(t.Text); err != nil {
+		return err
+	}
+	f := &finder{rendering: j, text: t.Text, starts: map[string]string{}, ends: map[string]string{}}
+	at := 0 // where the previous turn ended
+	for _, i := range turns {
+		before := len(t.Spans)
+		if t.Spans, err = f.turn(t.Spans, i, at); err != nil {
+			return err
+		}
+		if len(t.Spans) == before {
+			t.miss(i)
+			continue
+		}
+		at = t.Spans[len(t.Spans)-1].End
+	}
+	return nil
+}
+
+// miss counts turn i, which was not found.
+func (t *Text) miss(i int) {
+	if t.Unfound++; t.Unfound == 1 {
+		t.FirstUnfound = i + 1
+	}
+}
+
+// onlyLast finds the last message, if it is all that is trained on, as what follows the text of the
+// messages before it.
+func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
+	if i != len(j.messages)-1 || j.withResults(i) {
+		return s, false, nil
+	}
+	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
+	start := len(j.before)
+	if !ok || start >= len(text) || !bytes.HasPrefix(text, j.before) {
+		return s, false, err
+	}
+	end, err := j.lastEnd(text, start)
+	return Span{Start: start, Said: end, End: end}, err == nil, err
+}
+
+// lastEnd returns where the last turn ends, which begins at start: where the text ends, unless the
+// template writes a generation prompt there unasked.
+func (j *rendering) lastEnd(text []byte, start int) (int, error) {
+	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
+	shared := commonEnd(string(header[max(0, len(header)-maxTagBytes):]), string(tail[max(0, len(tail)-maxTagBytes):]))
+	if shared == 0 {
+		return len(text), nil
+	}
+	next := &jinja.Dict{}
+	next.Set("role", "user")
+	next.Set("content", ".")
+	out, ok, err := j.compare(j.after, append(slices.Clone(j.messages), next), false)
+	if j.after = out; !ok {
+		return len(text), err
+	}
+	if j.lead != "" {
+		out, _ = j.take(out)
+	}
+	if len(out) < start || !bytes.Equal(out[:start], text[:start]) {
+		return len(text), nil
+	}
+	mine, other := string(text[start:]), string(out[start:])
+	if end := start + beforeHeader(mine, other, commonStart(mine, other)); end >= len(bytes.TrimSpace(text))-shared {
+		return end, nil
+	}
+	return len(text), nil
+}
+
+// withResults reports whether a message of the assistant holds results of tools.
+func (j *rendering) withResults(i int) bool {
+	return slices.ContainsFunc(resultFields, func(field string) bool { return has(j.messages[i], field) })
+}
+
+// compare renders messages for a comparison. A template may refuse a part of a conversation; then
+// ok is false.
+func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
+	out, _, err = j.render(dst[:0], messages, prompt)
+	j.spent += int64(len(out)) + 1<<10
+	if err != nil && !errors.Is(err, ErrStopped) {
+		return out, false, nil
+	}
+	return out, err == nil, err
+}
+
+// turn appends the spans of turn i, which begins at or after at; none if it is not found.
+func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
+	start, err := f.start(i, at)
+	if err != nil || start < 0 {
+		return dst, err
+	}
+	if f.first[i] >= 0 {
+		if i == len(f.messages)-1 && !f.withResults(i) {
+			end, err := f.lastEnd(f.text, start)
+			return appendSpan(dst, start, end, end), err
+		}
+		last, alone := f.run(i)
+		end, known := f.ends[f.kind(last)]
+		if alone && (f.spent > f.allowed && known || strings.TrimSpace(end) != "" && f.follows(last, end)) {
+			return appendSpan(dst, start, last.pos, f.end(last, end)), nil
+		}
+	}
+	return f.compared(dst, i, start)
+}
+
+func appendSpan(dst []Span, start, said, end int) []Span {
+	if start < end {
+		dst = append(dst, Span{Start: start, Said: said, End: end})
+	}
+	return dst
+}
+
+// kind names what an anchor is, for texts that are alike where the kind is.
+func (f *finder) kind(x anchor) string {
+	p := f.of(x)
+	kind := p.kind + [2]string{" start", " end"}[x.id&1]
+	if has(f.messages[p.message], "tool_calls") {
+		kind += " calls"
+	}
+	return kind
+}
+
+// run returns the last of turn i's first anchors in a row, and whether they are all of its anchors.
+func (f *finder) run(i int) (last anchor, alone bool) {
+	k := f.first[i]
+	for k+1 < len(f.found) && f.own(f.found[k+1], i) {
+		k++
+	}
+	return f.found[k], k == f.last[i] && !f.withResults(i)
+}
+
+// follows reports whether a text follows an anchor.
+func (f *finder) follows(x anchor, text string) bool {
+	return bytes.HasPrefix(f.text[x.pos:], []byte(text))
+}
+
+// rest returns what follows an anchor up to the next one elsewhere in the text.
+func (f *finder) rest(x anchor) string {
+	for k := f.index(x) + 1; k < len(f.found); k++ {
+		if f.found[k].pos > x.pos {
+			return string(f.text[x.pos:f.found[k].pos])
+		}
+	}
+	return string(f.text[x.pos:])
+}
+
+// index returns the place of an anchor among those of the text.
+func (f *finder) index(x anchor) int {
+	n, _ := slices.BinarySearchFunc(f.found, x.pos, func(a anchor, pos int) int { return a.pos - pos })
+	for n < len(f.found) && f.found[n] != x {
+		n++
+	}
+	return n
+}
+
+// marked renders messages that hold anchors, and returns the text without them.
+func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
+	out, ok, err := f.compare(dst, messages, prompt)
+	if !ok || f.lead == "" {
+		return out, nil, ok, err
+	}
+	out, list := f.take(out)
+	return out, list, true, nil
+}
+
+// start returns where turn i begins, -1 if it is not found.
+func (f *finder) start(i, at int) (int, error) {
+	limit, from, kind := len(f.text), at, ""
+	if k := f.first[i]; k >= 0 {
+		limit = f.found[k].pos
+		if k > 0 {
+			from = max(at, f.found[k-1].pos)
+			kind = f.kind(f.found[k-1])
+		}
+	}
+	if limit < at {
+		return -1, nil
+	}
+	lead, known := f.starts[kind]
+	if kind != "" && lead != "" && f.found[f.first[i]-1].pos == from && bytes.HasPrefix(f.text[from:limit], []byte(lead)) {
+		return from + len(lead), nil
+	}
+	if f.spent > f.allowed {
+		if !known || f.first[i] < 0 {
+			return -1, nil
+		}
+		return f.led(lead, from, from, limit), nil
+	}
+	before, list, ok, err := f.marked(f.before, f.messages[:i], true)
+	f.before = before
+	if err != nil {
+		return -1, err
+	}
+	if ok && bytes.HasPrefix(f.text, before) && len(before) >= at && len(before) <= limit {
+		if n := len(list); n > 0 && kind != "" && list[n-1].id == f.found[f.first[i]-1].id {
+			f.starts[kind] = string(before[list[n-1].pos:])
+		}
+		return len(before), nil
+	}
+	if f.first[i] < 0 {
+		return -1, nil
+	}
+	if !ok {
+		if n := afterPart(f.text[from:limit], f.prompt); n >= 0 {
+			return from + n, nil
+		}
+		return limit, nil
+	}
+	if err := f.findPrompt(i, before); err != nil {
+		return -1, err
+	}
+	lead, common := string(before), 0
+	if n := len(list); n > 0 {
+		lead, common = string(before[list[n-1].pos:]), from
+		for k := f.first[i] - 1; k >= 0; k-- {
+			if f.found[k].id == list[n-1].id {
+				common = f.found[k].pos
+				break
+			}
+		}
+		if kind != "" && common == from {
+			f.starts[kind] = lead
+		}
+	}
+	return f.led(lead, common, from, limit), nil
+}
+
+// led returns where a turn begins whose first anchor is at limit, and that follows what common
+// begins with, or the generation prompt. It begins at or after from.
+func (f *finder) led(lead string, common, from, limit int) int {
+	n := commonStart(lead, string(f.text[common:limit]))
+	start := max(from, common+n)
+	if n < len(lead) {
+		start = max(start, from+afterPart(f.text[from:limit], f.prompt))
+	}
+	return min(start, limit)
+}
+
+// findPrompt sets the generation prompt with which the text before turn i ends.
+func (f *finder) findPrompt(i int, before []byte) error {
+	if f.prompt != "" && bytes.HasSuffix(before, []byte(f.prompt)) {
+		return nil
+	}
+	without, _, ok, err := f.marked(f.after, f.messages[:i], false)
+	f.after = without
+	if f.prompt = ""; ok && bytes.HasPrefix(before, without) {
+		f.prompt = string(before[len(without):])
+	}
+	return err
+}
+
+// blocks sets the spans of generation blocks, without those of messages that are not trained on.
+func (j *rendering) blocks(t *Text, blocks []jinja.Span) error {
+	all := !slices.Contains(j.untrained, true)
+	if !all {
+		if err := j.findAnchors(t.Text); err != nil {
+			return err
+		}
+	}
+	k, message := 0, -1 // of the last words of the assistant up to the end of a block
+	for _, s := range blocks {
+		for ; k < len(j.found) && j.found[k].pos <= s.End; k++ {
+			if i := j.of(j.found[k]).message; get(j.messages[i], "role") == "assistant" {
+				message = i
+			}
+		}
+		if !all && message < 0 {
+			t.miss(0)
+		} else if all || !j.untrained[message] {
+			t.Spans = append(t.Spans, Span{Start: s.Start, Said: s.End, End: s.End})
+		}
+	}
+	return nil
+}

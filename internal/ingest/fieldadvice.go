@@ -1,0 +1,221 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/internal/spelling"
+)
+
+// A record that lacks the field of the text may have it under another name, or be no text at all: a
+// question and its answer, a line of a table without names. What is advised must make what the records
+// are for, not only end the error.
+
+// answers lists pairs of fields, in lower case, that hold a question and its answer and are not
+// conversations by the names that the format chat knows.
+var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prompt", "answer"}, {"prompt", "output"},
+	{"prompt", "target"}, {"question", "output"}, {"question", "solution"}, {"problem", "solution"},
+	{"problem", "answer"}, {"query", "output"}, {"instruction", "completion"}, {"instruction", "answer"},
+	{"instructions", "output"}, {"instructions", "response"}, {"instruction", "target"}, {"input", "target"},
+	{"input", "response"}, {"input", "answer"}, {"inputs", "outputs"}, {"input_text", "target_text"},
+	{"user", "assistant"}, {"human", "assistant"}, {"human", "bot"}, {"human", "gpt"}, {"source", "target"},
+	{"src", "tgt"}, {"context", "response"}, {"question", "best_answer"}, {"question", "answers"},
+	{"question", "final_answer"}, {"query", "answers"}, {"message", "reply"}, {"post", "reply"}}
+
+// pairAdvice says how to read records that hold a question and its answer, nothing for other records.
+func pairAdvice(names []string) fault.Text {
+	prompt, answer, shape := chat.PairOf(names)
+	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
+	if prompt == "" && answer != "" {
+		return fault.Textf("%q looks like the better of two answers: %v", answer, read)
+	}
+	isChat := answer != ""
+	if !isChat {
+		if prompt, answer = foldedPair(names); answer == "" {
+			return fault.Text{}
+		}
+	}
+	body := reference(prompt)
+	for _, more := range []string{"input", "context"} {
+		if prompt != more && answer != more && strings.HasPrefix(prompt, "instruction") && slices.Contains(names, more) {
+			body += `{{"\n"}}` + reference(more)
+			break
+		}
+	}
+	template := fmt.Sprintf(`{{define "prompt"}}%s{{"\n"}}{{end}}{{define "target"}}%s{{end}}`, body, reference(answer))
+	pair := fault.Textf("pass {causal-pairs} with {template} and a file such as %s", template)
+	if shape == chat.Alpaca {
+		return fault.Textf("%q and %q look like a question and its answer, as Alpaca's instruction data has them: %v; or %v",
+			prompt, answer, read, pair)
+	}
+	if isChat {
+		return fault.Textf("%q and %q look like a question and its answer: %v; or %v", prompt, answer, read, pair)
+	}
+	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
+}
+
+// chatAdvice says how to read records with a list of messages in a field.
+func chatAdvice(field string) fault.Text {
+	if strings.EqualFold(field, "conversations") {
+		return fault.Textf("read them as {format} chat, which knows ShareGPT's conversations")
+	}
+	return fault.Textf("read them as {format} chat")
+}
+
+// foldedPair returns the names of a question and its answer that differ from known ones, or in case.
+func foldedPair(names []string) (prompt, answer string) {
+	folded := make([]string, len(names))
+	for i, name := range names {
+		folded[i] = strings.ToLower(name)
+	}
+	if q, a, _ := chat.PairOf(folded); q != "" {
+		return names[slices.Index(folded, q)], names[slices.Index(folded, a)]
+	}
+	for _, p := range answers {
+		q, a := slices.Index(folded, p[0]), slices.Index(folded, p[1])
+		if q >= 0 && a >= 0 {
+			return names[q], names[a]
+		}
+	}
+	return "", ""
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// reference returns what writes a field in a template.
+func reference(name string) string {
+	if identifier.MatchString(name) {
+		return "{{." + name + "}}"
+	}
+	return fmt.Sprintf("{{index . %q}}", name)
+}
+
+// adviseField adds to the error of a record that lacks the wanted field what to do: leaving such
+// records out is no advice where the first record of the input is one.
+func (b *build) adviseField(err *source.RecordError, field *example.FieldError) error {
+	var advice fault.Text
+	pair := withoutHalf(field)
+	lists := b.adviseRecords(err, field)
+	switch {
+	case field.Chat != "":
+		return fault.Advise(err, "%v", chatAdvice(field.Chat))
+	case field.Separator != "":
+		advice = fault.Textf("if %s separates the fields, pass {delimiter} %s", field.Separator,
+			shell.Quote(field.Separator))
+	case field.Names != nil:
+		advice = fault.Textf("the first line looks like a record and not like names: name the columns, as in {columns} %s",
+			shell.Quote(strings.Join(field.Names, ",")))
+	case !pair.IsZero():
+		advice = pair
+	case field.Likely != "" && field.Usual && !lists.IsZero():
+		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
+	case field.Likely != "" && !lists.IsZero():
+		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
+	case field.Likely != "":
+		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
+	case !lists.IsZero():
+		advice = lists
+	default:
+		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
+	}
+	if err.Row > 1 && !field.Column {
+		advice = fault.Textf("%v, or leave such records out with {on-bad-record} skip", advice)
+	}
+	return fault.Advise(err, "%v", advice)
+}
+
+// adviseRecords says how to read the elements of the arrays in a record that is the whole file, or the first
+// below a key.
+func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError) (advice fault.Text) {
+	if err.Row > 1 || err.Member != "" {
+		return advice
+	}
+	in := b.inputOf(err)
+	lists := in.Lists
+	if in.Records != "" {
+		lists = nil
+		for _, name := range field.Lists {
+			lists = append(lists, in.Records+"."+name)
+		}
+	}
+	switch {
+	case len(lists) == 0:
+		return advice
+	case len(lists) == 1:
+		return fault.Textf("if the records are the elements of an array in it, pass {records} %s", shell.Quote(lists[0]))
+	}
+	var ways []fault.Text
+	for _, list := range lists {
+		ways = append(ways, fault.Textf("{records} %s", shell.Quote(list)))
+	}
+	return fault.Textf("if the records are the elements of an array in it, name that: %v", fault.Join(ways, " or "))
+}
+
+// lacksRecords reports whether an error of a record may mean that it is no record, but holds some.
+func (b *build) lacksRecords(cause error) bool {
+	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
+		b.template == "" && errors.Is(cause, source.ErrUnknownField)
+}
+
+// inputOf returns the input of a bad record.
+func (b *build) inputOf(err *source.RecordError) source.Input {
+	for _, p := range b.phases {
+		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
+			return in
+		}
+	}
+	return source.Input{}
+}
+
+// withoutHalf returns the advice for a record that is a question and its answer, and makes neither of them
+// look like the text.
+func withoutHalf(field *example.FieldError) (advice fault.Text) {
+	if advice = pairAdvice(field.Has); !advice.IsZero() {
+		field.Likely = ""
+	}
+	return advice
+}
+
+// adviseColumn adds to the error of a file of columns without the one of the text what to do.
+func adviseColumn(err error) error {
+	var column *source.ColumnError
+	if !errors.As(err, &column) {
+		return err
+	}
+	switch advice := pairAdvice(column.Has); {
+	case column.Chat != "":
+		return fault.Advise(err, "%v", chatAdvice(column.Chat))
+	case !advice.IsZero():
+		return fault.Advise(err, "%v", advice)
+	case len(column.Has) > 0:
+		return fault.Advise(err, "take one with {text-field}")
+	}
+	return err
+}
+
+// noField is the sentence about a field of a condition that no record has.
+func noField(field, has string, names []string) string {
+	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, listed(names))
+	if near := spelling.Nearest(field, names); near != "" {
+		s += "; did you mean " + near + "?"
+	}
+	return s
+}
+
+// maxListed is the maximum number of names that a message lists.
+const maxListed = 100
+
+func listed(names []string) string {
+	if len(names) > maxListed {
+		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
+	}
+	return strings.Join(names, ", ")
+}

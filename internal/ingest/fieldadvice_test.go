@@ -1,0 +1,165 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// tableOf is an Arrow stream of one row of text in columns of these names.
+func tableOf(t *testing.T, names ...string) string {
+	t.Helper()
+	var fields []arrow.Field
+	for _, name := range names {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.BinaryTypes.String})
+	}
+	schema := arrow.NewSchema(fields, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	for i := range names {
+		b.Field(i).(*array.StringBuilder).Append("some words")
+	}
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+	if err := w.Write(b.NewRecordBatch()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A record without the field of the text is answered with what makes of it what it is for, and that
+// works: never with half of a pair, nor with a line of a table as a name.
+func TestAdviceOnFields(t *testing.T) {
+	const skip, takes = "on-bad-record", "take it with"
+	with := func(change func(o *Options)) func(o *Options) { return change }
+	pairs := func(body string) func(o *Options) {
+		return func(o *Options) {
+			o.CausalPairs, o.Template = true, filepath.Join(t.TempDir(), "pair.tmpl")
+			put(t, o.Template, []byte(body))
+		}
+	}
+	for _, c := range []struct {
+		name, data string
+		want       []string
+		never      []string
+		follow     func(o *Options) // nil for what needs another tokenizer
+	}{
+		{"a.jsonl", `{"id":1,"body":"some words"}`, []string{"take it with `text-field` body"}, []string{skip},
+			with(func(o *Options) { o.TextField = "body" })},
+		{"late.jsonl", "{\"text\":\"a\"}\n{\"body\":\"b\"}\n", []string{"`text-field` body", "`on-bad-record` skip"}, nil,
+			with(func(o *Options) { o.OnBadRecord = SkipBadRecord })},
+		{"n.jsonl", `{"n":1}`, []string{"`text-field`, or", "`template`"}, []string{skip, "looks like"}, nil},
+		{"alpaca.jsonl", `{"instruction":"Add","input":"1 2","output":"A long answer of many words"}`,
+			[]string{"`format` chat", "`chat-template`", "`causal-pairs`", "{{.instruction}}", "{{.input}}", "{{.output}}",
+				"as Alpaca's instruction data has them"},
+			[]string{takes, "looks like the text", skip},
+			pairs(`{{define "prompt"}}{{.instruction}}{{"\n"}}{{.input}}{{"\n"}}{{end}}{{define "target"}}{{.output}}{{end}}`)},
+		{"prompt.jsonl", `{"prompt":"Why?","response":"Because."}`, []string{"`format` chat", "`causal-pairs`"},
+			[]string{takes, skip}, nil},
+		{"question.csv", "question,answer\nWhy?,Because.\n", []string{"`format` chat"}, []string{takes, skip}, nil},
+		{"qa.jsonl", `{"q":"Why?","a":"Because."}`, []string{"{{.q}}", "`causal-pairs`"},
+			[]string{"`format` chat", takes, skip},
+			pairs(`{{define "prompt"}}{{.q}}{{"\n"}}{{end}}{{define "target"}}{{.a}}{{end}}`)},
+		{"case.jsonl", `{"My Id":1,"Question":"Why?","Answer":"Because."}`, []string{"{{.Question}}"},
+			[]string{"`format` chat", takes}, nil},
+		{"dpo.jsonl", `{"prompt":"Why?","chosen":"Because.","rejected":"No."}`, []string{"`format` chat"}, []string{takes}, nil},
+		{"sharegpt.json", `[{"id":1,"conversations":[{"from":"human","value":"Why?"},{"from":"gpt","value":"Because."}]}]`,
+			[]string{"`format` chat, which knows ShareGPT's conversations"}, []string{takes, skip}, nil},
+		{"sharegpt.jsonl", `{"conversations":[{"from":"human","value":"Why?"},{"from":"gpt","value":"Because."}]}`,
+			[]string{"no chat template", "`chat-template`", "ShareGPT's"}, []string{takes, skip}, nil},
+		{"squad.json", `{"version":"2","data":[{"title":"A","paragraphs":[]}]}`, []string{"pass `records` data; else"},
+			[]string{skip}, nil},
+		{"coco.json", `{"images":[{"id":1}],"notes":[{"text":"a"}]}`, []string{"name that: `records` images or `records` notes"},
+			[]string{skip}, with(func(o *Options) { o.Records = "notes" })},
+		{"paragraphs.json", `{"data":[{"text":1,"paragraphs":[]},{"text":2}],"n":0}`, []string{`field "text" is a number`}, nil, nil},
+		{"inner.json", `{"a":{"b":[{"text":"a"}]}}`, []string{"pass `records` a.b"}, nil,
+			with(func(o *Options) { o.Records = "a.b" })},
+		{"deep.json", `{"data":[{"body":"a","paragraphs":[{"text":"a"}]}]}`, []string{"pass `records` data"}, nil,
+			with(func(o *Options) { o.Records = "data.paragraphs" })},
+		{"alpaca.arrow", tableOf(t, "instruction", "input", "output"), []string{"`format` chat", "`causal-pairs`"},
+			[]string{"take one with"}, nil},
+		{"body.arrow", tableOf(t, "id", "body"), []string{"the columns of text are id, body; take one with `text-field`"},
+			nil, with(func(o *Options) { o.TextField = "body" })},
+		{"bar.csv", "id|Text\n1|some, words\n", []string{"`text-field` Text"}, []string{"id|Text", skip},
+			with(func(o *Options) { o.TextField = "Text" })},
+		{"caret.csv", "id^text\n1^some words\n", []string{"`delimiter` '^'"}, []string{takes, skip},
+			with(func(o *Options) { o.Delimiter = "^" })},
+		{"none.csv", "1,It is a sentence of some words,en\n2,and another,en\n", []string{"`columns` 'column1,text,column3'"},
+			[]string{takes, skip}, with(func(o *Options) { o.Columns = []string{"column1", "text", "column3"} })},
+		{"pandas.csv", ",0\n0,some words\n", []string{takes}, []string{"`columns`"}, nil},
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, c.name), []byte(c.data))
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  Settings{Sources: []string{filepath.Join(dir, c.name)}}}
+		_, err := Run(context.Background(), o)
+		if err == nil {
+			t.Fatalf("%s: built", c.name)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v\nwant %s", c.name, err, want)
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(err.Error(), never) {
+				t.Errorf("%s: %v\nmust not have %s", c.name, err, never)
+			}
+		}
+		if c.follow != nil {
+			c.follow(&o)
+			mustBuild(t, o)
+		}
+	}
+}
+
+// A condition on a column that no file has is refused before anything is read, with the nearest name.
+func TestWhereOfASchema(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"t.arrow": tableOf(t, "id", "text", "lang"), "u.arrow": tableOf(t, "text", "language"),
+		"c.csv": "text,lang\na,en\n", "j.jsonl": "{\"text\":\"a\",\"language\":\"en\"}\n"}
+	for name, data := range files {
+		put(t, filepath.Join(dir, name), []byte(data))
+	}
+	for _, c := range []struct {
+		sources string
+		where   []string
+		want    string // "" where it is built, or found out by reading
+	}{
+		{"t.arrow", []string{"language=en"}, "the columns are id, text, lang; did you mean lang?"},
+		{"t.arrow", []string{"lang=some words", "lang=x", "LANG=en"}, `"LANG"; the columns are id, text, lang; did you mean lang?`},
+		{"t.arrow", []string{"meta.lang=en"}, `"meta"; the columns are id, text, lang`},
+		{"c.csv", []string{"land=en"}, "the columns are text, lang; did you mean lang?"},
+		{"c.csv t.arrow", []string{"score=1"}, `no record has the field "score"; the columns are text, lang`},
+		{"t.arrow u.arrow", []string{"language=some words"}, ""},
+		{"t.arrow", []string{"lang=some words"}, ""},
+		{"c.csv j.jsonl", []string{"language=en"}, ""},
+	} {
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  Settings{Filter: shape.Options{Where: c.where}}}
+		for _, s := range strings.Fields(c.sources) {
+			o.Sources = append(o.Sources, filepath.Join(dir, s))
+		}
+		if c.want == "" {
+			mustBuild(t, o)
+			continue
+		}
+		_, err := Run(context.Background(), o)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "`where`") {
+			t.Errorf("%s where %q: %v; want %s", c.sources, c.where, err, c.want)
+		}
+	}
+}

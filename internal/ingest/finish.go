@@ -1,0 +1,320 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
+)
+
+const stoppedAtEnd = "the sources ended"
+
+// endPhase notes how a phase ended and makes the next begin.
+func (f *flusher) endPhase() {
+	s := &f.state
+	end := phaseEnd{Stopped: f.stopped, Position: s.Position, Input: s.Input, Offset: s.Offset,
+		SourceBytes: s.SourceBytes}
+	end.Cut = f.stopped != "" && slices.Contains(s.CutBy, f.stopped)
+	if f.stopped == "" || f.sourcesEnded {
+		end.Input = f.b.phases[s.Phase].set.Len()
+	}
+	s.Ends = append(s.Ends, end)
+	s.Phase++
+	s.Damaged.Last = 0 // the next phase counts inputs from the first
+	s.Position, s.SourceBytes, s.Input, s.Offset, s.Answered = source.Position{}, 0, 0, 0, nil
+	f.cutter.Reset()
+}
+
+// checkRows is an error if the sources gave no rows.
+func (f *flusher) checkRows() error {
+	if f.state.Examples == 0 {
+		return errors.Join(f.noExamples(), f.builder.Forget())
+	}
+	return nil
+}
+
+// commit writes the dataset's last files and its manifest, and returns its summary. amend may change what the
+// manifest and run.json say.
+func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*Summary, error) {
+	s, b := &f.state, f.b
+	if err := f.writeSeen(); err != nil {
+		return nil, err
+	}
+	if s.Rejected > 0 {
+		lines, err := rejectLines(s.Rejects)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.builder.WriteFile(b.target.extraName(shard.RejectsName), bytes.NewReader(lines)); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.origins.finish(&f.state, f.builder); err != nil {
+		return nil, err
+	}
+	sum := f.summary()
+	run := f.runRecord(sum)
+	provenance := shard.Provenance{Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
+		Dropped: s.DroppedBy, Run: run}
+	amend(&provenance, run)
+	manifest, err := f.builder.Finish(provenance)
+	if err != nil {
+		return nil, err
+	}
+	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
+	return sum, nil
+}
+
+// writeTokenizer puts the tokenizer's file beside the shards.
+func (f *flusher) writeTokenizer() error {
+	name, data := f.b.tokenizer.Details().File()
+	if data == nil {
+		return nil
+	}
+	return f.builder.WriteFile(name, bytes.NewReader(data))
+}
+
+func (b *build) tokenizerInfo() shard.TokenizerInfo {
+	return shard.TokenizerInfo{Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(),
+		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
+}
+
+// sources lists what was read, phase by phase. An input in whose middle a budget ended the build
+// has no checksum: how far the reader got is chance.
+func (f *flusher) sources() []shard.SourceInfo {
+	var out []shard.SourceInfo
+	for i, end := range f.state.Ends {
+		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
+			if part.Inputs <= end.Input {
+				info.Checksum = part.Checksum
+			}
+			out = append(out, info)
+		}
+	}
+	return out
+}
+
+// summary returns everything except the splits, which are in the manifest.
+func (f *flusher) summary() *Summary {
+	s, b := &f.state, f.b
+	unread := f.unread()
+	s.Unread = unread.counts()
+	seconds := b.elapsed().Seconds()
+	sum := &Summary{
+		Out: b.opts.Out, Counts: s.Counts,
+		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(s.DamagedInputs), s.IllFormed.warnings(s.Replaced)),
+		Resumed:   b.meter.resumed.Documents > 0,
+		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
+		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
+		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
+	}
+	sum.Formats = f.b.formats()
+	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), unread)
+	sum.Notes = f.notes()
+	return sum
+}
+
+// stopped says what ended a phase.
+func (b *build) stopped(end phaseEnd) fault.Text {
+	if end.Stopped == "" {
+		return fault.Plain(stoppedAtEnd)
+	}
+	return fault.Textf("%v reached", reached(end.Stopped, b.opts.budgetOf(end.Stopped)))
+}
+
+// notes describes what was left out, or done in an unexpected way.
+func (f *flusher) notes() (notes []fault.Text) {
+	s, b := &f.state, f.b
+	o := &b.opts
+	add := func(format string, args ...any) { notes = append(notes, fault.Textf(format, args...)) }
+	for i, end := range s.Ends {
+		notes = append(notes, b.phases[i].set.Notes()...)
+		if t := end.Position.Trailing; t != nil {
+			notes = append(notes, fault.Plain(trailingNote(t)))
+		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, fault.Plain(membersNote(m)))
+		}
+	}
+	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
+		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
+			units.Count(o.MaxValExamples))
+	}
+	if s.Ends[0].Stopped == "" && slices.Contains(s.CutBy, "max-examples") {
+		add("%v was reached before the sources ended: what followed was read for the split val alone",
+			reached("max-examples", o.MaxExamples))
+	}
+	if len(s.Ends) > 1 && s.Ends[1].Cut {
+		add("%v: the rest of the sources of val was left unread", b.stopped(s.Ends[1]))
+	}
+	if s.ValRest > 0 {
+		notes = append(notes, fault.Plain(valRestNote(s.ValRest)))
+	}
+	notes = slices.Concat(notes, losses(s.Counts, b.kind()), s.Lines.notes())
+	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+		if note != "" {
+			notes = append(notes, fault.Plain(note))
+		}
+	}
+	if note := b.endNote(); !note.IsZero() {
+		notes = append(notes, note)
+	}
+	if s.ForcedCuts > 0 {
+		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
+			"character; ids next to those cuts can differ from those of the whole text",
+			s.ForcedCuts, pieceBytes)
+	}
+	if s.Copies > 0 {
+		add("%s documents equal to held-out ones were left out of training, %s examples", units.Count(s.Copies),
+			units.Count(s.CopiedExamples))
+	}
+	return notes
+}
+
+// trailingNote describes bytes after compressed data that were ignored.
+func trailingNote(t *source.Trailing) string {
+	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were passed over", t.URI, t.Bytes,
+		t.Offset)
+	if t.Inputs > 1 {
+		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
+	}
+	return note
+}
+
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+	}
+	return note
+}
+
+// rate returns n per second, 0 if no time passed.
+func rate(n int64, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(n) / seconds
+}
+
+// unread is what the budget that ended the build left of the sources.
+type unread struct {
+	cut           bool  // a budget ended the build, and something was left
+	reached       bool  // a budget ended the build
+	bytes, total  int64 // as stored; -1 if unknown
+	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
+	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
+}
+
+func valRestNote(n int64) string {
+	return fmt.Sprintf("examples in neither split: %s, the rest of a held-out document that was cut where val was full",
+		units.Count(n))
+}
+
+// counts returns what a manifest says of what a budget left.
+func (u unread) counts() (c counts.Unread) {
+	if u.cut {
+		c.UnreadInputs = new(int64(u.inputs))
+	}
+	if u.cut && u.exact {
+		c.UnreadBytes = &u.bytes
+	}
+	return c
+}
+
+func (f *flusher) unread() unread {
+	end := f.state.Ends[0]
+	u := unread{cut: end.Cut, reached: end.Stopped != ""}
+	if !u.reached {
+		return u
+	}
+	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
+	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
+	last, err := set.Input(end.Input)
+	if u.total < 0 || err != nil {
+		u.bytes, u.total = -1, -1
+		return u
+	}
+	var used int64
+	for i := range end.Input {
+		in, err := set.Input(i)
+		if err != nil {
+			u.bytes, u.total = -1, -1
+			return u
+		}
+		used += in.Size
+	}
+	if last.OffsetsAreBytes() {
+		used += end.Offset
+		u.exact = true
+	} else {
+		used = max(used, end.SourceBytes) // how far the decompressor had read
+	}
+	u.bytes = max(0, u.total-used)
+	return u
+}
+
+// String is appended to the description of the budget.
+func (u unread) String() string {
+	switch {
+	case !u.reached:
+		return ""
+	case !u.cut:
+		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
+	case u.total < 0:
+		return "; the rest of the sources was left unread"
+	}
+	text := fmt.Sprintf("; %s of %s bytes of the sources were left unread", units.Count(u.bytes), units.Count(u.total))
+	if u.inputs > 0 {
+		text += fmt.Sprintf(", %s of %s inputs untouched", units.Count(u.inputs), units.Count(u.among))
+	}
+	return text
+}
+
+// runRecord is run.json: what differs between equal builds.
+func (f *flusher) runRecord(sum *Summary) map[string]any {
+	host, _ := os.Hostname() // a record for people; its absence is no error
+	return map[string]any{
+		"finished": f.b.opts.Now().UTC().Format(time.RFC3339), "host": host,
+		"platform": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(),
+		"seconds": sum.Seconds, "mb_per_s": sum.MBPerSecond, "tokens_per_s": sum.TokensPerSecond,
+		"peak_rss_bytes":   sum.PeakRSSBytes,
+		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery,
+		"resumed": sum.Resumed,
+		"sources": timesOf(f.b.known()),
+	}
+}
+
+// roles names the special ids that a tokenizer has.
+func roles(s tokenize.Special) map[string]int64 {
+	out := map[string]int64{}
+	for role, id := range map[string]int{"bos": s.BOS, "eos": s.EOS, "pad": s.PAD, "unk": s.UNK, "cls": s.CLS,
+		"sep": s.SEP, "mask": s.MASK} {
+		if id >= 0 {
+			out[role] = int64(id)
+		}
+	}
+	return out
+}

@@ -1,0 +1,263 @@
+package ingest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/xxh3"
+)
+
+// A StaleError means that a finished dataset was not, or may not have been, made from the sources
+// as they are now.
+type StaleError struct {
+	Out, URI string
+	Reason   string // what of URI changed, or why that cannot be known
+	// New reports that the dataset lacks URI and has all other sources: an addition would add it.
+	New bool
+}
+
+func (e *StaleError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *StaleError) Message() fault.Text {
+	what := fault.Textf("build %s: it holds a finished dataset, and %s %s", e.Out, e.URI, e.Reason)
+	if e.New {
+		what = fault.Textf("%v; {append} adds what is new; or", what)
+	} else {
+		what = fault.Textf("%v;", what)
+	}
+	return fault.Textf("%v build it afresh with {overwrite}, or choose another {out}", what)
+}
+
+// Kind returns fault.Usage.
+func (e *StaleError) Kind() string { return fault.Usage }
+
+// maxTimesListed is how many modification times run.json lists: above it a change can be noticed,
+// but not named without reading.
+const maxTimesListed = 4096
+
+// sourceTimes is the part of run.json about the sources, for a later run of the same command.
+// Modification times cannot be in the manifest: its bytes depend on content alone.
+type sourceTimes struct {
+	Digest string   `json:"digest"` // XXH3-128 over all names, sizes and times
+	Times  []string `json:"modified,omitempty"`
+	// Earlier are those of the sources before an addition.
+	Earlier []string `json:"earlier,omitempty"`
+}
+
+func timesOf(inputs []source.Stat) sourceTimes {
+	h := xxh3.New()
+	var t sourceTimes
+	for _, in := range inputs {
+		modified := timeOf(&in)
+		fmt.Fprintf(h, "%q %d %s\n", in.URI, in.Size, modified)
+		if len(inputs) <= maxTimesListed {
+			t.Times = append(t.Times, modified)
+		}
+	}
+	sum := h.Sum128().Bytes()
+	t.Digest = hex.EncodeToString(sum[:])
+	return t
+}
+
+// timeOf returns an input's modification time as run.json has it. For a list of files it is the
+// latest, with a checksum over them all.
+func timeOf(in *source.Stat) string {
+	if in.Files > 0 {
+		return formatTime(in.ModTime) + " " + in.Seen.String()
+	}
+	return formatTime(in.ModTime)
+}
+
+// formatTime returns a modification time as run.json has it, "" for an input without one.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// finished returns the summary of a dataset that an earlier run of the same build finished, if its
+// sources have not changed since.
+func (b *build) finished() (*Summary, error) {
+	o := &b.opts
+	m, err := shard.ReadManifest(o.FS, o.Out)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.unchangedSince(m); err != nil {
+		return nil, err
+	}
+	return b.finishedSummary(m), nil
+}
+
+// finishedSummary returns the summary of a finished dataset that was found.
+func (b *build) finishedSummary(m *shard.Manifest) *Summary {
+	s := summaryOf(b.opts.Out, m)
+	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
+	return s
+}
+
+// unchangedSince compares the sources with those of a finished dataset: by size and modification
+// time, and by their content where the time differs or was not noted. A *StaleError says what
+// changed.
+func (b *build) unchangedSince(m *shard.Manifest) error {
+	inputs := b.known()
+	stale := func(uri, format string, args ...any) error {
+		return &StaleError{Out: b.opts.Out, URI: uri, Reason: fmt.Sprintf(format, args...)}
+	}
+	if err := b.newSources(inputs, m); err != nil {
+		return err
+	}
+	for i := range max(len(inputs), len(m.Sources)) {
+		switch {
+		case i >= len(inputs):
+			return stale(m.Sources[i].URI, "is no longer among the sources")
+		case i >= len(m.Sources) || inputs[i].URI != m.Sources[i].URI:
+			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in", i+1)
+		case !rereadable(&inputs[i]):
+			return stale(sourceName(inputs[i].URI), "cannot be compared with what it was made from")
+		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:
+			return stale(inputs[i].URI, "changed: it had the ETag %s and has %s", m.Sources[i].ETag, inputs[i].ETag)
+		case inputs[i].Size != m.Sources[i].Bytes:
+			return stale(inputs[i].URI, "changed: it had %d bytes and has %d", m.Sources[i].Bytes, inputs[i].Size)
+		}
+	}
+	var run struct {
+		Sources sourceTimes `json:"sources"`
+	}
+	// Without a record of times, from an earlier version or lost, content decides.
+	if data, err := shard.ReadRun(b.opts.FS, b.opts.Out); err != nil || json.Unmarshal(data, &run) != nil {
+		run.Sources = sourceTimes{}
+	}
+	if timesOf(inputs).Digest == run.Sources.Digest {
+		return nil
+	}
+	at := 0
+	for p := range b.phases {
+		set := b.phases[p].set
+		for i, in := range set.Known() {
+			if err := b.compareContent(set, i, &in, m.Sources[at].Checksum, run.Sources.Times, at); err != nil {
+				return err
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+// newSources returns the error for sources that a finished dataset was not made from.
+func (b *build) newSources(inputs []source.Stat, m *shard.Manifest) error {
+	had := map[string]bool{}
+	for _, s := range m.Sources {
+		had[s.URI] = true
+	}
+	var fresh []string
+	for _, in := range inputs {
+		if !had[in.URI] {
+			fresh = append(fresh, sourceName(in.URI))
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	e := &StaleError{Out: b.opts.Out, URI: fresh[0], Reason: "is new", New: len(inputs)-len(fresh) == len(m.Sources)}
+	if more := len(fresh) - 1; more > 0 {
+		e.Reason = fmt.Sprintf("and %d others are new", more)
+	}
+	return e
+}
+
+// compareContent compares input i of a set, number at of all, with its checksum in the manifest,
+// unless its time says that it did not change.
+func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum string, times []string, at int) error {
+	modified := timeOf(in)
+	if modified == "" || in.ETag != "" || // compared already
+		at < len(times) && times[at] == modified {
+		return nil
+	}
+	then := "an unknown time"
+	if at < len(times) {
+		then = times[at]
+	}
+	// a budget ended the build within it or before it; a list has no checksum to compare file by
+	// file
+	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
+		return &StaleError{Out: b.opts.Out, URI: in.URI,
+			Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
+	}
+	now, err := set.Checksum(i)
+	if err != nil {
+		return err
+	}
+	if "xxh3-128:"+now.Sum.String() != checksum {
+		return &StaleError{Out: b.opts.Out, URI: in.URI,
+			Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then, modified)}
+	}
+	return nil
+}
+
+// rereadable reports whether an input is the same when it is read again: generated text, or a file.
+// For a remote file without ETag and time, the size must do.
+func rereadable(in *source.Stat) bool {
+	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) &&
+		(in.ETag != "" || in.Size >= 0)
+}
+
+// sourceName returns the URI of an input as it is shown to people.
+func sourceName(uri string) string {
+	if uri == "-" {
+		return "standard input"
+	}
+	return uri
+}
+
+// reached names a budget by its option and its value.
+func reached(option string, value int64) fault.Text {
+	if option == "max-bytes" {
+		return fault.Textf("%v", fault.Given(fault.Option(option), units.Size(value)))
+	}
+	return fault.Textf("%v", fault.Given(fault.Option(option), value))
+}
+
+func (o *Options) budgetOf(option string) int64 {
+	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
+		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
+}
+
+// DescribeCut describes what budgets left of a dataset's sources, nothing if no budget ended the build.
+func DescribeCut(m *shard.Manifest) (text fault.Text) {
+	var settings map[string]json.RawMessage
+	if json.Unmarshal(m.Settings, &settings) != nil {
+		settings = nil // of another program; the counters are enough
+	}
+	c := counts.Of(m.Counters, m.Dropped)
+	var cuts []fault.Text
+	for _, option := range c.CutBy {
+		cut := fault.Textf("%v", fault.Option(option))
+		if value, err := strconv.ParseInt(string(settings[option]), 10, 64); err == nil {
+			cut = reached(option, value)
+		}
+		cuts = append(cuts, cut)
+	}
+	if cuts == nil {
+		return text
+	}
+	text = fault.Textf("the dataset holds only part of its sources: cut by %v", fault.Join(cuts, ", "))
+	if n := c.UnreadBytes; n != nil {
+		text = fault.Textf("%v; %s bytes were left unread", text, units.Count(*n))
+	}
+	if n := c.UnreadInputs; n != nil && *n > 0 {
+		text = fault.Textf("%v; inputs untouched: %s", text, units.Count(*n))
+	}
+	return text
+}

@@ -1,0 +1,324 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// A flusher is the last stage: it takes the jobs in the order in which they were read and does
+// everything that depends on order. From here on the corpus and the settings alone decide what is
+// written.
+type flusher struct {
+	b       *build
+	builder *shard.Builder
+	cutter  *example.Cutter
+	cut     cut                          // what makes examples of documents, with the cutter
+	emit    func(*example.Example) error // takeExample
+	row     shard.Example                // scratch: what a target writes escapes to it
+	taken   taken                        // scratch
+	first   int64                        // ordinal of the first document
+	hold    *holdout
+	seen    *shape.Seen
+	pack    *packing // nil where rows are not packed
+	state   cursor   // what a checkpoint saves besides the open shards
+	origins originFiles
+
+	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
+	// reached when the last rows were packed.
+	sourcesEnded bool
+
+	stopped string // the option whose budget ended the phase, "" while it runs
+	// saved is zero before the first checkpoint of this run, so that it comes early and runs that are soon
+	// killed make progress too.
+	saved saved
+	since int64 // examples, and documents left out, since then
+}
+
+// run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state
+// at the end of a job.
+func (f *flusher) run(ctx context.Context) error {
+	for {
+		var j *job
+		idle := time.Now()
+		select {
+		case next, ok := <-f.b.ordered:
+			if !ok {
+				return nil
+			}
+			j = next
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		waited(&f.b.waits.flusher, idle)
+		if j.stopped {
+			return errUnfinished
+		}
+		if err := f.keepBefore(j); err != nil {
+			return err
+		}
+		err := f.flush(j)
+		f.state.Position, f.state.SourceBytes = j.next, j.read
+		f.state.Answered = cmp.Or(j.answered, f.state.Answered)
+		mark := j.mark
+		f.b.recycle(j)
+		switch {
+		case err != nil:
+			return err
+		case f.stopped != "":
+			return errStopped
+		}
+		if mark != nil {
+			f.b.target.border(f, mark)
+		}
+		f.show()
+		if f.due() {
+			if err := f.b.target.checkpoint(f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *flusher) flush(j *job) error {
+	for i := range j.documents {
+		d := &j.documents[i]
+		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		d.Ordinal += f.first
+		if err := f.origins.note(&f.state, &d.Record); err != nil {
+			return err
+		}
+		if d.mapped {
+			f.state.Mapped++
+		}
+		if d.Wrapped {
+			f.noteWrapped(d)
+		}
+		if err := cmp.Or(d.Err, d.err); err != nil {
+			if err := f.reject(d, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.document(j, d); err != nil {
+			return err
+		}
+		if f.stopped != "" {
+			if i+1 < len(j.documents) || !j.last {
+				f.cutBy(f.stopped)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// keepBefore takes a checkpoint before a job with a record that will end the build, so that all
+// before the job is kept.
+func (f *flusher) keepBefore(j *job) error {
+	if f.b.opts.OnBadRecord == SkipBadRecord || f.since == 0 {
+		return nil
+	}
+	for i := range j.documents {
+		if j.documents[i].Err != nil || j.documents[i].err != nil {
+			return f.b.target.checkpoint(f)
+		}
+	}
+	return nil
+}
+
+// cutBy notes that a budget left something of the sources out.
+func (f *flusher) cutBy(option string) {
+	if s := &f.state; !slices.Contains(s.CutBy, option) {
+		s.CutBy = append(s.CutBy, option)
+	}
+}
+
+// route chooses the split of a document at its first piece.
+func (f *flusher) route(hash uint64) verdict {
+	if f.state.Phase == phaseVal {
+		return toVal
+	}
+	v := f.hold.choose(hash)
+	if v == toNeither {
+		f.state.Copies++
+	}
+	return v
+}
+
+// takeExample takes one example from the cutter and writes it, or packs it into a row.
+func (f *flusher) takeExample(ex *example.Example) error {
+	if f.state.Verdict == toNeither {
+		f.state.CopiedExamples++
+		return nil
+	}
+	split, window := splitTrain, trainWindow
+	if f.state.Verdict == toVal {
+		split, window = splitVal, valWindow
+	}
+	if f.pack != nil && !f.full(split) {
+		return f.packExample(window, ex)
+	}
+	f.row = shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
+		Document: ex.Document, Part: ex.Part}
+	return f.write(split, &f.row)
+}
+
+// full reports whether a split has all the rows that its budget allows.
+func (f *flusher) full(split string) bool {
+	return split == splitTrain && f.state.TrainFull || split == splitVal && f.valFull()
+}
+
+// write writes one row. What comes after the end of its split or of a budget is left out, and
+// counted.
+func (f *flusher) write(split string, row *shard.Example) error {
+	o, s := &f.b.opts, &f.state
+	switch {
+	case f.full(split) && split == splitTrain:
+		f.cutBy("max-examples")
+		return nil
+	case f.full(split) && s.Phase == phaseVal:
+		f.cutBy("max-val-examples")
+		return nil
+	case f.full(split):
+		s.ValRest++
+		return nil
+	case o.MaxTokens > 0 && f.cutTokens(row):
+		return nil
+	}
+	if err := f.b.target.write(f, split, row); err != nil {
+		return err
+	}
+	f.since++
+	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
+	s.Examples++
+	if split == splitVal {
+		s.Val++
+		f.hold.have++
+	} else {
+		s.Train++
+		s.TrainFull = o.MaxExamples > 0 && s.Train >= o.MaxExamples
+	}
+	switch {
+	case s.Phase == phaseVal && f.valFull():
+		f.stopped = "max-val-examples"
+	case s.Phase == phaseTrain && s.TrainFull && (len(o.ValSources) > 0 || f.valFull()):
+		f.stopped = "max-examples"
+	}
+	return nil
+}
+
+// cutTokens shortens a row to what the budget of tokens leaves, and reports whether the row is left
+// out instead: a pair with labels is never cut, and a masked row must keep a token to train on.
+func (f *flusher) cutTokens(ex *shard.Example) bool {
+	left := f.b.opts.MaxTokens - f.state.Tokens
+	n := int64(len(ex.InputIDs) + len(ex.Labels))
+	if n < left {
+		return false
+	}
+	f.stopped = "max-tokens"
+	if n == left {
+		return false
+	}
+	f.cutBy(f.stopped)
+	if len(ex.Labels) > 0 || left <= 0 {
+		return true
+	}
+	cutRow(ex, left)
+	return ex.LossMask != nil && !slices.Contains(ex.LossMask, true)
+}
+
+// valFull reports whether the split val is full. With sources of its own it has no limit unless one
+// is given.
+func (f *flusher) valFull() bool {
+	if f.state.Phase == phaseVal {
+		return f.b.opts.MaxValExamples > 0 && f.state.Val >= f.b.opts.MaxValExamples
+	}
+	return f.hold.full()
+}
+
+// reject counts a bad record and lists the first of them, or ends the build with it.
+func (f *flusher) reject(d *document, cause error) error {
+	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
+	if d.mapped && d.Err == nil {
+		cause = fault.Errorf("in the answer of {map}: %w", cause)
+	}
+	var located *source.RecordError
+	if !errors.As(cause, &located) {
+		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
+			Cause: cause}
+	}
+	if f.b.opts.OnBadRecord != SkipBadRecord {
+		return f.b.target.badRecord(f, located)
+	}
+	s := &f.state
+	s.Rejected += max(1, d.Rows)
+	f.noteDamage(d.Input, located)
+	if len(s.Rejects) < maxRejectsListed {
+		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
+			withoutHalf(field)
+		}
+		r := reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
+			Reason: located.Cause.Error()}
+		if d.Rows > 1 {
+			r.Rows = d.Rows
+		}
+		s.Rejects = append(s.Rejects, r)
+	}
+	if !d.First { // earlier pieces were written, and stay
+		return f.cutter.End(f.emit)
+	}
+	return nil
+}
+
+// due reports whether it is time for a checkpoint. A clock that was set back counts as enough time:
+// one checkpoint too many costs less than hours without one.
+func (f *flusher) due() bool {
+	if f.since < f.b.opts.CheckpointEvery {
+		return false
+	}
+	elapsed := f.b.opts.Now().Sub(f.saved.at)
+	least := f.b.opts.CheckpointInterval
+	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
+		least *= 2 // the window may close before: then there is less to save
+	}
+	return elapsed < 0 || elapsed >= least
+}
+
+// save makes everything up to the end of the last job durable.
+func (f *flusher) save() error {
+	f.state.Cutter = f.cutter.State()
+	if err := f.saveSeen(); err != nil {
+		return err
+	}
+	if err := f.origins.sync(); err != nil {
+		return err
+	}
+	data, err := f.state.encode()
+	if err != nil {
+		return err
+	}
+	parts := [][]byte{data}
+	if f.pack != nil {
+		parts = append(append(parts, []byte{'\n'}), f.pack.save()...)
+	}
+	if err := f.builder.Checkpoint(parts...); err != nil {
+		return err
+	}
+	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.Now()}, 0
+	f.show()
+	return nil
+}

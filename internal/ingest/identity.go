@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/xxh3"
+)
+
+// Identity is what a dataset would be made from, without building it.
+type Identity struct {
+	// Settings is a digest of everything that determines the rows except the content of the
+	// sources.
+	Settings string
+	// Content is a digest of the names, sizes, times and tags of all sources as they are now.
+	Content string
+	// Tokenizer is the manifest's entry.
+	Tokenizer shard.TokenizerInfo
+	// Options are those of the build, with what was loaded to find this out.
+	Options Options
+
+	known []source.Stat // of all sources
+}
+
+// Identify looks at the sources and settings of a build. Local sources are named by their whole
+// paths from here on. A source that cannot be recognized when it is read again, such as standard
+// input, is an error.
+func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
+	o = o.withDefaults()
+	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
+		whole := make([]string, len(*list))
+		for i, s := range *list {
+			if s == "-" {
+				return nil, fault.BadOption("source", s,
+					"standard input cannot be read again, so it cannot be cached; build it into a folder")
+			}
+			if whole[i] = s; !strings.Contains(s, "://") {
+				abs, err := filepath.Abs(s)
+				if err != nil {
+					return nil, err
+				}
+				whole[i] = abs
+			}
+		}
+		*list = whole
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.Map != "" {
+		return nil, fault.BadOption("map", o.Map,
+			"a change of what it runs would not be seen, so its answers cannot be cached; build them into a folder")
+	}
+	b := newBuild(o)
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	known := b.known()
+	for i := range known {
+		if !rereadable(&known[i]) && known[i].ETag == "" {
+			return nil, fault.BadOption("source", known[i].URI,
+				"it has neither a time nor a tag, so a change of it would not be seen; build it into a folder")
+		}
+	}
+	h := xxh3.New()
+	for _, in := range known {
+		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
+	}
+	o.LoadedTokenizer = b.tokenizer
+	content := h.Sum128().Bytes()
+	return &Identity{digestSettings(b.shards.Settings), hex.EncodeToString(content[:]),
+		b.tokenizerInfo(), o, known}, nil
+}
+
+func digestSettings(settings json.RawMessage) string {
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", shard.FormatVersion, source.DetectionRules, settings)).Bytes()
+	return hex.EncodeToString(sum[:])
+}
+
+// CheckSettings returns an error if a dataset was made with other settings, which name the sources too.
+func (id *Identity) CheckSettings(settings json.RawMessage) error {
+	if digestSettings(settings) != id.Settings {
+		return errors.New("it was made from other sources, or with other settings, than its name says")
+	}
+	return nil
+}
+
+// CheckFinished returns an error if a finished dataset was made with other settings, or from sources of
+// other names, sizes or tags.
+func (id *Identity) CheckFinished(m *shard.Manifest) error {
+	if err := id.CheckSettings(m.Settings); err != nil {
+		return err
+	}
+	if len(m.Sources) != len(id.known) {
+		return fmt.Errorf("it was made from %d sources, and these are %d", len(m.Sources), len(id.known))
+	}
+	for i := range id.known {
+		is, was := &id.known[i], &m.Sources[i]
+		if is.URI != was.URI || is.Size != was.Bytes || is.ETag != "" && was.ETag != "" && is.ETag != was.ETag {
+			return fmt.Errorf("it was made from %s of %d bytes, which is now %s of %d", was.URI, was.Bytes, is.URI,
+				is.Size)
+		}
+	}
+	return nil
+}
+
+// ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
+func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
+	m, err := shard.ReadManifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	return summaryOf(dir, m), nil
+}
+
+// summaryOf returns what a manifest says about a build.
+func summaryOf(dir string, m *shard.Manifest) *Summary {
+	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
+		Counts: counts.Of(m.Counters, m.Dropped)}
+	if cut := DescribeCut(m); !cut.IsZero() {
+		s.Notes = append(s.Notes, cut)
+	}
+	s.Notes = append(s.Notes, Losses(m)...)
+	s.addSplits(m)
+	s.Packing = Packed(m)
+	return s
+}

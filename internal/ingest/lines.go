@@ -1,0 +1,69 @@
+package ingest
+
+import (
+	"cmp"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// lineStats is about the documents that are lines of text because no format was given. Readers of the
+// summary learn from it what a document is.
+type lineStats struct {
+	Documents int64 `json:"documents"`
+	Tokens    int64 `json:"tokens"`
+	Bytes     int64 `json:"bytes"`
+	// texts, files or members of archives, whose lines look like parts of documents
+	Wrapped int64  `json:"wrapped,omitempty"`
+	First   string `json:"first,omitempty"` // of them
+}
+
+// noteLine counts a line, or a piece of one.
+func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
+	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
+		return
+	}
+	l := &f.state.Lines
+	if d.First {
+		l.Documents++
+	}
+	l.Tokens += int64(tokens)
+	l.Bytes += textBytes
+}
+
+// noteWrapped counts a text that looks wrapped.
+func (f *flusher) noteWrapped(d *document) {
+	s := &f.state
+	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
+		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
+			s.Lines.First += ", member " + d.Member
+		}
+	}
+}
+
+// add adds what another part of the build counted.
+func (l *lineStats) add(other lineStats) {
+	l.Documents += other.Documents
+	l.Tokens += other.Tokens
+	l.Bytes += other.Bytes
+	l.Wrapped += other.Wrapped
+	l.First = cmp.Or(l.First, other.First)
+}
+
+// notes returns sentences on how long lines are, and which texts are better taken whole.
+func (l *lineStats) notes() (notes []fault.Text) {
+	if n := float64(l.Documents); n > 0 {
+		notes = append(notes, fault.Textf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
+			float64(l.Tokens)/n, float64(l.Bytes)/n))
+	}
+	switch {
+	case l.Wrapped == 1:
+		notes = append(notes, fault.Textf("%s looks wrapped: its lines are parts of a longer document, "+
+			"and {format} document takes it whole", l.First))
+	case l.Wrapped > 1:
+		notes = append(notes, fault.Textf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
+			"documents, and {format} document takes a file whole", units.Count(l.Wrapped), l.First))
+	}
+	return notes
+}

@@ -1,0 +1,343 @@
+//go:build unix
+
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// mapped returns the options of a build of one file through a command.
+func mapped(t *testing.T, name, text, command string) Options {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	put(t, path, []byte(text))
+	return Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), Workers: 2},
+		Settings: Settings{Sources: []string{path}, Map: command, MaxLength: 40}}
+}
+
+// shardOf builds and returns the bytes of the shard, and the summary.
+func shardOf(t *testing.T, o Options) ([]byte, *Summary) {
+	t.Helper()
+	fsys := shardtest.New()
+	o.FS = fsys
+	s := mustBuild(t, o)
+	rows := fsys.Files()["data/train-00000.arrow"]
+	if len(rows) == 0 {
+		t.Fatal("no shard")
+	}
+	return rows, s
+}
+
+// TestMapTakesEveryFormat sends records through cat: the rows are those of the file itself.
+func TestMapTakesEveryFormat(t *testing.T) {
+	long := strings.Repeat("many words ", 3*pieceBytes/11) // comes whole
+	for _, c := range []struct{ name, text, field string }{
+		{"a.txt", "one\ttab and \"quotes\"\n\nÜnïcode 漢字 \\ \x01 \xff\xfe.\n" + long + "\n", ""},
+		{"a.jsonl", jsonLines(0, 500, -1) + "{\"text\":\"\xff \\u00e9\\ud83d\"}\n", ""},
+		{"a.json", "[{\"id\": 1,\n\"text\": \"over\\nlines\"},\r\n {\"text\": \"b\"}]", ""},
+		{"a.csv", "id,body\n1,\"a \"\"b\"\"\nc\"\n2,\xff\n", "body"},
+	} {
+		o := mapped(t, c.name, c.text, "")
+		o.TextField = c.field
+		want, plain := shardOf(t, o)
+		o.Map = "cat"
+		got, s := shardOf(t, o)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: rows differ", c.name)
+		}
+		if s.Mapped != s.Documents || s.Documents != plain.Documents || s.Replaced != plain.Replaced {
+			t.Errorf("%s: %d of %d documents through the map, %d parts replaced; without it %d documents, %d parts", c.name,
+				s.Mapped, s.Documents, s.Replaced, plain.Documents, plain.Replaced)
+		}
+	}
+}
+
+// TestMapResumes interrupts a build again and again: its bytes are those of one run.
+func TestMapResumes(t *testing.T) {
+	lines := jsonLines(0, 20_000, 2000) // many more jobs than may be in flight
+	o := mapped(t, "a.jsonl", lines, "sed 's/document/record of/'")
+	o.OnBadRecord, o.CheckpointEvery, o.CheckpointInterval = SkipBadRecord, 1, 1
+	whole := shardtest.New()
+	o.FS = whole
+	if s := mustBuild(t, o); s.Mapped != 19_999 || s.Rejected != 1 {
+		t.Fatalf("%d records through the map, %d rejected", s.Mapped, s.Rejected)
+	}
+	fsys := shardtest.New()
+	o.FS = fsys
+	interrupted := 0
+	for ; ; interrupted++ {
+		ctx, cancel := context.WithCancel(context.Background())
+		saved := 0
+		o.Now = func() time.Time { // asked for at checkpoints
+			if saved++; saved == 4 && interrupted < 3 {
+				cancel()
+			}
+			return time.Now()
+		}
+		s, err := Run(ctx, o)
+		cancel()
+		if err == nil {
+			if s.Mapped != 19_999 {
+				t.Errorf("%d records through the map", s.Mapped)
+			}
+			break
+		}
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("nothing was interrupted")
+	}
+	wantSame(t, "resumed", files(whole), files(fsys))
+}
+
+// TestMapThatFails builds through commands that break the rules, then through the same one mended.
+func TestMapThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, want string
+		kept         bool
+	}{
+		"dies":    {`NR>1500{print "boom" > "/dev/stderr"; exit 3} {print}`, "exit status 3.*1,500.*boom", true},
+		"fewer":   {`NR%1000 {print}`, "fewer", false},
+		"more":    {`{print} NR==2500 {print}`, "more answers than the 3,000", false},
+		"exits":   {`NR>1500{exit} {print}`, "fewer.*1,500", false},
+		"no JSON": {`NR==1500{print "Loading"} {print}`, "not a JSON object", true},
+		"blank":   {`NR==1500{print ""} {print}`, "not a JSON object", true},
+		"status":  {`{print} END {exit 4}`, "answered all 3,000.*exit status 4", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := mapped(t, "a.jsonl", jsonLines(0, 3000, -1), "")
+			script := filepath.Join(t.TempDir(), "script")
+			o.Map, o.CheckpointEvery, o.CheckpointInterval = "awk -f "+script, 1, 1
+			put(t, script, []byte(c.script))
+			fsys := shardtest.New()
+			o.FS = fsys
+			_, err := Run(context.Background(), o)
+			if err == nil || !matches(c.want, err.Error()) {
+				t.Fatalf("the build ended with %v", err)
+			}
+			u, err := ReadUnfinished(fsys, o.Out)
+			if kept := err == nil && u.Documents > 0; kept != c.kept {
+				t.Errorf("documents kept: %v", kept)
+			}
+			put(t, script, []byte(`{print}`))
+			mustBuild(t, o)
+			want := o
+			fresh := shardtest.New()
+			want.FS = fresh
+			mustBuild(t, want)
+			wantSame(t, "mended", files(fresh), files(fsys))
+		})
+	}
+}
+
+func matches(pattern, text string) bool {
+	for part := range strings.SplitSeq(pattern, ".*") {
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return true
+}
+
+// TestMapThatChanged resumes through a command whose answers are not those that the checkpoint was made of.
+func TestMapThatChanged(t *testing.T) {
+	for name, scripts := range map[string][2]string{
+		"other answers":   {`NR>1500{exit 1} {print}`, `{sub("document", "text"); print}`},
+		"left one out":    {`NR>1500{exit 1} NR!=7{print}`, `{print}`},
+		"counts what was": {`NR>1500{exit 1} {sub("document", "text " NR); print}`, `{sub("document", "text " NR); print}`},
+	} {
+		o := mapped(t, "a.jsonl", jsonLines(0, 3000, -1), "")
+		script := filepath.Join(t.TempDir(), "script")
+		o.Map, o.FS, o.CheckpointEvery, o.CheckpointInterval = "awk -f "+script, shardtest.New(), 1, 1
+		put(t, script, []byte(scripts[0]))
+		if _, err := Run(context.Background(), o); err == nil {
+			t.Fatalf("%s: no error", name)
+		}
+		put(t, script, []byte(scripts[1]))
+		_, err := Run(context.Background(), o)
+		if !errors.Is(err, errOtherAnswer) {
+			t.Errorf("%s: resumed with %v", name, err)
+		}
+		o.Overwrite = true
+		mustBuild(t, o)
+	}
+}
+
+// TestInterruptMapThatHangs ends a build whose command answers no more, and all that the command started.
+func TestInterruptMapThatHangs(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	o := mapped(t, "a.jsonl", jsonLines(0, 5000, -1), "head -n 1000; sleep 1000 & echo $! >"+pid+"; wait")
+	o.FS = shardtest.New()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for {
+			if data, err := os.ReadFile(pid); err == nil && len(data) > 1 {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	began := time.Now()
+	_, err := Run(ctx, o)
+	if !errors.Is(err, ErrInterrupted) {
+		t.Errorf("the build ended with %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	data, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 { // until its new parent has taken notice
+		if err = syscall.Kill(n, 0); err != nil {
+			break
+		}
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err == nil {
+		t.Error("what the command started is left")
+	}
+}
+
+func TestMapIsRefused(t *testing.T) {
+	o := mapped(t, "a.jsonl", jsonLines(0, 3, -1), "nosuchcommand-zz --x")
+	fsys := shardtest.New()
+	o.FS = fsys
+	_, err := Run(context.Background(), o)
+	if fault.OptionOf(err) != "map" || !strings.Contains(err.Error(), "nosuchcommand-zz: command not found") ||
+		len(fsys.Files()) > 0 {
+		t.Errorf("%v, %d files", err, len(fsys.Files()))
+	}
+	o.Map = "cat"
+	_, err = MakePlan(context.Background(), o, 2)
+	if fault.OptionOf(err) != "map" {
+		t.Errorf("plan: %v", err)
+	}
+	if _, err = Identify(context.Background(), o); fault.OptionOf(err) != "map" {
+		t.Errorf("cache: %v", err)
+	}
+}
+
+// TestMapMakesFields uses what comes back as the records of JSON lines are used, whatever the source is.
+func TestMapMakesFields(t *testing.T) {
+	o := mapped(t, "a.txt", "one\ntwo\nthree\n",
+		`awk '{print "{\"body\": " substr($0, 9, length($0)-9) ", \"n\": " NR "}"}'`)
+	o.TextField, o.Where = "body", []string{"n>=2"}
+	_, s := shardOf(t, o)
+	if s.Documents != 3 || s.Splits[0].Examples != 2 || s.Mapped != 3 {
+		t.Errorf("%+v", s.Counts)
+	}
+	o.TextField, o.Where = "", nil
+	o.FS = shardtest.New()
+	if _, err := Run(context.Background(), o); err == nil ||
+		!matches(`a.txt, row 1 at byte 0: in the answer of .*: no field "text".*"body"`, err.Error()) {
+		t.Errorf("answers without a text: %v", err)
+	}
+	o.Map = `sed 's/.*/{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}/'`
+	o.Format = source.Chat
+	o.ChatTemplate = filepath.Join(t.TempDir(), "chat.jinja")
+	put(t, o.ChatTemplate, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"))
+	if _, s = shardOf(t, o); s.Shapes["messages"] != 3 {
+		t.Errorf("conversations: %+v", s.Counts)
+	}
+}
+
+// TestMapStalls is about a command that gives no answer for a time.
+func TestMapStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), 7*time.Minute)
+		defer cancel()
+		var said []string
+		b := &build{}
+		b.opts.Notice = func(text fault.Text) { said = append(said, text.String()) }
+		m := &mapping{b: b}
+		m.asked.Store(2048)
+		m.got.Store(7)
+		m.waiting.Store(true)
+		go func() {
+			time.Sleep(5 * time.Minute)
+			m.waiting.Store(false)
+		}()
+		m.watch(ctx, mapStall)
+		if len(said) != 3 || !strings.Contains(said[0], "answered 7 of the 2,048 records") {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
+// TestWriteTextIsJSON: what is written decodes to the text.
+func TestWriteTextIsJSON(t *testing.T) {
+	f := must(example.NewFormatter(example.FormatOptions{}))
+	for _, text := range []string{"", "plain",
+		"\"\\/\b\f\n\r\t\x00\x1f\x7f\u2028 é漢😀", strings.Repeat("x\n", 40000)} {
+		var b bytes.Buffer
+		l := newMapLine(&b, f)
+		if _, err := l.set(&source.Record{Decoded: true}, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.write(); err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := json.Unmarshal(b.Bytes(), &got); err != nil || got["text"] != text ||
+			bytes.Count(b.Bytes(), []byte("\n")) != 1 {
+			t.Errorf("%.40q became %.40q: %v", text, got, err)
+		}
+	}
+	l := &mapLine{w: bufio.NewWriter(nil)}
+	if _, err := l.set(&source.Record{}, []byte(`{"a": 1} 2`)); !errors.Is(err, example.ErrMalformed) {
+		t.Errorf("a malformed record: %v", err)
+	}
+}
+
+// TestPreviewOfMap looks at the first answers of each input, and ends the command there.
+func TestPreviewOfMap(t *testing.T) {
+	o := mapped(t, "a.jsonl", jsonLines(0, 9000, -1), "sed 's/document number/text/'")
+	o.Sources = append(o.Sources, o.Sources[0])
+	p, err := Preview(context.Background(), o, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range p.Inputs {
+		if len(in.Documents) != 2 || in.Documents[0].Bytes != int64(len("text 0")) || in.Ended {
+			t.Errorf("%+v", in)
+		}
+	}
+	o.Map = "awk 'NR==2{exit 3} {print}'"
+	if _, err = Preview(context.Background(), o, 2); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("a command that fails: %v", err)
+	}
+}

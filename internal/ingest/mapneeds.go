@@ -1,0 +1,51 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/command"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// checkMap refuses a command that cannot be run.
+func (b *build) checkMap(context.Context) error {
+	if b.opts.Map == "" {
+		return nil
+	}
+	if err := command.Find(b.opts.Map); err != nil {
+		return fault.BadOption("map", b.opts.Map, "%v; give a command that sh can run, "+
+			"which answers each line of its standard input with a line", err)
+	}
+	return nil
+}
+
+// mapParts returns the part of the memory cap that Map takes, none without it.
+func mapParts(o *Options) []budget.Part {
+	if o.Map == "" {
+		return nil
+	}
+	n := int64(command.MemoryBytes + mapBufferBytes + mapAhead*queuedBytes + 2*maxRecordBytes)
+	return []budget.Part{{Name: "map", Bytes: n,
+		Why: fmt.Sprintf("a record and an answer of up to %dMiB, and up to %d records that wait for theirs; the command's "+
+			"own memory is not part of the cap", maxRecordBytes>>20, mapAhead)}}
+}
+
+// mapNotes says how many records went through the command.
+func mapNotes(c counts.Counts) []fault.Text {
+	if c.Mapped == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf("records that went through {map}: %s", units.Count(c.Mapped))}
+}
+
+// tooLongToMap reports whether a record is bad only because it was wanted whole.
+func (b *build) tooLongToMap(cause error) bool {
+	return b.opts.Map != "" && errors.Is(cause, source.ErrTooLarge) && !errors.Is(cause, example.ErrTooLarge)
+}

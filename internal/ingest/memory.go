@@ -1,0 +1,255 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
+)
+
+// MemoryPlan is the memory cap as a sum: what each part is for, and the smallest cap that works for
+// the settings. Sizes are bytes.
+type MemoryPlan struct {
+	Cap      int64         `json:"cap_bytes"`
+	Sum      int64         `json:"sum_bytes"`
+	Smallest int64         `json:"smallest_cap_bytes"`
+	Parts    []budget.Part `json:"parts"`
+
+	cacheBytes int   // of each worker's encoder
+	jobLease   int64 // of a usual job
+	maxRecords int
+	maxShards  int
+	seenPool   int64 // pages of the hashes that Dedup compares
+	jobs       int64 // jobs that fit in flight
+	readers    int   // of a plan that counts: inputs that are read at once
+}
+
+// CapError means that the settings do not fit under the memory cap.
+type CapError struct {
+	Cap, Smallest int64       // bytes
+	Largest       budget.Part // what needs most besides the process itself
+}
+
+func (e *CapError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *CapError) Message() fault.Text {
+	instead := fault.Textf("lower {workers}")
+	if 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart {
+		instead = fault.Textf("do without what takes %v of that: %s", units.Size(e.Largest.Bytes), e.Largest.Why)
+	}
+	return fault.Textf("%v is too small for these settings: they need %v; raise {memory}, or %v",
+		fault.Given("memory", units.Size(e.Cap)), units.Size(e.Smallest+(1<<20)-1)&^(1<<20-1), instead)
+}
+
+// Kind returns fault.Limit.
+func (e *CapError) Kind() string { return fault.Limit }
+
+const (
+	// processBytes is what the process takes before it holds any of our buffers: the runtime, its
+	// threads' stacks, the touched pages of the program itself, and the slack of a heap whose
+	// garbage has not been collected yet. Measured; see bench/README.md.
+	processBytes = 22 << 20
+
+	fullCacheBytes  = 8 << 20   // of a worker's encoder where the cap allows
+	leastCacheBytes = 512 << 10 // a smaller cache saves nothing
+	tailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
+	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
+	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1
+	// MiB of 64 is room for 13,000 shards.
+	listShare   = 64
+	leastShards = 2000 // are part of what a Builder takes
+	// gcShare is the part of the cap that garbage may take between two collections.
+	gcShare = 16
+
+	sourcePart = "source"
+)
+
+// divideMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
+// need.
+func (b *build) divideMemory() (*MemoryPlan, error) {
+	o, t, phases := &b.opts, b.tokenizer, b.phases
+	p := &MemoryPlan{Cap: o.Memory}
+	p.sizeJobs(o, phases[0].formatter, b.chat)
+	workers := int64(o.Workers)
+	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
+
+	fixed := slices.Concat(b.fixedParts(), mapParts(o), filterParts(o, b.filter))
+	if b.chat != nil {
+		fixed = append(fixed, b.chat.memoryPart(workers))
+	}
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside,
+			Why: "a live page, messages: what the process holds besides the build"})
+	}
+	_, _, more := b.target.memory()
+	fixed = append(fixed, more...)
+	var need int64
+	if o.Dedup != shape.None {
+		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
+	for _, part := range fixed {
+		need += part.Bytes
+	}
+	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
+	p.cacheBytes = fullCacheBytes
+	for p.cacheBytes > leastCacheBytes && need+caches(p.cacheBytes)+leastJobs*p.jobLease > o.Memory {
+		p.cacheBytes /= 2
+	}
+	fixed = append(fixed, budget.Part{Name: "caches", Bytes: caches(p.cacheBytes),
+		Why: fmt.Sprintf("%d workers' word caches of %dKiB", workers, p.cacheBytes>>10)})
+
+	// The process' share grows with the cap, so the smallest cap solves cap = need + cap/gcShare.
+	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
+	p.Smallest = least * gcShare / (gcShare - 1)
+	need += caches(p.cacheBytes)
+	// While the manifest is written, all that the jobs had is free for it.
+	p.maxShards = leastShards + int(max(0, min(o.Memory/listShare/shard.ListBytes,
+		(o.Memory-need-leastJobs*p.jobLease)/shard.ListBytes,
+		(o.Memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
+	list := budget.Part{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
+		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
+	fixed = append(fixed, list)
+	need += list.Bytes
+	if o.Dedup != shape.None { // half of what jobs leave
+		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
+		fixed = append(fixed, seenPart(p.seenPool))
+		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
+	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
+	if p.jobs < leastJobs {
+		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largestPart(fixed[1:], phases)}
+	}
+	p.readers = countReaders(o, phases, o.Memory-need)
+	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
+		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
+	p.Parts, p.Sum = fixed, o.Memory
+	return p, nil
+}
+
+// largestPart returns the part that needs most, or the source where a file in it needs more than usual.
+func largestPart(parts []budget.Part, phases []phase) budget.Part {
+	i := slices.IndexFunc(parts, func(p budget.Part) bool { return p.Name == sourcePart })
+	if slices.ContainsFunc(phases, func(p phase) bool { return p.set.WhyWindow() != "" }) {
+		return parts[i]
+	}
+	return slices.MaxFunc(parts, func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
+}
+
+// metadataBytes returns what the metadata of a file may take while the sources are opened: what is left of
+// the cap by parts that every plan has. The plan refuses a file that needs more.
+func (b *build) metadataBytes() int64 {
+	o := &b.opts
+	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.Beside + 2*pieceBytes +
+		encodersBytes(o, b.tokenizer, leastCacheBytes) +
+		int64(o.Workers+2)*leaseBytes(jobTextBytes+pieceBytes, 1, 0)
+	return max(1<<20, o.Memory-parts)
+}
+
+// sizeJobs sets the records that a usual job may hold, and its lease.
+func (p *MemoryPlan) sizeJobs(o *Options, f *example.Formatter, c *chats) {
+	p.maxRecords = maxJobRecords
+	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
+		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
+	}
+	templateBytes := f.OverheadBytes()
+	if templateBytes > 0 {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
+	}
+	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
+}
+
+// encodersBytes returns the memory of all encoders, where those of the workers have word caches of
+// the given size.
+func encodersBytes(o *Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
+	n := int64(o.Workers) * t.Details().EncoderBytes(encoderOptions(cacheBytes))
+	if o.MaxBytes > 0 {
+		n += t.Details().EncoderBytes(encoderOptions(tailCacheBytes))
+	}
+	return n
+}
+
+// fixedParts returns the parts of the cap that depend on the settings alone.
+func (b *build) fixedParts() []budget.Part {
+	o, t, phases, builder := &b.opts, b.tokenizer, b.phases, b.shards
+	builder.MaxShards = leastShards
+	f, workers := phases[0].formatter, int64(o.Workers)
+	heldOut, whyHeldOut, _ := b.target.memory()
+	parts := []budget.Part{
+		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
+			Why: "runtime, program, stacks, garbage between collections"},
+		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
+		{Name: sourcePart, Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
+		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
+		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
+		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
+			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
+		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
+			Why: whyScratch(workers, f)},
+	}
+	if b.bucket {
+		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
+	}
+	if n := packingBytes(o, builder.Schema); n > 0 {
+		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})
+	}
+	return parts
+}
+
+func whyScratch(workers int64, f *example.Formatter) string {
+	if n := f.ScratchBytes(pieceBytes); n > 0 {
+		return fmt.Sprintf("%d workers' decoded text, each with %dKiB for what the template computes", workers, n>>10)
+	}
+	return fmt.Sprintf("%d workers' decoded text", workers)
+}
+
+// sourceBytes returns the memory of the sets of all phases and of one reader.
+func sourceBytes(phases []phase) (n int64) {
+	for _, p := range phases {
+		n += p.set.MemoryBytes()
+	}
+	return n
+}
+
+func whySource(phases []phase) string {
+	var window int64
+	for _, p := range phases {
+		window = max(window, p.set.LargestWindow())
+	}
+	for _, p := range phases {
+		if why := p.set.WhyWindow(); why != "" {
+			return "reading " + why
+		}
+	}
+	if window > 0 {
+		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)
+	}
+	return "decompressor, window, staged record"
+}
+
+// ledger reserves the fixed parts; what is left is leased to jobs.
+func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
+	l := budget.New(p.Cap)
+	for _, part := range p.Parts {
+		if part.Name == "jobs" {
+			continue
+		}
+		if err := l.Reserve(part); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}

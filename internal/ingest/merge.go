@@ -1,0 +1,249 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/shard"
+)
+
+// MergeOptions configures Merge.
+type MergeOptions struct {
+	// Dir is the folder that holds the parts: a path, or an address of s3:// or gs://.
+	Dir string
+	// Quick compares sizes and footers of the shards, and does not read their rows.
+	Quick bool
+	// Workers is how many shards are compared at once. Default: the CPU quota.
+	Workers int
+	// FS is the file system of Dir. Default: the operating system's.
+	FS shard.FS
+	// Progress, where set, is called with the bytes that were compared and the total.
+	Progress func(done, total int64)
+}
+
+// MergeSummary is what a merge made.
+type MergeSummary struct {
+	Out        string         `json:"out"`
+	Partitions int            `json:"partitions"`
+	Splits     []SplitSummary `json:"splits"`
+	Documents  int64          `json:"documents"`
+	CutBy      []string       `json:"cut_by,omitempty"`
+	Removed    int            `json:"removed_shards,omitempty"` // that budgets left out
+	Notes      []fault.Text   `json:"notes,omitempty"`
+	Already    bool           `json:"already_merged,omitempty"`
+	Seconds    float64        `json:"seconds"`
+	PeakRSS    int64          `json:"peak_rss_bytes"`
+}
+
+// merged gathers what the parts left.
+type merged struct {
+	plan    *Plan
+	counts  counts.Counts
+	rejects []reject
+	notes   []fault.Text
+	lines   lineStats
+	seconds float64
+	columns columnChain
+	extras  map[string][]partFile // by their names in the dataset
+}
+
+// Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
+// except those of the one shard of each split in which a budget ends the build.
+func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
+	if remote.Writable(o.Dir) {
+		return mergeInto(ctx, o)
+	}
+	start := time.Now()
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	if o.FS == nil {
+		o.FS = shard.OS()
+	}
+	g, plan, err := openParts(o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := shard.OpenMerger(ctx, o.FS, o.Dir, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
+	if m.Merged() == nil {
+		files, end := g.files(o)
+		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
+			files)
+		end()
+		if err != nil {
+			return nil, err
+		}
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.notes())
+		for i := range res.Splits {
+			res.Splits[i].Shards = nil
+		}
+		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counts.Map(),
+			Dropped: g.counts.DroppedBy, Splits: res.Splits})
+		for i := range s.Splits {
+			s.Splits[i].Shards = int(res.Shards[i])
+		}
+	} else {
+		s.add(m.Merged())
+	}
+	if s.Removed, err = m.Tidy(); err != nil {
+		return nil, err
+	}
+	s.Seconds, s.PeakRSS = time.Since(start).Seconds(), resident.Peak()
+	return s, nil
+}
+
+// add adds the splits, counts and notes of a manifest.
+func (s *MergeSummary) add(m *shard.Manifest) {
+	full := &Summary{}
+	full.addSplits(m)
+	c := counts.Of(m.Counters, m.Dropped)
+	s.Splits, s.Documents = full.Splits, c.Documents
+	if c.ValRest > 0 {
+		s.Notes = append(s.Notes, fault.Plain(valRestNote(c.ValRest)))
+	}
+	s.Notes = append(s.Notes, Losses(m)...)
+	if cut := DescribeCut(m); !cut.IsZero() {
+		s.Notes = append(s.Notes, cut)
+	}
+}
+
+// openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
+// plan.
+func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
+	g := &merged{}
+	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
+	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
+		g.plan = &Plan{}
+		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
+		return g, so, nil
+	}
+	plan, err := folderPlan(o.FS, o.Dir)
+	if fault.OptionOf(err) != "" {
+		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
+			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
+				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, o.Dir)
+		}
+		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
+			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
+	}
+	if err != nil {
+		return nil, so, err
+	}
+	g.plan = plan
+	p := &plan.Given
+	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
+	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens,
+		len(p.ValSources) > 0
+	so.PartSettings = func(part int) (json.RawMessage, error) { return partSettings(plan, part) }
+	return g, so, nil
+}
+
+var errNoParts = errors.New("there are no parts")
+
+// partSettings returns the settings of one part: those of the whole, and which part it is.
+func partSettings(p *Plan, number int) (json.RawMessage, error) {
+	return shard.WithSettings(p.Settings, map[string]any{
+		"partition": fmt.Sprintf("%d/%d", number, p.Partitions), "plan": p.Seal()})
+}
+
+// visit takes what a part left. Parts come in order.
+func (g *merged) visit(part int, m *shard.Manifest) error {
+	var p partState
+	if err := json.Unmarshal(m.Part.State, &p); err != nil {
+		return err
+	}
+	if err := g.checkOrdinals(part, &p); err != nil {
+		return err
+	}
+	g.counts.Add(p.Counts)
+	g.rejects = append(g.rejects, p.Rejects...)
+	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
+	g.notes = append(g.notes, p.Notes...)
+	g.lines.add(p.Lines)
+	g.addColumnSums(p.Columns)
+	g.noteFiles(part, m)
+	g.seconds += p.Seconds
+	return nil
+}
+
+// addColumnSums joins the checksums of files of columns, whose parts come in order.
+func (g *merged) addColumnSums(sums []columnSum) {
+	inputs := 0
+	for i := range g.plan.Phases {
+		inputs += len(g.plan.Phases[i].Inputs)
+	}
+	if inputs != len(g.plan.Sources) {
+		return // folders share a line, whose checksum is over those of all their files
+	}
+	for _, c := range sums {
+		at := c.Input
+		for phase := range min(c.Phase, len(g.plan.Phases)) {
+			at += len(g.plan.Phases[phase].Inputs)
+		}
+		if at < 0 || at >= inputs {
+			continue
+		}
+		if g.columns.at != at {
+			g.columns = columnChain{at: at}
+		}
+		if !c.Sum.IsZero() {
+			g.columns.sum = c.Sum
+		}
+		if g.columns.sum = source.JoinGroupSums(g.columns.sum, c.Groups); !g.columns.sum.IsZero() {
+			g.plan.Sources[at].Checksum = "xxh3-128:" + g.columns.sum.String()
+		}
+	}
+}
+
+// columnChain is the checksum of the groups of a file of columns so far.
+type columnChain struct {
+	at  int // the source
+	sum source.Sum
+}
+
+// checkOrdinals compares the documents that a part read with those that the plan counted: unless a
+// budget stopped it, a part ends with the number that the next begins with.
+func (g *merged) checkOrdinals(part int, p *partState) error {
+	phase, to := g.plan.start(part + 1)
+	if len(p.Counts.CutBy) > 0 || phase >= len(p.Ordinals) {
+		return nil
+	}
+	first, from := g.plan.start(part)
+	if first == phase && from == to || p.Stopped != "" {
+		return nil
+	}
+	if have := p.Ordinals[phase]; have != to.Ordinal {
+		return fmt.Errorf("%w: it read documents up to %d, the plan counted %d; make the plan again",
+			shard.ErrCorrupt, have, to.Ordinal)
+	}
+	return nil
+}
+
+func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
+	g.counts.Add(counts.Counts{CutBy: cutBy})
+	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
+		g.counts.Unread = g.plan.Unread
+	}
+	host, _ := os.Hostname() // a record for people; its absence is no error
+	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counts.Map(),
+		Dropped: g.counts.DroppedBy,
+		Run: map[string]any{
+			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
+			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),
+		}}, nil
+}

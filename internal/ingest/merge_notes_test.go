@@ -1,0 +1,37 @@
+package ingest
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+)
+
+// TestMergeSaysWhatWasLeftOut compares what a merge reports with what the single build reports.
+func TestMergeSaysWhatWasLeftOut(t *testing.T) {
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 400, 1)}, MaxLength: 48,
+		MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	whole := o
+	whole.Out = filepath.Join(t.TempDir(), "whole")
+	want := mustBuild(t, whole)
+	out := filepath.Join(t.TempDir(), "parts")
+	buildParts(t, planned(t, o, 3), out)
+	s, err := Merge(context.Background(), MergeOptions{Dir: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want.Notes) < 3 {
+		t.Fatalf("the single build has the notes %q only", want.Notes)
+	}
+	have := fault.Join(s.Notes, "\n").String()
+	for _, note := range fault.All(want.Notes, nil) {
+		if !strings.Contains(have, note) {
+			t.Errorf("the merge does not report %q:\n%s", note, have)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package ingest
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/spelling"
+)
+
+// An Option describes a field of Options to those who offer it: as a flag with its help and completion, or
+// as a typed argument of another language. Its limits are checked here alone.
+type Option struct {
+	Name    string // as in a dataset's settings
+	Short   string // one letter, or ""
+	Group   Group
+	Kind    Kind
+	Value   string   // the word for the value, such as FILE, where its Kind has none
+	Help    string   // one line without a full stop; names of other options are in backquotes
+	Words   []string // all values of a Word, and usual ones of a Text
+	Aliases []string // other spellings of Words
+	Files   bool     // the value may be a path
+	Min     int64    // of a Count or a Size
+	Max     int64    // likewise; 0 sets none
+	field   func(*Options) any
+}
+
+// Group is the title under which help lists options.
+type Group string
+
+const (
+	GroupSources Group = "Sources"
+	GroupText    Group = "Text and tokens"
+	GroupFilters Group = "Filters"
+	GroupSplits  Group = "Splits and budgets"
+	GroupPacking Group = "Packing"
+	GroupOutput  Group = "Output"
+	GroupLimits  Group = "Limits"
+)
+
+// Groups returns the groups in the order of help.
+func Groups() []Group {
+	return []Group{GroupSources, GroupText, GroupSplits, GroupFilters, GroupPacking, GroupOutput, GroupLimits}
+}
+
+// Kind is what an option takes.
+type Kind uint8
+
+const (
+	Text   Kind = iota // *string
+	Word               // *string: one of Words
+	Ending             // *string: a token, or OwnToken where none is named
+	List               // *[]string: a value each time that it is given
+	Names              // *[]string: separated by commas
+	Switch             // *bool
+	Count              // *int or *int64
+	Size               // *int64: bytes
+	Share              // *float64: above 0 and at most 1
+)
+
+// AllOptions returns the options of a build in the order of its help.
+func AllOptions() []Option { return slices.Clone(options) }
+
+// OptionNamed returns the option of a name.
+func OptionNamed(name string) (Option, bool) {
+	i := slices.IndexFunc(options, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return Option{}, false
+	}
+	return options[i], true
+}
+
+// Field returns a pointer to the field of o that the option sets, of the type that its Kind has.
+func (opt Option) Field(o *Options) any { return opt.field(o) }
+
+// ChangesBytes reports whether the bytes of a dataset depend on the option: whether it is one of Settings.
+func (opt Option) ChangesBytes() bool {
+	var o Options
+	settings := reflect.ValueOf(&o.Settings)
+	return reflect.ValueOf(opt.field(&o)).Pointer()-settings.Pointer() < settings.Type().Elem().Size()
+}
+
+// HelpFor returns Help with the names of options as write spells them.
+func (opt Option) HelpFor(write func(name string) string) string {
+	var b strings.Builder
+	for rest := opt.Help; ; {
+		before, after, named := strings.Cut(rest, "`")
+		b.WriteString(before)
+		if !named {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(after, "`")
+		b.WriteString(write(name))
+		rest = after
+	}
+}
+
+// Check returns an error if the value that o has for the option is out of its limits. Zero is a value
+// like any other, though in Options it stands for the default.
+func (opt Option) Check(o *Options) error {
+	switch p := opt.field(o).(type) {
+	case *string:
+		if opt.Kind == Word && !slices.Contains(opt.Aliases, *p) {
+			return oneOf(opt.Name, *p, opt.Words, opt.Aliases...)
+		}
+	case *int:
+		return opt.checkNumber(int64(*p))
+	case *int64:
+		return opt.checkNumber(*p)
+	case *float64:
+		if !(*p > 0 && *p <= 1) { // NaN too
+			return fault.BadOption(fault.Option(opt.Name), *p,
+				"is a share of the documents: above 0 and at most 1, as in 0.1")
+		}
+	}
+	return nil
+}
+
+func (opt Option) checkNumber(n int64) error {
+	switch {
+	case n < opt.Min:
+		return fault.BadOption(fault.Option(opt.Name), n, "must be at least %d", opt.Min)
+	case opt.Max > 0 && n > opt.Max:
+		return fault.BadOption(fault.Option(opt.Name), n, "must be at most %d", opt.Max)
+	}
+	return nil
+}
+
+func oneOf(option, value string, allowed []string, aliases ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fault.BadOption(fault.Option(option), value, "%s", spelling.OneOf(value, allowed, aliases...))
+}
+
+// words returns the values of an option as strings.
+func words[T ~string](values []T) (out []string) {
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+// alternatives writes values as in "a, b or c".
+func alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}

@@ -1,0 +1,156 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/shard"
+)
+
+// originFiles writes where documents came from, a file for each phase. Full pages go to a file
+// beside the shards; what is not yet a page is part of the checkpoint.
+type originFiles struct {
+	b     *build
+	phase int        // that file and dirty are about
+	file  shard.File // nil before the first full page of the phase in this run
+	dirty bool       // pages were written since the last sync
+
+	unwanted bool // nothing is noted
+}
+
+// originNames are the files of the phases.
+var originNames = [...]string{phaseTrain: shard.OriginsName, phaseVal: shard.ValOriginsName}
+
+func (o *originFiles) path(phase int) string {
+	return filepath.Join(o.b.opts.Out, o.b.shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
+}
+
+// note takes a record, in the order of reading. Only the first piece of a document counts.
+func (o *originFiles) note(s *cursor, r *source.Record) error {
+	if o.unwanted {
+		return nil
+	}
+	for len(s.Origins) <= s.Phase {
+		// A checkpoint of a version that noted no origins knows nothing of the documents before.
+		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == phaseTrain})
+	}
+	w := &s.Origins[s.Phase]
+	if r.Ordinal+1 == w.Next {
+		return nil // a further piece of the document
+	}
+	name := func() string { return o.b.phases[s.Phase].set.URI(r.Input) }
+	return w.Add(r.Ordinal, r.Input, r.Row, name, func(page []byte) error { return o.write(s, page) })
+}
+
+// write puts the page that was counted last into the file.
+func (o *originFiles) write(s *cursor, page []byte) error {
+	if o.phase != s.Phase {
+		if err := o.close(); err != nil {
+			return err
+		}
+		o.phase = s.Phase
+	}
+	path := o.path(s.Phase)
+	at := (s.Origins[s.Phase].Pages - 1) * origins.PageBytes
+	var err error
+	if o.file == nil && at == 0 {
+		// A file of this name is left from work that is in no checkpoint.
+		if err = o.b.opts.FS.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+			o.file, err = o.b.opts.FS.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+		}
+		if err == nil {
+			err = o.b.opts.FS.SyncDir(o.b.opts.Out)
+		}
+	} else if o.file == nil {
+		o.file, err = o.b.opts.FS.OpenFile(path, os.O_RDWR)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	o.dirty = true
+	if _, err := o.file.WriteAt(page, at); err != nil {
+		return fmt.Errorf("write %s at byte %d: %w", path, at, err)
+	}
+	return nil
+}
+
+// sync makes durable the pages that a checkpoint counts.
+func (o *originFiles) sync() error {
+	if !o.dirty {
+		return nil
+	}
+	o.dirty = false
+	if err := o.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", o.path(o.phase), err)
+	}
+	return nil
+}
+
+func (o *originFiles) close() error {
+	if o.file == nil {
+		return nil
+	}
+	err := errors.Join(o.sync(), o.file.Close())
+	o.file = nil
+	return err
+}
+
+// restore checks that the pages that the checkpoint counts are there. Later ones are written again.
+func (o *originFiles) restore(s *cursor) error {
+	for phase := range s.Origins {
+		want := s.Origins[phase].Pages * origins.PageBytes
+		if want == 0 {
+			continue
+		}
+		info, err := o.b.opts.FS.Stat(o.path(phase))
+		if err == nil && info.Size() < want {
+			err = fmt.Errorf("%w: %d bytes where the checkpoint says %d", shard.ErrTruncated, info.Size(), want)
+		}
+		if err != nil {
+			return fault.Errorf("resume from %s: %w; {overwrite} builds afresh", o.path(phase), err)
+		}
+	}
+	return nil
+}
+
+// finish writes the files of the dataset and removes those of the build.
+func (o *originFiles) finish(s *cursor, builder *shard.Builder) error {
+	if err := o.close(); err != nil {
+		return err
+	}
+	for phase := range s.Origins {
+		w := &s.Origins[phase]
+		if w.Failed {
+			continue
+		}
+		if err := o.finishPhase(w, phase, builder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.Builder) error {
+	parts := []io.Reader{bytes.NewReader([]byte(origins.Magic))}
+	full := w.Pages * origins.PageBytes
+	if full > 0 {
+		f, err := o.b.opts.FS.OpenFile(o.path(phase), os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		parts = append(parts, io.NewSectionReader(f, 0, full))
+	}
+	rest := *w // the state may go on after an error
+	rest.Page = bytes.Clone(w.Page)
+	return builder.WriteFile(o.b.target.extraName(originNames[phase]),
+		io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))
+}

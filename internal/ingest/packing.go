@@ -1,0 +1,407 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
+)
+
+// The windows within which documents are packed. They depend on the row's length alone, so that the
+// bytes of a dataset do not depend on memory.
+const (
+	// leastWindowTokens is the window of short rows.
+	leastWindowTokens = 1 << 20
+	// windowRows is how many rows a window of longer ones fills: best fit decreasing leaves about
+	// one of them unfilled.
+	windowRows = 256
+	// Documents of a window: windowPieces for each token of a row, within limits.
+	windowPieces      = 4
+	leastWindowPieces = 1 << 15
+	mostWindowPieces  = 1 << 18
+	// Rows of a full window that are less than (nearlyFull-1)/nearlyFull full are packed again with
+	// the next one, as long as they are not more than one carriedShare-th of it, nor more than half of its pieces.
+	nearlyFull   = 32
+	carriedShare = 4
+)
+
+// window returns how many tokens are packed together.
+func (s *Settings) window() int64 {
+	return cmp.Or(s.PackWindow, max(leastWindowTokens, windowRows*int64(s.MaxLength)))
+}
+
+func maxPieces(length int) int {
+	return min(max(windowPieces*length, leastWindowPieces), mostWindowPieces)
+}
+
+// The splits by their number in packing.
+const (
+	trainWindow = iota
+	valWindow
+)
+
+var splits = [...]string{trainWindow: splitTrain, valWindow: splitVal}
+
+// packing fills rows with documents, between the cutter and the shards. Each split has an open
+// window of documents; when it is full, or when what it holds reaches a budget, it is packed and
+// its rows are written. Under pack.Wrapped the window is the row that is being filled.
+type packing struct {
+	policy  pack.Policy
+	length  int
+	window  int64 // tokens
+	width   int   // bytes an id takes in a window
+	masked  bool  // examples have a loss mask
+	suffix  int   // special tokens at the end of a document
+	state   *cursor
+	windows [len(splits)]window
+
+	packer  *pack.Packer // nil for pack.Wrapped
+	lengths []int32      // scratch, of a window's pieces
+	carried []bool       // likewise: those that stay in the window
+	row     shard.Example
+}
+
+// window holds the pieces of documents that wait to be packed.
+type window struct {
+	pieces []windowPiece
+	ids    []byte // of all pieces, back to back, little-endian
+	mask   []byte // likewise, 1 where a token is trained on
+	tokens int64
+}
+
+type windowPiece struct {
+	document     int64
+	at           int64 // of its first token among the window's
+	part, length int32
+}
+
+const windowPieceBytes = 24
+
+// newPacking returns what fills rows and counts into state. It returns nil where rows are not packed.
+func (b *build) newPacking(state *cursor) *packing {
+	o := &b.opts
+	if o.Pack == pack.None {
+		return nil
+	}
+	c := b.cutterOptions()
+	state.DroppedTokens = new(int64)
+	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: o.window(),
+		width:  b.shards.Schema.IDWidth(),
+		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
+	if p.policy != pack.Wrapped {
+		p.packer = pack.New(p.policy, p.length)
+	}
+	return p
+}
+
+// packingBytes bounds the memory of packing.
+func packingBytes(o *Options, schema shard.Schema) int64 {
+	if o.Pack == pack.None {
+		return 0
+	}
+	windows, perToken := int64(1), int64(schema.IDWidth())
+	if o.MaxValExamples > 0 || len(o.ValSources) > 0 {
+		windows++
+	}
+	if schema.LossMask {
+		perToken++
+	}
+	const rowBytes = 4 + 1 + 4 // an id, its mask, and the segment that it may be
+	length, pieces := int64(o.MaxLength), int64(maxPieces(o.MaxLength))
+	if o.Pack == pack.Wrapped {
+		return windows*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
+	}
+	window := o.window()*perToken + pieces*windowPieceBytes
+	return windows*window + pack.Bytes(o.MaxLength, pieces) + length*rowBytes + pieces*(4+1+savedPieceBytes)
+}
+
+// packExample takes an example of a split from the cutter.
+func (f *flusher) packExample(number int, ex *example.Example) error {
+	p := f.pack
+	w := &p.windows[number]
+	f.since++ // a checkpoint keeps it
+	switch {
+	case p.policy == pack.BFD && ex.Part > 0:
+		p.state.PackRest += int64(len(ex.InputIDs))
+		return nil
+	case p.policy == pack.Wrapped:
+		if err := f.wrap(number, ex); err != nil {
+			return err
+		}
+	default:
+		if len(w.pieces) == maxPieces(p.length) || w.tokens+int64(len(ex.InputIDs)) > p.window {
+			if err := f.packWindow(number, w.tokens/carriedShare); err != nil {
+				return err
+			}
+		}
+		p.add(w, ex, 0, len(ex.InputIDs))
+		if w.tokens >= f.wanted(number) {
+			if err := f.packWindow(number, 0); err != nil {
+				return err
+			}
+		}
+	}
+	if o := &f.b.opts; o.MaxTokens > 0 && f.state.Tokens+p.heldTokens() >= o.MaxTokens {
+		return f.packWindows()
+	}
+	f.heldOut()
+	return nil
+}
+
+// wanted returns how many tokens of a split are worth holding: those of the rows that its budget
+// leaves.
+func (f *flusher) wanted(number int) int64 {
+	o, s := &f.b.opts, &f.state
+	rows, have := o.MaxExamples, s.Train
+	if number == valWindow {
+		rows, have = o.MaxValExamples, s.Val
+	}
+	if rows == 0 {
+		return f.pack.window
+	}
+	return (rows - have) * int64(o.MaxLength)
+}
+
+// heldOut tells the holdout how much of its split there is, including what waits to be packed.
+func (f *flusher) heldOut() {
+	f.hold.have = f.state.Val + f.pack.windows[valWindow].tokens/int64(f.pack.length)
+}
+
+// add appends the tokens from..to of an example to a window.
+func (p *packing) add(w *window, ex *example.Example, from, to int) {
+	p.allocate(w)
+	for _, id := range ex.InputIDs[from:to] {
+		if p.width == 2 {
+			w.ids = append(w.ids, byte(id), byte(id>>8))
+		} else {
+			w.ids = append(w.ids, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
+		}
+	}
+	if p.masked {
+		for _, trained := range ex.LossMask[from:to] {
+			w.mask = append(w.mask, boolByte(trained))
+		}
+	}
+	n := int32(to - from)
+	if last := len(w.pieces) - 1; p.policy == pack.Wrapped && last >= 0 && ex.Part > 0 &&
+		w.pieces[last].document == ex.Document { // the document goes on
+		w.pieces[last].length += n
+	} else {
+		w.pieces = append(w.pieces, windowPiece{document: ex.Document, at: w.tokens, part: ex.Part, length: n})
+	}
+	w.tokens += int64(n)
+}
+
+// allocate makes a window's buffers once, as large as they ever get. Their unused parts take no
+// memory.
+func (p *packing) allocate(w *window) {
+	if w.ids != nil {
+		return
+	}
+	tokens, pieces := p.window, maxPieces(p.length)
+	if p.policy == pack.Wrapped {
+		tokens, pieces = int64(p.length), p.length
+	}
+	w.ids, w.pieces = make([]byte, 0, tokens*int64(p.width)), make([]windowPiece, 0, pieces)
+	if p.masked {
+		w.mask = make([]byte, 0, tokens)
+	}
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// wrap appends an example to the row that is being filled, and writes each row that is full.
+func (f *flusher) wrap(number int, ex *example.Example) error {
+	p := f.pack
+	w := &p.windows[number]
+	for from := 0; from < len(ex.InputIDs); {
+		to := min(len(ex.InputIDs), from+p.length-int(w.tokens))
+		p.add(w, ex, from, to)
+		if from = to; int(w.tokens) == p.length {
+			if err := f.packWindow(number, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// packWindow packs what a split's window holds and writes the rows. Documents of the emptiest rows
+// stay for the next window, up to the given number of tokens: later documents may fill them.
+func (f *flusher) packWindow(number int, carry int64) error {
+	p := f.pack
+	w := &p.windows[number]
+	if w.tokens == 0 {
+		return nil
+	}
+	split := splits[number]
+	w.tokens = 0 // from here on the rows count
+	f.heldOut()
+	if p.policy == pack.Wrapped {
+		p.startRow(w.pieces[0])
+		for _, piece := range w.pieces {
+			p.addToRow(w, piece)
+		}
+		w.empty()
+		return f.writePacked(split)
+	}
+	p.lengths = slices.Grow(p.lengths[:0], len(w.pieces))
+	for _, piece := range w.pieces {
+		p.lengths = append(p.lengths, piece.length)
+	}
+	rows := p.packer.Pack(p.lengths)
+	p.choose(rows, carry)
+	for i := range rows.Len() {
+		row := rows.Row(i)
+		if p.carried[row[0].Item] {
+			continue
+		}
+		first := slices.MinFunc(row, func(a, b pack.Piece) int { return int(a.Item - b.Item) })
+		p.startRow(w.pieces[first.Item])
+		for _, piece := range row {
+			p.addToRow(w, w.pieces[piece.Item])
+		}
+		if err := f.writePacked(split); err != nil {
+			return err
+		}
+	}
+	p.carry(w)
+	f.heldOut()
+	return nil
+}
+
+// choose sets p.carried for the pieces of the rows that stay in the window: those opened last among
+// the rows that are not nearly full.
+func (p *packing) choose(rows *pack.Rows, most int64) {
+	p.carried = slices.Grow(p.carried[:0], len(p.lengths))[:len(p.lengths)]
+	clear(p.carried)
+	pieces := len(p.lengths) / 2
+	for i := rows.Len() - 1; i >= 0; i-- {
+		var n int64
+		for _, piece := range rows.Row(i) {
+			n += int64(piece.Len)
+		}
+		if nearlyFull*n > (nearlyFull-1)*int64(p.length) || n > most || len(rows.Row(i)) > pieces {
+			continue
+		}
+		most, pieces = most-n, pieces-len(rows.Row(i))
+		for _, piece := range rows.Row(i) {
+			p.carried[piece.Item] = true
+		}
+	}
+}
+
+// carry moves the pieces that stay to the beginning of the window, and forgets the others.
+func (p *packing) carry(w *window) {
+	old := *w
+	w.empty()
+	for i, piece := range old.pieces {
+		if !p.carried[i] {
+			continue
+		}
+		from, to := piece.at, piece.at+int64(piece.length)
+		piece.at = w.tokens
+		w.pieces = append(w.pieces, piece) // none moves to a later place
+		w.ids = append(w.ids, old.ids[from*int64(p.width):to*int64(p.width)]...)
+		if p.masked {
+			w.mask = append(w.mask, old.mask[from:to]...)
+		}
+		w.tokens += int64(piece.length)
+	}
+}
+
+func (w *window) empty() {
+	*w = window{pieces: w.pieces[:0], ids: w.ids[:0], mask: w.mask[:0]}
+}
+
+// startRow begins a row that is named after its first document.
+func (p *packing) startRow(first windowPiece) {
+	r := &p.row
+	*r = shard.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0],
+		Document: first.document, Part: first.part}
+}
+
+func (p *packing) addToRow(w *window, piece windowPiece) {
+	r := &p.row
+	ids := w.ids[piece.at*int64(p.width):][:int(piece.length)*p.width]
+	for ; len(ids) > 0; ids = ids[p.width:] {
+		id := uint32(ids[0]) | uint32(ids[1])<<8
+		if p.width == 4 {
+			id |= uint32(ids[2])<<16 | uint32(ids[3])<<24
+		}
+		r.InputIDs = append(r.InputIDs, id)
+	}
+	if p.masked {
+		for _, trained := range w.mask[piece.at:][:piece.length] {
+			r.LossMask = append(r.LossMask, trained != 0)
+		}
+	}
+	r.Segments = append(r.Segments, piece.length)
+}
+
+// writePacked writes the row that was put together, unless nothing in it would be trained on.
+func (f *flusher) writePacked(split string) error {
+	p := f.pack
+	f.row = p.row
+	switch {
+	case !p.masked:
+		f.row.LossMask = nil
+	case !slices.Contains(f.row.LossMask, true):
+		p.state.WithoutTarget++
+		return nil
+	}
+	return f.write(split, &f.row)
+}
+
+// beginDocument finishes the counts of the document before.
+func (p *packing) beginDocument() {
+	s := p.state
+	if s.PackRest > 0 {
+		s.Truncated++ // it lost text, or the token at its end
+		*s.DroppedTokens += max(0, s.PackRest-int64(p.suffix))
+		s.PackRest = 0
+	}
+}
+
+// heldTokens returns how many tokens wait in the windows.
+func (p *packing) heldTokens() (n int64) {
+	for i := range p.windows {
+		n += p.windows[i].tokens
+	}
+	return n
+}
+
+// packWindows packs what all windows hold, the smaller split first: a budget of tokens must not
+// starve it.
+func (f *flusher) packWindows() error {
+	for _, number := range []int{valWindow, trainWindow} {
+		if err := f.packWindow(number, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packRest packs what is left at the end of a phase.
+func (f *flusher) packRest() error {
+	if f.pack == nil {
+		return nil
+	}
+	stopped := f.stopped
+	f.pack.beginDocument()
+	if err := f.packWindows(); err != nil {
+		return err
+	}
+	f.sourcesEnded = stopped == ""
+	if stopped != "" {
+		f.stopped = stopped // what ended the phase
+	}
+	return nil
+}

@@ -1,0 +1,455 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+const endOfText = 50256 // of gpt2
+
+// readRows reads all rows of a split; none where it is missing.
+func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
+	t.Helper()
+	d, err := shard.OpenFS(fsys, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := d.Split(split)
+	if err != nil {
+		return nil
+	}
+	for i := range r.NumRows() {
+		var row shard.Row
+		if err := r.ReadRow(i, &row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// pieces returns the ids of each segment of packed rows, in order.
+func pieces(rows []shard.Row) (out [][]uint32) {
+	for _, row := range rows {
+		ids := row.AppendInputIDs(nil)
+		for _, n := range row.Segments {
+			out = append(out, ids[:n])
+			ids = ids[n:]
+		}
+	}
+	return out
+}
+
+func sorted(pieces [][]uint32) [][]uint32 {
+	slices.SortFunc(pieces, slices.Compare[[]uint32])
+	return pieces
+}
+
+// packOptions returns options of a build with several windows, the last of which is not full.
+func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) Options {
+	return Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: Settings{Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy, MaxLength: 64,
+			PackWindow: 2000, ShardBytes: 64 << 10}}
+}
+
+// documents returns whole documents with their end, as a build without packing has them.
+func documents(t testing.TB, o Options) (out [][]uint32) {
+	t.Helper()
+	o.Pack, o.EOS, o.MaxLength, o.FS = pack.None, OwnToken, 1<<20, shardtest.New()
+	mustBuild(t, o)
+	for _, split := range []string{splitTrain, splitVal} {
+		for _, row := range readRows(t, o.FS, split) {
+			out = append(out, row.AppendInputIDs(nil))
+		}
+	}
+	return out
+}
+
+// TestPackedDocuments: every document is in the rows once, as the policy says.
+func TestPackedDocuments(t *testing.T) {
+	for _, policy := range pack.Policies[1:] {
+		t.Run(string(policy), func(t *testing.T) {
+			o := packOptions(t, policy, 600, 11)
+			s := mustBuild(t, o)
+			whole, rows := documents(t, o), readRows(t, o.FS, splitTrain)
+			var want [][]uint32
+			var dropped, truncated int64
+			for _, d := range whole {
+				switch n := len(d); {
+				case policy == pack.BFD && n > o.MaxLength:
+					want = append(want, d[:o.MaxLength])
+					dropped += int64(n - 1 - o.MaxLength) // the end is not text
+					truncated++
+				default:
+					want = slices.AppendSeq(want, slices.Chunk(d, o.MaxLength))
+				}
+			}
+			got := pieces(rows)
+			if policy == pack.Wrapped {
+				got, want = [][]uint32{slices.Concat(got...)}, [][]uint32{slices.Concat(whole...)}
+				for i, row := range rows[:len(rows)-1] {
+					if len(row.InputIDs) != 2*o.MaxLength {
+						t.Fatalf("row %d of %d is not full", i, len(rows))
+					}
+				}
+				n := 0
+				for _, row := range rows { // a segment ends where a document or its row does
+					for i, size := range row.Segments {
+						n += int(size)
+						if last := i == len(row.Segments)-1; !last && got[0][n-1] != endOfText {
+							t.Fatalf("a segment ends within a document")
+						}
+					}
+				}
+			}
+			if fmt.Sprint(sorted(got)) != fmt.Sprint(sorted(want)) {
+				t.Error("other pieces of documents")
+			}
+			p := s.Packing
+			if p == nil || p.Policy != policy || p.Length != o.MaxLength || p.DroppedTokens != dropped ||
+				p.Truncated != truncated {
+				t.Errorf("%+v; dropped %d of %d documents", p, dropped, truncated)
+			}
+			if f := s.Splits[0].Fill; f < 0.93 || f > 1 ||
+				f != float64(s.Splits[0].Tokens)/float64(s.Splits[0].Examples*int64(o.MaxLength)) {
+				t.Errorf("fill %v", f)
+			}
+			if report, err := shard.Verify(t.Context(), o.FS, "data", nil); err != nil || len(report) > 0 {
+				t.Errorf("verify: %v, %v", report, err)
+			}
+		})
+	}
+}
+
+// TestPackedRowsAreNamedAfterTheirFirstDocument: document and part of a row.
+func TestPackedRowsAreNamedAfterTheirFirstDocument(t *testing.T) {
+	for _, policy := range pack.Policies[1:] {
+		o := packOptions(t, policy, 300, 12)
+		mustBuild(t, o)
+		whole := documents(t, o)
+		for i, row := range readRows(t, o.FS, splitTrain) {
+			d := whole[row.Document][int(row.Part)*o.MaxLength:]
+			found := false
+			for _, piece := range pieces([]shard.Row{row}) {
+				for at := 0; at == 0 || policy == pack.Wrapped && at < min(len(d), o.MaxLength); at++ {
+					found = found || len(d[at:]) >= len(piece) && slices.Equal(d[at:at+len(piece)], piece)
+				}
+			}
+			if !found {
+				t.Fatalf("%s: row %d is not of document %d part %d", policy, i, row.Document, row.Part)
+			}
+		}
+	}
+}
+
+// TestPackedBytes: workers, memory, checkpoints and interruptions change no byte of a packed dataset.
+func TestPackedBytes(t *testing.T) {
+	for _, policy := range pack.Policies[1:] {
+		t.Run(string(policy), func(t *testing.T) {
+			base := packOptions(t, policy, effort.Of(1500, 3000, 3000), 13)
+			base.MaxValExamples, base.CheckpointEvery = 20, 20
+			mustBuild(t, base)
+			want := files(base.FS.(*shardtest.FS))
+			if n := len(readRows(t, base.FS, splitVal)); n != 20 {
+				t.Fatalf("%d rows of val", n)
+			}
+			for name, change := range map[string]func(*Options){
+				"one worker":       func(o *Options) { o.Workers = 1 },
+				"little memory":    func(o *Options) { o.Workers, o.Memory = 2, 64<<20 },
+				"many checkpoints": func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 },
+			} {
+				o := base
+				o.FS = shardtest.New()
+				change(&o)
+				mustBuild(t, o)
+				wantSame(t, name, want, files(o.FS.(*shardtest.FS)))
+			}
+			rnd := rand.New(rand.NewPCG(4, 4))
+			fsys := shardtest.New()
+			interrupts := 0
+			for ; ; interrupts++ {
+				ctx, cancel := context.WithCancel(context.Background())
+				o := base
+				o.Workers, o.Memory, o.CheckpointEvery, o.CheckpointInterval = 1, 64<<20, 20, 1
+				o.FS = &cancelling{FS: fsys, after: int64(1 + rnd.IntN(4)), cancel: cancel}
+				_, err := Run(ctx, o)
+				cancel()
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, ErrInterrupted) || interrupts > 1000 {
+					t.Fatal(err)
+				}
+			}
+			if interrupts == 0 {
+				t.Error("nothing was interrupted")
+			}
+			wantSame(t, "resumed", want, files(fsys))
+		})
+	}
+}
+
+// TestPackedCrashes stops packed builds at operations of the file system, and goes on.
+func TestPackedCrashes(t *testing.T) {
+	for i, policy := range pack.Policies[1:] {
+		base := packOptions(t, policy, 200, 14)
+		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 5, 2, 20, 1
+		mustBuild(t, base)
+		want, ops := files(base.FS.(*shardtest.FS)), base.FS.(*shardtest.FS).Ops()
+		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
+		for k := 1 + i; k <= ops; k += effort.Of(37, 17, 1) {
+			fsys := shardtest.New()
+			fsys.CutAt(k)
+			o := base
+			o.FS = fsys
+			if _, err := Run(context.Background(), o); err == nil {
+				break
+			}
+			after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
+			o.FS = after
+			mustBuild(t, o)
+			wantSame(t, fmt.Sprintf("%s, crash at operation %d", policy, k), want, files(after))
+		}
+	}
+}
+
+// TestPackedBudgets: budgets of rows, tokens and bytes are exact, and rows stay full where one ends the build.
+func TestPackedBudgets(t *testing.T) {
+	for _, policy := range pack.Policies[1:] {
+		for _, n := range effort.Of([]int64{29}, []int64{1, 29, 90}, []int64{1, 2, 29, 30, 90}) {
+			t.Run(fmt.Sprint(policy, n), func(t *testing.T) {
+				base := packOptions(t, policy, 700, 15)
+				total := func(o Options) (s *Summary, rows, tokens int64) {
+					o.FS = shardtest.New()
+					s = mustBuild(t, o)
+					for _, split := range s.Splits {
+						rows += split.Examples
+						tokens += split.Tokens
+					}
+					return s, rows, tokens
+				}
+				o := base
+				o.MaxExamples = n
+				s, rows, tokens := total(o)
+				if rows != n || !slices.Equal(s.CutBy, []string{"max-examples"}) || n > 1 &&
+					tokens < n*int64(o.MaxLength)*9/10 {
+					t.Errorf("max-examples: %d rows of %d tokens, cut by %v", rows, tokens, s.CutBy)
+				}
+				o = base
+				o.MaxTokens, o.MaxValExamples = 64*n+7, min(n, 3)
+				if s, _, tokens = total(o); tokens != o.MaxTokens || len(s.Splits) != 2 {
+					t.Errorf("max-tokens %d: %d tokens, %+v", o.MaxTokens, tokens, s.Splits)
+				}
+				o = base
+				o.MaxBytes = 100 * n
+				if s, _, _ = total(o); s.TextBytes > o.MaxBytes || s.TextBytes < o.MaxBytes-3 ||
+					!strings.Contains(s.Stopped.String(), "`max-bytes`") {
+					t.Errorf("max-bytes: %d, stopped: %s", s.TextBytes, s.Stopped)
+				}
+				o = base
+				o.MaxValExamples = n
+				if s, _, _ = total(o); s.Splits[1].Examples != n || s.Stopped.String() != stoppedAtEnd {
+					t.Errorf("max-val-examples: %+v, stopped: %s", s.Splits, s.Stopped)
+				}
+				o.ValSources = []string{writeCorpus(t, 700, 16)}
+				if s, _, _ = total(o); s.Splits[1].Examples != n {
+					t.Errorf("max-val-examples of val: %+v", s.Splits)
+				}
+			})
+		}
+	}
+}
+
+// TestPackedBudgetAtTheEnd: a budget that the last window reaches leaves nothing of the sources unread.
+func TestPackedBudgetAtTheEnd(t *testing.T) {
+	o := packOptions(t, pack.BFD, 200, 17)
+	all := mustBuild(t, o).Splits[0].Examples
+	o.MaxExamples, o.FS = all-1, shardtest.New()
+	s := mustBuild(t, o)
+	m, err := shard.ReadManifest(o.FS, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Splits[0].Examples != all-1 || m.Sources[0].Checksum == "" {
+		t.Errorf("%+v, %+v", s.Splits, m.Sources)
+	}
+}
+
+// TestPackedMasks: the mask of a causal pair stays with its tokens, and rows without a target are left out.
+func TestPackedMasks(t *testing.T) {
+	dir := t.TempDir()
+	var lines strings.Builder
+	rnd := rand.New(rand.NewPCG(5, 5))
+	for i := range 400 {
+		prompt := strings.Repeat("ask ", 1+rnd.IntN(12))
+		if i%50 == 7 {
+			prompt = strings.Repeat("ask ", 300)
+		}
+		fmt.Fprintf(&lines, "{\"p\": %q, \"t\": %q}\n", prompt, strings.Repeat(" answer", 1+rnd.IntN(9)))
+	}
+	source, template := filepath.Join(dir, "pairs.jsonl"), filepath.Join(dir, "pair.tmpl")
+	put(t, source, []byte(lines.String()))
+	put(t, template, []byte(`{{define "prompt"}}{{.p}}{{end}}{{define "target"}}{{.t}}{{end}}`))
+	for _, policy := range pack.Policies[1:] {
+		o := packOptions(t, policy, 1, 1)
+		o.Sources, o.Template, o.CausalPairs, o.LoadedTokenizer = []string{source}, template, true, gpt2()
+		s := mustBuild(t, o)
+		for i, row := range readRows(t, o.FS, splitTrain) {
+			ids := row.AppendInputIDs(nil)
+			if !slices.Contains(row.LossMask, true) {
+				t.Errorf("%s: nothing of row %d is trained on", policy, i)
+			}
+			for j, id := range ids {
+				token, _ := gpt2().Token(id)
+				if row.LossMask[j] != (strings.Contains(token, "answer") || id == endOfText) {
+					t.Fatalf("%s: row %d, token %q: mask %v", policy, i, token, row.LossMask[j])
+				}
+			}
+		}
+		if s.WithoutTarget == 0 {
+			t.Errorf("%s: rows of prompts alone are not counted", policy)
+		}
+		if _, err := Run(context.Background(), func() Options {
+			o.CausalPairs, o.FS = false,
+				shardtest.New()
+			return o
+		}()); err == nil ||
+			!strings.Contains(err.Error(), "causal-pairs") {
+			t.Errorf("targets in a column of their own: %v", err)
+		}
+	}
+}
+
+func TestPackRefusals(t *testing.T) {
+	corpus := writeCorpus(t, 5, 1)
+	for _, c := range []struct {
+		o      Options
+		option string
+	}{
+		{Options{Settings: Settings{Pack: "nosuch"}}, "pack"},
+		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Chunk}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Drop}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.BFDSplit, Overflow: example.Truncate}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.Wrapped, Overflow: example.Truncate}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.Wrapped, SpecialTokens: SpecialOfChunk}}, "special-tokens"},
+		{Options{Settings: Settings{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}}, "max-length"},
+	} {
+		o := c.o
+		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
+		var option *fault.Error
+		if _, err := Run(context.Background(), o); !errors.As(err, &option) || string(option.Option) != c.option {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+	}
+	for _, s := range []Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
+		{Pack: pack.None, Overflow: example.Drop}} {
+		o := Options{Settings: s}
+		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
+		mustBuild(t, o)
+	}
+}
+
+// TestPackedEnds: packed documents end with the tokenizer's own token unless another is named, or none is wanted.
+func TestPackedEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for eos, end := range map[string]int{"": endOfText, OwnToken: endOfText, NoToken: -1, "0": 0} {
+		for _, policy := range []pack.Policy{pack.BFD, pack.Wrapped} {
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+				Settings:  Settings{Sources: []string{path}, Pack: policy, EOS: Token(eos)}}
+			mustBuild(t, o)
+			row := readRows(t, o.FS, splitTrain)[0]
+			for _, ids := range pieces([]shard.Row{row}) {
+				if len(row.Segments) != 2 || end < 0 && len(ids) != 1 || end >= 0 && int(ids[len(ids)-1]) != end {
+					t.Errorf("%s, eos %q: %v, segments %v", policy, eos, row.AppendInputIDs(nil), row.Segments)
+				}
+			}
+		}
+	}
+}
+
+// TestRestoreDamagedWindows: windows of another build are refused, whatever they claim.
+func TestRestoreDamagedWindows(t *testing.T) {
+	p := &packing{policy: pack.BFD, length: 8, window: 100, width: 2}
+	p.add(&p.windows[0], &example.Example{InputIDs: []uint32{1, 2, 3}, Document: 4}, 0, 3)
+	p.add(&p.windows[0], &example.Example{InputIDs: []uint32{5}, Document: 5, Part: 1}, 0, 1)
+	data := slices.Concat(p.save()...)
+	q := &packing{policy: pack.BFD, length: 8, window: 100, width: 2}
+	if err := q.restore(data); err != nil || fmt.Sprint(q.windows) != fmt.Sprint(p.windows) {
+		t.Fatalf("%v, %v", err, q.windows)
+	}
+	for n := range data {
+		q := &packing{policy: pack.BFD, length: 8, window: 100, width: 2}
+		if err := q.restore(data[:n]); !errors.Is(err, errWindow) {
+			t.Errorf("%d of %d bytes: %v", n, len(data), err)
+		}
+		flipped := slices.Clone(data)
+		flipped[n] ^= 0xff
+		_ = (&packing{policy: pack.BFD, length: 8, window: 100, width: 2}).restore(flipped) // must not panic
+	}
+	if err := q.restore(append(data, 0)); !errors.Is(err, errWindow) {
+		t.Errorf("a byte too many: %v", err)
+	}
+}
+
+// TestPackedWindowsFillRows: rows of many windows are as full as those of one, whatever the lengths of the documents.
+func TestPackedWindowsFillRows(t *testing.T) {
+	const length = 64
+	rnd := rand.New(rand.NewPCG(6, 6))
+	for name, size := range map[string]func() int{
+		"short": func() int { return 1 + rnd.IntN(9) }, "any": func() int { return 1 + rnd.IntN(length) },
+		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) },
+		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
+	} {
+		f := &flusher{b: &build{opts: Options{Settings: Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
+			pack: &packing{policy: pack.BFD,
+				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
+		f.pack.state, f.b.target = &f.state, newTarget(f.b)
+		var err error
+		f.b.shards = shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100, Segments: true}, Settings: []byte("{}")}
+		if f.builder, _, err = shard.OpenBuilder(shardtest.New(), "data", f.b.shards); err != nil {
+			t.Fatal(err)
+		}
+		var lengths []int32
+		for i := range int64(20_000) {
+			n := size()
+			lengths = append(lengths, int32(n))
+			if err := f.packExample(trainWindow, &example.Example{InputIDs: make([]uint32, n),
+				Document: i}); err != nil {
+				t.Fatal(err)
+			}
+			if w := &f.pack.windows[trainWindow]; len(w.pieces) > maxPieces(length) || w.tokens > f.pack.window {
+				t.Fatalf("%s: a window of %d pieces and %d tokens", name, len(w.pieces), w.tokens)
+			}
+		}
+		if err := f.packRest(); err != nil {
+			t.Fatal(err)
+		}
+		if got, best := float64(f.state.Examples),
+			float64(pack.New(pack.BFD, length).Pack(lengths).Len()); got > 1.01*best {
+			t.Errorf("%s: %.0f rows, %.0f in one window", name, got, best)
+		}
+		if err := f.builder.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// PartOptions returns the options of a plan for building one of its partitions. The caller may
+// change only Out, Memory, Workers, CheckpointEvery and what observes the build.
+func (p *Plan) PartOptions(number int) (Options, error) {
+	if number < 0 || number >= p.Partitions {
+		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+			"partitions are numbered from 0 to %d", p.Partitions-1)
+	}
+	return Options{Settings: p.Given, Partition: &Partition{Plan: p, Number: number},
+		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
+}
+
+// part is the target of a build of one partition of a plan.
+type part struct {
+	whole
+	*Partition
+	copies copyReader
+}
+
+func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.ranges(p.Number)[phase] }
+
+func (p *part) memory() (heldOut int64, why string, more []budget.Part) {
+	heldOut, why, _ = p.whole.memory()
+	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.bytes(),
+		Why: fmt.Sprintf("what the plan says about partition %d", p.Number)}}
+}
+
+// settings makes the builder that of a part. It checks that the plan's options give the same
+// settings here as where the plan was made.
+func (p *part) settings() error {
+	b := p.b
+	if err := p.whole.settings(); err != nil {
+		return err
+	}
+	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
+		return fault.Kindf(fault.Usage, "build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
+			"give this machine what the plan was made with, or make the plan again",
+			p.Number, p.Plan.Partitions, name, have, want)
+	}
+	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+	b.shards.Plan = p.Plan.Seal()
+	var err error
+	b.shards.Settings, err = partSettings(p.Plan, p.Number)
+	return err
+}
+
+// begin gives the flusher of a partition what the documents before it decided.
+func (p *part) begin(f *flusher) error {
+	before := &p.Plan.part(p.Number).Before
+	f.hold.share = p.Plan.Share
+	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
+	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
+	return p.whole.begin(f)
+}
+
+// isCopy looks a document up in the plan's list of copies.
+func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
+	isCopy, err := p.copies.has(p.Plan, p.Number, f.state.Phase, ordinal)
+	if err != nil || isCopy {
+		return isCopy, err
+	}
+	return false, f.seen.Keep(key)
+}
+
+func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
+	return fault.Errorf("%w; make the plan again with {on-bad-record} skip, or without the record, "+
+		"and build its partitions into another {out}", located)
+}
+
+// partState is what a part leaves to the merge.
+type partState struct {
+	Counts  counts.Counts `json:"counts"` // of this part alone
+	Rejects []reject      `json:"rejects,omitempty"`
+	Notes   []fault.Text  `json:"notes,omitempty"`
+	Lines   lineStats     `json:"lines,omitzero"`
+	// Ordinals are those of the next document of each phase.
+	Ordinals []int64   `json:"ordinals"`
+	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
+	Seconds  float64   `json:"seconds"`
+	Finished time.Time `json:"finished"`
+	Host     string    `json:"host"`
+	// Columns are the checksums of the files of columns, which the plan did not read.
+	Columns []columnSum `json:"columns,omitempty"`
+}
+
+// columnSum is the checksum of what a part read of a file of columns: everything from the file's
+// beginning on, or the part's groups of rows.
+type columnSum struct {
+	Phase  int          `json:"phase"`
+	Input  int          `json:"input"` // in the plan
+	Sum    source.Sum   `json:"sum,omitzero"`
+	Groups []source.Sum `json:"groups,omitempty"`
+}
+
+// columnSums returns the checksums of the files of columns that were read.
+func (p *part) columnSums(f *flusher) (sums []columnSum) {
+	for phase, end := range f.state.Ends {
+		r := p.Plan.ranges(p.Number)[phase]
+		if len(end.Position.Done) != len(r.Inputs) { // a budget ended it, or its inputs are not listed one by one
+			continue
+		}
+		first := 0
+		if firstPhase, from := p.Plan.start(p.Number); phase == firstPhase {
+			first = from.Input
+		}
+		for i, done := range end.Position.Done {
+			if in := &r.Inputs[i]; !in.Tail.IsZero() && in.Sum.IsZero() {
+				c := columnSum{Phase: phase, Input: first + i, Groups: done.Groups}
+				if i > 0 || r.From.Offset == 0 {
+					c.Sum = done.Sum
+				}
+				sums = append(sums, c)
+			}
+		}
+	}
+	return sums
+}
+
+// state renders the state of a finished part.
+func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
+	s := &f.state
+	before := &p.Plan.part(p.Number).Before
+	left := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
+		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
+	left.Host, _ = os.Hostname()
+	left.Counts.TextBytes -= before.TextBytes
+	left.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
+	for _, end := range s.Ends {
+		if end.Stopped != "" {
+			left.Stopped = end.Stopped
+		}
+		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
+		if t := end.Position.Trailing; t != nil {
+			left.Notes = append(left.Notes, fault.Plain(trailingNote(t)))
+		}
+		if m := end.Position.Members; m != nil {
+			left.Notes = append(left.Notes, fault.Plain(membersNote(m)))
+		}
+	}
+	left.Columns = p.columnSums(f)
+	return json.Marshal(left)
+}
+
+// finish commits the part and returns its summary.
+func (p *part) finish(f *flusher) (*Summary, error) {
+	if p.committed() {
+		return p.yield(f.builder)
+	}
+	if err := p.writePlan(); err != nil {
+		return nil, err
+	}
+	if p.Number == 0 { // of a plan's parts only the first has it
+		if err := f.writeTokenizer(); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(f.writeSeen(), f.origins.finish(&f.state, f.builder)); err != nil {
+		return nil, err
+	}
+	sum := f.summary()
+	state, err := p.state(f, sum)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.builder.Finish(shard.Provenance{Tokenizer: p.b.tokenizerInfo(), Counters: map[string]int64{},
+		State: state})
+	if err != nil {
+		return nil, err
+	}
+	sum.addSplits(m)
+	sum.Partition = p.String()
+	return sum, nil
+}
+
+// String returns the partition's number and how many there are.
+func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Plan.Partitions) }
+
+// failed leaves a part to another process that has committed it, or merged it: a merge removes what a part
+// has not committed.
+func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
+	if p.committed() {
+		return p.yield(builder)
+	}
+	return p.whole.failed(builder, err)
+}
+
+// writePlan puts a copy of the plan into the folder, for the merge, unless it is there.
+func (p *part) writePlan() error {
+	o := &p.b.opts
+	path := filepath.Join(o.Out, shard.PlanName)
+	if have, err := readPlanHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
+		return nil
+	}
+	part := shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+	if err := p.Plan.copyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// check refuses a folder whose parts are of another plan.
+func (p *part) check() error {
+	o := &p.b.opts
+	have, err := readPlanHead(o.FS, o.Out)
+	switch {
+	case fault.OptionOf(err) != "":
+		return nil // none is there yet
+	case err != nil:
+		return err
+	case have.Seal() == p.Plan.Seal():
+		return nil
+	}
+	name, a, w, differ := shard.DiffSettings(have.Settings, p.Plan.Settings)
+	if !differ {
+		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(p.Plan.Partitions)
+		if have.Partitions == p.Plan.Partitions {
+			name, a, w = "plan", have.Seal()[:16], p.Plan.Seal()[:16]
+		}
+	}
+	return &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
+}
+
+// notOpened returns the summary of a part that is built, and builds one beside a process that has its lock.
+func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
+	var locked *shard.LockedError
+	switch {
+	case errors.Is(err, shard.ErrFinished):
+		return p.finished()
+	case errors.As(err, &locked):
+		if err := p.b.close(); err != nil {
+			return nil, err
+		}
+		return p.runTwin(ctx, locked)
+	}
+	return p.whole.notOpened(ctx, err)
+}
+
+// finished returns the summary of a part that another run built.
+func (p *part) finished() (*Summary, error) {
+	o := &p.b.opts
+	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
+		Stopped: fault.Plain("nothing to do: the partition is already built")}
+	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
+	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
+		s.Stopped = fault.Plain("nothing to do: the partitions are already merged")
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.addSplits(m)
+	for _, name := range []string{shard.PlanName, shard.ManifestName} { // a merge removes the plan
+		if _, err := o.FS.Stat(filepath.Join(o.Out, name)); !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	return s, p.writePlan()
+}

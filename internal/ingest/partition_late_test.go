@@ -1,0 +1,136 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// watchedFS calls functions before some operations of a file system.
+type watchedFS struct {
+	shard.FS
+	rename func(to string)
+	list   func(names []string) []string
+}
+
+func (f *watchedFS) Rename(from, to string) error {
+	if f.rename != nil {
+		f.rename(filepath.Base(to))
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f *watchedFS) ReadDir(dir string) ([]string, error) {
+	names, err := f.FS.ReadDir(dir)
+	if f.list != nil {
+		names = f.list(names)
+	}
+	return names, err
+}
+
+func lateOptions(t *testing.T) (o Options, whole string) {
+	o = Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+		ShardBytes: 8 << 10, MaxExamples: 150},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	single := o
+	single.Out = filepath.Join(t.TempDir(), "whole")
+	mustBuild(t, single)
+	return o, single.Out
+}
+
+// TestStragglersEndWell merges the parts while a process is in the middle of one that another has
+// built. The merge removes its files.
+func TestStragglersEndWell(t *testing.T) {
+	o, whole := lateOptions(t)
+	p := planned(t, o, 2)
+	for _, twin := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "out")
+		buildParts(t, p, dir, 0)
+		slow := must(p.PartOptions(0))
+		slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
+		var lock shard.Lock
+		if twin {
+			lock = must(shard.OS().Lock(filepath.Join(dir, "part-p00000.lock"), nil))
+		}
+		merged := false
+		slow.FS = &watchedFS{FS: shard.OS(), rename: func(to string) {
+			if merged || to != "train-p00000-00001.arrow" {
+				return
+			}
+			merged = true
+			if twin {
+				lock.Close()
+			}
+			if _, err := buildPart(p, 0, dir); err != nil {
+				t.Error(err)
+			}
+			if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+				t.Error(err)
+			}
+		}}
+		s, err := Run(context.Background(), slow)
+		if err != nil || !merged || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
+			t.Errorf("the slow process, twin %v: %+v %v", twin, s, err)
+		}
+		sameDataset(t, dir, whole, false)
+	}
+}
+
+// TestPartAfterMergeHarmsNothing builds a part again whose files a merge removes while the folder is
+// listed, and another after a merge that was killed.
+func TestPartAfterMergeHarmsNothing(t *testing.T) {
+	o, whole := lateOptions(t)
+	p, dir := planned(t, o, 3), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir)
+	for _, name := range []string{"build.lock", "manifest.json.tmp", "origins.bin.tmp", "run.json.tmp"} {
+		put(t, filepath.Join(dir, name), []byte("{}"))
+	}
+	if s, err := buildPart(p, 1, dir); err != nil || !s.AlreadyBuilt {
+		t.Errorf("after a merge that was killed: %+v %v", s, err)
+	}
+	again := must(p.PartOptions(0))
+	again.Out, again.LoadedTokenizer, again.Memory, again.Workers = dir, small(), 64<<20, 2
+	merged := false
+	again.FS = &watchedFS{FS: shard.OS(), list: func(names []string) []string {
+		if merged {
+			return names
+		}
+		merged = true
+		if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+			t.Error(err)
+		}
+		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "part-") })
+	}}
+	if s, err := Run(context.Background(), again); err != nil || !merged || !s.AlreadyBuilt {
+		t.Errorf("while it was merged: %+v %v", s, err)
+	}
+	sameDataset(t, dir, whole, false)
+	if _, err := shard.ReadPartManifest(shard.OS(), dir, 0); !errors.Is(err, shard.ErrNotFound) {
+		t.Errorf("the manifest of part 0 after the merge: %v", err)
+	}
+}
+
+// TestPartWithABadRecord follows the advice of the error: the flag is one of the plan.
+func TestPartWithABadRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	put(t, path, []byte("{\"text\": \"good\"}\n{bad\n{\"text\": \"good too\"}\n"))
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}}
+	_, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out"))
+	if err == nil || !strings.Contains(err.Error(), "make the plan again with `on-bad-record` skip") {
+		t.Errorf("a part: %v", err)
+	}
+	o.MaxValExamples = 1
+	if _, err := MakePlan(context.Background(), o, 1); err == nil || strings.Contains(err.Error(), "checkpoint") {
+		t.Errorf("a plan that reads the record: %v", err)
+	}
+	o.MaxValExamples, o.OnBadRecord = 0, SkipBadRecord
+	if s, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out")); err != nil || s.Rejected != 1 {
+		t.Errorf("with a new plan: %+v %v", s, err)
+	}
+}

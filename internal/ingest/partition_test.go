@@ -1,0 +1,473 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
+)
+
+// partitionSources are files of every kind that a plan treats in its own way: cut between records,
+// kept whole, empty.
+func partitionSources(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	lines := strings.Split(strings.TrimSpace(string(must(os.ReadFile(writeCorpus(t, 700, 3))))), "\n")
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		put(t, path, data)
+		return path
+	}
+	var jsonl, csv, zipped bytes.Buffer
+	csv.WriteString("id,text\n")
+	for i, line := range lines[:200] {
+		data, _ := json.Marshal(map[string]any{"n": i, "text": strings.ToValidUTF8(line, "?") + fmt.Sprint(" j", i)})
+		jsonl.Write(append(data, '\n'))
+		if i%9 == 0 {
+			jsonl.WriteString("\n   \n")
+		}
+		fmt.Fprintf(&csv, "%d,\"%s\nand a second line %d\"\n", i,
+			strings.ToValidUTF8(strings.ReplaceAll(line, `"`, ""), "?"), i)
+	}
+	w := gzip.NewWriter(&zipped)
+	w.Write([]byte(strings.Join(lines[300:500], "\n")))
+	w.Close()
+	var wiki strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&wiki, " \n = Title %d = \n \n %s \n \n = = Part = = \n \n text %d \n", i,
+			strings.Repeat("word ", i%40), i)
+	}
+	return []string{
+		write("a.txt", []byte("\n\n"+strings.Join(lines, "\n")+"\n\n  \n")), write("b.jsonl", jsonl.Bytes()),
+		write("c.txt.gz", zipped.Bytes()), write("d.csv", csv.Bytes()), write("e.txt", []byte(" \n")),
+		write("f.tokens", []byte(wiki.String())), "synth://recipes?bytes=20000&seed=2",
+		write("g.txt", []byte(strings.Join(lines[100:300], "\r\n"))),
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// planned writes a plan and reads it back, as other machines do.
+func planned(t *testing.T, o Options, n int) *Plan {
+	t.Helper()
+	p, err := MakePlan(context.Background(), o, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "plan.json")
+	if err := p.Write(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = readPlan(shard.OS(), path); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func buildPart(p *Plan, number int, out string) (*Summary, error) {
+	o, err := p.PartOptions(number)
+	if err != nil {
+		return nil, err
+	}
+	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 64<<20, 2
+	return Run(context.Background(), o)
+}
+
+func buildParts(t *testing.T, p *Plan, out string, but ...int) {
+	t.Helper()
+	order := rand.New(rand.NewPCG(uint64(p.Partitions), 9)).Perm(p.Partitions)
+	for _, i := range order {
+		if slices.Contains(but, i) {
+			continue
+		}
+		if _, err := buildPart(p, i, out); err != nil {
+			t.Fatalf("part %d of %d: %v", i, p.Partitions, err)
+		}
+	}
+}
+
+// sameDataset compares rows, totals and counters of two datasets.
+func sameDataset(t *testing.T, got, want string, counters bool) {
+	t.Helper()
+	a, b := rowsOf(t, shard.OS(), got), rowsOf(t, shard.OS(), want)
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i >= len(a) || i >= len(b):
+			t.Fatalf("%d rows for %d", len(a), len(b))
+		case a[i] != b[i]:
+			t.Fatalf("row %d of %d: %.80s, want %.80s", i, len(b), a[i], b[i])
+		}
+	}
+	m, n := must(shard.ReadManifest(shard.OS(), got)), must(shard.ReadManifest(shard.OS(), want))
+	for i := range n.Splits {
+		x, y := m.Splits[i], n.Splits[i]
+		x.Shards, y.Shards = nil, nil
+		if fmt.Sprint(x) != fmt.Sprint(y) {
+			t.Errorf("split %+v, want %+v", x, y)
+		}
+	}
+	if counters && !maps.Equal(m.Counters, n.Counters) {
+		t.Errorf("counters %v, want %v", m.Counters, n.Counters)
+	}
+	if counters && fmt.Sprint(m.Sources) != fmt.Sprint(n.Sources) {
+		t.Errorf("sources %v, want %v", m.Sources, n.Sources)
+	}
+	if counters && fmt.Sprint(m.Files) != fmt.Sprint(n.Files) {
+		t.Errorf("files %v, want %v", m.Files, n.Files)
+	}
+	if string(m.Settings) != string(n.Settings) {
+		t.Errorf("settings %s, want %s", m.Settings, n.Settings)
+	}
+	damage, err := shard.Verify(context.Background(), shard.OS(), got, nil)
+	if err != nil || len(damage) > 0 {
+		t.Errorf("verify: %v %v", damage, err)
+	}
+}
+
+// TestPartitionsEqualWhole builds the same sources whole and in partitions.
+func TestPartitionsEqualWhole(t *testing.T) {
+	sources := partitionSources(t)
+	pair := filepath.Join(t.TempDir(), "pair.tmpl")
+	put(t, pair, []byte(`{{define "prompt"}}{{.n}}{{end}}{{define "target"}}{{.text}}{{end}}`))
+	chats, chatTemplate := writeChats(t, 300)
+	ofChats := Options{Settings: Settings{Sources: []string{chats}, Format: source.Chat, ChatTemplate: chatTemplate}}
+	chatsAndVal, chatBytes := ofChats, ofChats
+	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, shape.Exact
+	chatBytes.MaxBytes = 50_001
+	for i, c := range []struct {
+		name     string
+		o        Options
+		ns       []int
+		counters bool // no budget ends the build
+	}{
+		{"plain", Options{}, []int{1, 3, 8, 40}, true},
+		{"val", Options{Settings: Settings{MaxValExamples: 37}}, []int{1, 4, 9}, true},
+		{"much val", Options{Settings: Settings{MaxValExamples: 900}}, []int{5}, true},
+		{"max-examples", Options{Settings: Settings{MaxExamples: 777}}, []int{1, 6}, false},
+		{"max-examples and val", Options{Settings: Settings{MaxExamples: 300, MaxValExamples: 60}}, []int{7}, false},
+		{"more than there is", Options{Settings: Settings{MaxExamples: 1e9, MaxTokens: 1e12}}, []int{2}, true},
+		{"max-tokens", Options{Settings: Settings{MaxTokens: 20011}}, []int{1, 5}, false},
+		{"max-tokens in val", Options{Settings: Settings{MaxTokens: 9001, MaxValExamples: 200}}, []int{4}, false},
+		{"max-bytes", Options{Settings: Settings{MaxBytes: 70001}}, []int{1, 3}, true},
+		{"max-bytes and val", Options{Settings: Settings{MaxBytes: 200003, MaxValExamples: 100}}, []int{4}, true},
+		{"truncate", Options{Settings: Settings{Overflow: example.Truncate, EOS: OwnToken}}, []int{3}, true},
+		{"drop", Options{Settings: Settings{Overflow: example.Drop, MaxValExamples: 11}}, []int{3}, true},
+		{"val sources", Options{Settings: Settings{ValSources: sources[1:3]}}, []int{1, 4}, true},
+		{"val sources, cut", Options{Settings: Settings{ValSources: sources[1:3], MaxExamples: 200,
+			MaxValExamples: 100}}, []int{3}, false},
+		{"val sources, tokens", Options{Settings: Settings{ValSources: sources[7:], MaxTokens: 60000}}, []int{6}, false},
+		{"jsonl pairs", Options{Settings: Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
+			MaxTokens: 5000}}, []int{3},
+			false},
+		{"exact copies", Options{Settings: Settings{Dedup: shape.Exact}}, []int{1, 7}, true},
+		{"near copies", Options{Settings: Settings{Dedup: shape.Near, MaxValExamples: 30}}, []int{4}, true},
+		{"copies, val and a budget", Options{Settings: Settings{Dedup: shape.Exact, MaxValExamples: 50,
+			MaxExamples: 333}}, []int{5},
+			false},
+		{"copies in val sources", Options{Settings: Settings{Dedup: shape.Exact,
+			ValSources: sources[1:3]}}, []int{3}, true},
+		{"filters", Options{Settings: Settings{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"},
+			Sample: 0.7}, MaxValExamples: 20}}, []int{3}, true},
+		{"conversations", ofChats, []int{3}, true},
+		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},
+		{"conversations, max-bytes", chatBytes, []int{3}, true},
+		{"two columns", Options{Settings: Settings{Sources: sources[1:2], Template: pair,
+			MaxTokens: 5003}}, []int{4}, false},
+	} {
+		if testing.Short() && i%6 > 0 {
+			continue
+		}
+		o := c.o
+		if len(o.Sources) == 0 {
+			o.Sources = sources
+		}
+		o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 48, 16<<10, 64<<20, 2
+		t.Run(c.name, func(t *testing.T) {
+			whole := o
+			whole.Out = filepath.Join(t.TempDir(), "whole")
+			mustBuild(t, whole)
+			for _, n := range fewer(c.ns) {
+				out := filepath.Join(t.TempDir(), "parts")
+				p := planned(t, o, n)
+				buildParts(t, p, out)
+				if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+					t.Fatal(err)
+				}
+				sameDataset(t, out, whole.Out, c.counters)
+				again, err := Merge(context.Background(), MergeOptions{Dir: out})
+				if err != nil || !again.Already {
+					t.Errorf("merged again: %+v %v", again, err)
+				}
+				if s, err := buildPart(p, 0, out); err != nil || !s.AlreadyBuilt {
+					t.Errorf("part 0 after the merge: %+v %v", s, err)
+				}
+			}
+		})
+	}
+}
+
+// fewer returns the numbers of partitions that are tried. The quick tests try one, and not the largest.
+func fewer(ns []int) []int {
+	return effort.Of(ns[len(ns)/2:len(ns)/2+1], ns, ns)
+}
+
+// TestPartitionsAreBalanced compares the sizes of the partitions of one large file.
+func TestPartitionsAreBalanced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines.txt")
+	put(t, path, []byte(strings.Repeat("some words of a line that is not long\n", 40_000)))
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	p := planned(t, o, 10)
+	var total int64
+	for i := range p.Parts {
+		total += p.Parts[i].TextBytes
+	}
+	for i := range p.Parts {
+		if n := p.Parts[i].TextBytes; n < total/11 || n > total/9 {
+			t.Errorf("partition %d has %d of %d bytes", i, n, total)
+		}
+	}
+}
+
+// TestMergeRefuses damages the parts of a build, each in one way.
+func TestMergeRefuses(t *testing.T) {
+	source := writeCorpus(t, 400, 8)
+	o := Options{Settings: Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 64 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	p := planned(t, o, 3)
+	longer := o
+	longer.MaxLength = 65
+	other := planned(t, longer, 3)
+	foreign := filepath.Join(t.TempDir(), "other")
+	buildParts(t, other, foreign)
+	built := filepath.Join(t.TempDir(), "built")
+	buildParts(t, p, built)
+	first := func(dir string) string { return filepath.Join(dir, "train-p00001-00000.arrow") }
+	part := "part-p00001.json"
+	for _, c := range []struct {
+		name   string
+		damage func(dir string) error
+		want   string
+		cause  error
+	}{
+		{"missing part", func(dir string) error { return os.Remove(filepath.Join(dir, part)) }, "--partition 1/3", nil},
+		{"missing shard", func(dir string) error { return os.Remove(first(dir)) }, "train-p00001-00000.arrow",
+			shard.ErrCorrupt},
+		{"flipped bit", func(dir string) error {
+			data := must(os.ReadFile(first(dir)))
+			data[len(data)/2] ^= 4
+			return os.WriteFile(first(dir), data, 0o600)
+		}, "train-p00001-00000.arrow", shard.ErrCorrupt},
+		{"truncated", func(dir string) error { return os.Truncate(first(dir), 999) }, "999", shard.ErrTruncated},
+		{"another build's part", func(dir string) error {
+			return os.Link(filepath.Join(foreign, part),
+				filepath.Join(dir, "x"))
+		},
+			"", nil},
+		{"another build's manifest", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(foreign, part))), 0o600)
+		}, "max-length = 65", shard.ErrOtherPart},
+		{"a part twice", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(dir, "part-p00002.json"))),
+				0o600)
+		}, "not the manifest of part 1", shard.ErrCorrupt},
+		{"a shard too many", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "train-p00001-00099.arrow"), must(os.ReadFile(first(dir))), 0o600)
+		}, "part 1 has", shard.ErrOtherPart},
+		{"a shard of no part", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "train-p00003-00000.arrow"), nil, 0o600)
+		}, "train-p00003-00000.arrow", shard.ErrOtherPart},
+		{"a whole build's shard", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "train-00000.arrow"), nil, 0o600)
+		}, "train-00000.arrow", shard.ErrOtherPart},
+		{"no plan", func(dir string) error { return os.Remove(filepath.Join(dir, "plan.json")) }, "--plan", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			if err := os.CopyFS(dir, os.DirFS(built)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+			if c.want == "" {
+				if err != nil {
+					t.Errorf("a file that is none of dsload's: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.cause != nil && !errors.Is(err, c.cause) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+				t.Error("a manifest was written")
+			}
+		})
+	}
+}
+
+// TestMissingShardIsBuiltAgain follows the advice of the merge.
+func TestMissingShardIsBuiltAgain(t *testing.T) {
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	whole := o
+	whole.Out = filepath.Join(t.TempDir(), "whole")
+	mustBuild(t, whole)
+	p, dir := planned(t, o, 3), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir, 1)
+	if _, err := buildPart(p, 1, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "train-p00001-00000.arrow")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
+		t.Errorf("merge: %v", err)
+	}
+	if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {
+		t.Fatalf("built again: %+v %v", s, err)
+	}
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	sameDataset(t, dir, whole.Out, true)
+}
+
+// TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
+// of the merge.
+func TestPlanCopyIsWrittenAgain(t *testing.T) {
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 50, 4)}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir)
+	path := filepath.Join(dir, shard.PlanName)
+	put(t, path, append(must(os.ReadFile(path)), 'x'))
+	_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
+		t.Errorf("a damaged copy: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Merge(context.Background(), MergeOptions{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "plan.json is missing; run 'dsload build") {
+		t.Errorf("no copy: %v", err)
+	}
+	if s, err := buildPart(p, 0, dir); err != nil || !s.AlreadyBuilt {
+		t.Errorf("the part again: %+v %v", s, err)
+	}
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPartRefusesChangedSources changes a source after the plan: its size, or a byte of it.
+func TestPartRefusesChangedSources(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	text := strings.Repeat("a line of text\n", 2000)
+	put(t, path, []byte(text))
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	p := planned(t, o, 4)
+	out := filepath.Join(t.TempDir(), "out")
+	var changed *source.SourceChangedError
+	put(t, path, []byte(strings.Replace(text, "text", "test", 1)))
+	if _, err := buildPart(p, 0, out); !errors.As(err, &changed) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a changed byte: %v", err)
+	}
+	if _, err := buildPart(p, 3, out); err != nil {
+		t.Errorf("a partition without the changed byte: %v", err)
+	}
+	put(t, path, []byte(text+"more\n"))
+	if _, err := buildPart(p, 2, out); !errors.As(err, &changed) || !strings.Contains(err.Error(), "size") {
+		t.Errorf("a changed size: %v", err)
+	}
+}
+
+// TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
+func TestTwinsCommitOnce(t *testing.T) {
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir, 1)
+	slow, err := p.PartOptions(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
+	// While the first reads its sources, the twin builds the part from beginning to end.
+	slow.Notice = func(text fault.Text) {
+		if !strings.HasPrefix(text.String(), "reading") {
+			return
+		}
+		slow.Notice = nil
+		if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {
+			t.Errorf("the twin: %+v %v", s, err)
+		}
+	}
+	s, err := Run(context.Background(), slow)
+	if err != nil || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
+		t.Errorf("the slow one: %+v %v", s, err)
+	}
+	whole := o
+	whole.Out = filepath.Join(t.TempDir(), "whole")
+	mustBuild(t, whole)
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	sameDataset(t, dir, whole.Out, true)
+	names := must(os.ReadDir(dir))
+	for _, n := range names {
+		if strings.HasPrefix(n.Name(), "twin") || strings.HasPrefix(n.Name(), "part") {
+			t.Errorf("left over: %s", n.Name())
+		}
+	}
+}
+
+// TestPlanRefuses asks for plans that cannot be.
+func TestPlanRefuses(t *testing.T) {
+	path := writeCorpus(t, 10, 1)
+	for _, c := range []struct {
+		name string
+		o    Options
+		n    int
+		want string
+	}{
+		{"none", Options{Settings: Settings{Sources: []string{path}}}, 0, "from 1 to"},
+		{"packed", Options{Settings: Settings{Sources: []string{path}, Pack: pack.BFD}}, 2, "pack while serving"},
+		{"a secret", Options{Settings: Settings{Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}}, 2,
+			"a plan keeps no secrets"},
+		{"too many", Options{Settings: Settings{Sources: []string{path}}}, 1_000_000, "from 1 to"},
+		{"stdin", Options{Settings: Settings{Sources: []string{"-"}},
+			Resources: Resources{Stdin: strings.NewReader("x")}}, 2, "read only once"},
+		{"endless", Options{Settings: Settings{Sources: []string{"synth://wikitext"}, MaxExamples: 5}}, 2, "bound it"},
+	} {
+		c.o.LoadedTokenizer = small()
+		if _, err := MakePlan(context.Background(), c.o, c.n); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

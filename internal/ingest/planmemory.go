@@ -1,0 +1,38 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+)
+
+// A plan holds a line for each input and each partition, and writes them as one document.
+const (
+	// planLineBytes bounds what a line takes: the values, and the text of several stages of writing.
+	planLineBytes = 2 << 10
+	// copiesShare is the part of the cap that the lists of copies may take.
+	copiesShare = 16
+)
+
+func (s *scan) memory() (heldOut int64, why string, more []budget.Part) {
+	o, inputs := &s.b.opts, 0
+	for _, p := range s.b.phases {
+		inputs += p.set.Len()
+	}
+	more = append(more, budget.Part{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
+		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
+	if o.Dedup != shape.None {
+		more = append(more, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
+			Why: "lists of the documents that are left out as copies"})
+	}
+	heldOut, why, _ = s.whole.memory()
+	return heldOut, why, more
+}
+
+// countReaders returns how many inputs can be counted at once in the free bytes.
+func countReaders(o *Options, phases []phase, free int64) int {
+	each := sourceBytes(phases) + 2*source.CountBytes
+	return int(max(1, min(int64(o.Workers), free/each)))
+}

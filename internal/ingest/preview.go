@@ -1,0 +1,360 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/remote"
+)
+
+// MaxPreview is the most documents of an input that a preview shows.
+const MaxPreview = 1000
+
+const (
+	previewInputs   = 8         // that are looked at
+	previewListed   = 10_000    // of which these are chosen
+	previewSample   = 128 << 10 // of text of an input that the estimate is made of
+	previewPieces   = 256 << 10 // of a document, after which its rest is not read
+	previewExamples = 4         // of a document that are shown
+	previewTokens   = 1 << 20   // of all examples that are shown
+	previewText     = 240       // bytes of the text of a document that was left out
+	previewKeys     = 48 << 10  // bytes of keys that dedup compares: below what it keeps in memory
+)
+
+// look is the target of a preview, which writes nothing.
+type look struct {
+	whole
+	compared int // bytes of the keys of dedup
+}
+
+func (*look) choose(_ int, o *source.Options) { o.ScratchDir = "" }
+
+func (l *look) begin(f *flusher) error {
+	f.openSeen("", "") // which has no files while previewKeys holds
+	return nil
+}
+
+func (l *look) isCopy(f *flusher, _ int64, key []byte) (bool, error) {
+	if l.compared += len(key); l.compared > previewKeys {
+		return false, nil
+	}
+	return f.seen.Add(key)
+}
+
+func (l *look) badRecord(_ *flusher, located *source.RecordError) error {
+	if err := l.explained(located); err != nil {
+		return err
+	}
+	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
+}
+
+// A previewer takes the first documents of inputs through the stages of a build, one at a time.
+type previewer struct {
+	b      *build
+	f      *flusher
+	w      *worker
+	n      int // documents of an input that are shown
+	doc    PreviewDocument
+	sample sample // of the input
+	looked int    // inputs
+	kept   int    // tokens of all examples
+	estimator
+}
+
+// Preview reads the first documents of each input and returns what a build would make of them. It writes
+// nothing, except that a tokenizer of the Hugging Face Hub is downloaded into the cache of the build. An
+// error is the one that the build would end with; what was found before it is returned too.
+func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err error) {
+	if documents < 1 || documents > MaxPreview {
+		return nil, fault.BadOption("preview", documents, "must be from 1 to %d", MaxPreview)
+	}
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.Stdin != nil {
+		stdin := newInterruptible(ctx, o.Stdin)
+		defer stdin.close()
+		o.Stdin = stdin
+	}
+	o.Append, o.Overwrite = false, false // where rows go does not change them
+	b := newBuild(o)
+	b.target, b.bucket = &look{whole: whole{b: b}}, remote.Writable(o.Out)
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.checkEnds(); err != nil {
+		return nil, err
+	}
+	v := &previewer{b: b, n: documents, w: b.newWorker(b.plan.cacheBytes)}
+	if v.f, err = b.newFlusher(nil, nil); err != nil {
+		return nil, err
+	}
+	v.f.emit = v.take
+	p := &Previewed{Tokenizer: b.tokenizer, Memory: b.plan, Options: b.opts}
+	err = v.phases(ctx, p)
+	for i, field := range b.filter.Fields() {
+		if v.f.state.Has&(1<<i) == 0 {
+			p.Notes = append(p.Notes, fault.Textf("{where}: of the records that were looked at, %s",
+				noField(field.String(), "the first has", v.f.state.Names)))
+		}
+	}
+	p.Notes = append(p.Notes, b.endNote())
+	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.notes()...), fault.Text.IsZero)
+	p.Estimate = v.estimate()
+	return p, errors.Join(err, v.f.closeSeen())
+}
+
+// phases looks at the inputs of all phases.
+func (v *previewer) phases(ctx context.Context, p *Previewed) error {
+	for number := range v.b.phases {
+		phase := &v.b.phases[number]
+		v.f.state.Phase, v.b.current = number, phase
+		v.w.formatter = phase.formatter.NewWorker().StopAt(ctx.Done())
+		if v.b.chat != nil {
+			v.w.chat = v.b.chat.newWorker(v.b, v.w, ctx.Done())
+		}
+		p.Notes = append(p.Notes, phase.set.Notes()...)
+		shown, err := previewed(phase.set)
+		if err != nil {
+			return err
+		}
+		p.MoreInputs += phase.set.Len() - len(shown)
+		for _, i := range shown {
+			in, err := phase.set.Input(i)
+			if err != nil {
+				return err
+			}
+			p.Inputs = append(p.Inputs, PreviewInput{URI: sourceName(in.URI), Val: number == phaseVal, Format: in.Format,
+				Compression: in.Compression, Bytes: in.Size})
+			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
+				return advise(err)
+			}
+		}
+	}
+	return nil
+}
+
+// previewed chooses the inputs that are looked at, in order: of many the first of each format, the largest,
+// and then the first.
+func previewed(set *source.Set) (shown []int, err error) {
+	var sizes []int64
+	formats, largest := map[source.Format]bool{}, 0
+	for i := range min(set.Len(), previewListed) {
+		in, err := set.Input(i)
+		if err != nil {
+			return nil, err
+		}
+		if sizes = append(sizes, in.Size); in.Size > sizes[largest] {
+			largest = i
+		}
+		if !formats[in.Format] && len(shown) < previewInputs-1 {
+			shown, formats[in.Format] = append(shown, i), true
+		}
+	}
+	if !slices.Contains(shown, largest) {
+		shown = append(shown, largest)
+	}
+	for i := 0; i < len(sizes) && len(shown) < previewInputs; i++ {
+		if !slices.Contains(shown, i) {
+			shown = append(shown, i)
+		}
+	}
+	slices.Sort(shown)
+	return shown, nil
+}
+
+// input reads the first documents of an input: those that are shown, and more for the estimate.
+func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
+	reader, err := v.b.current.set.FirstRecords(i)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	input := records(reader)
+	if v.b.opts.Map != "" {
+		named := func(int) string { return v.b.current.set.URI(i) }
+		if v.b.mapping, err = v.b.startMap(ctx, ctx, reader, named, v.f); err != nil {
+			return err
+		}
+		defer v.b.mapping.close()
+		input = v.b.mapping
+	}
+	v.sample = sample{}
+	var sampled int64
+	for sampled < previewSample || len(p.Documents) < v.n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		j, err := v.next(input, i)
+		if errors.Is(err, io.EOF) || errors.Is(err, source.ErrNoDocuments) {
+			p.Ended = true
+			break
+		}
+		if err != nil {
+			return v.b.adviseSkip(err)
+		}
+		d := &j.documents[0]
+		sampled += int64(len(j.raw))
+		if err = v.document(j, d); d.Last || err != nil {
+			v.sample.add(&v.doc)
+			if len(p.Documents) < v.n {
+				p.Documents = append(p.Documents, v.doc)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if v.f.stopped != "" || !d.Last && v.doc.Bytes >= previewPieces {
+			v.endPartial(p, d)
+			break
+		}
+	}
+	v.looked++
+	return v.estimator.input(v.b.current.set, i, &v.sample, input.Position(), p.Ended)
+}
+
+// endPartial ends an input inside a document that is too long, or where a budget is reached.
+func (v *previewer) endPartial(p *PreviewInput, d *document) {
+	if !d.Last {
+		v.doc.Partial = true
+		v.sample.add(&v.doc)
+		if len(p.Documents) < v.n {
+			p.Documents = append(p.Documents, v.doc)
+		}
+	}
+	v.f.stopped = ""
+	v.f.cutter.Reset()
+}
+
+// next reads a record into a job of its own.
+func (v *previewer) next(reader records, input int) (*job, error) {
+	j := &job{documents: make([]document, 1)}
+	d := &j.documents[0]
+	var err error
+	if j.raw, err = reader.Next(nil, &d.Record); err != nil {
+		return nil, err
+	}
+	d.raw, d.Input = span{0, len(j.raw)}, input
+	v.b.mapping.note(j, d)
+	return j, nil
+}
+
+// document takes a record through the stages.
+func (v *previewer) document(j *job, d *document) error {
+	f := v.f
+	if d.First {
+		v.doc = PreviewDocument{Record: d.Row, Member: d.Member}
+	}
+	if d.Skipped {
+		v.doc.Unread = d.Rows
+	}
+	start := time.Now()
+	if !v.w.run(j) {
+		return ErrInterrupted
+	}
+	v.sample.seconds += time.Since(start).Seconds()
+	v.doc.Shape = string(d.shape)
+	v.doc.Bytes += d.textBytes
+	v.doc.Replaced += d.replaced
+	if d.Wrapped {
+		f.noteWrapped(d)
+	}
+	if err := cmp.Or(d.Err, d.err); err != nil {
+		return v.bad(d, err)
+	}
+	before := f.state.Counts
+	reasons := LeftOut(before)
+	if err := f.document(j, d); err != nil || !d.Last {
+		return err
+	}
+	switch v.doc.Cut = v.doc.Cut || f.state.Truncated > before.Truncated; {
+	case v.doc.NumExamples == 0:
+		v.doc.LeftOut, v.doc.Text = v.whyLeftOut(reasons), v.beginning(j, d)
+	case f.state.Verdict == toVal:
+		v.doc.Split = splitVal
+	default:
+		v.doc.Split = splitTrain
+	}
+	return nil
+}
+
+// bad notes a bad record, or ends the preview with what the build would end with.
+func (v *previewer) bad(d *document, cause error) error {
+	err := v.f.reject(d, cause)
+	var located *source.RecordError
+	if errors.As(cause, &located) {
+		cause = located.Cause
+	}
+	v.doc.LeftOut = fault.Textf("it is a bad record: %v", cause)
+	return err
+}
+
+// whyLeftOut says which of the counts of reasons went up.
+func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
+	for reason, n := range LeftOut(v.f.state.Counts) {
+		if n == before[reason] {
+			continue
+		}
+		switch {
+		case reason == string(shape.Copied), reason == string(shape.ValCopy):
+			return fault.Textf("{dedup}: it is a copy of an earlier document")
+		case slices.Contains(shape.Reasons, shape.Reason(reason)):
+			return fault.Textf("%v", fault.Option(reason))
+		}
+		return fault.Plain("it is " + reason)
+	}
+	if v.f.state.Verdict == toVal && v.f.valFull() {
+		return fault.Textf("the split val has {max-val-examples}")
+	}
+	return fault.Textf("no token of it within {max-length} is trained on")
+}
+
+// beginning returns the beginning of the text of a document, or of its record where there is no text yet.
+func (v *previewer) beginning(j *job, d *document) string {
+	text := v.w.scratch.Prompt
+	if d.dropped == shape.ByWhere {
+		if text = j.raw; len(d.Columns) > 0 {
+			return ""
+		}
+	}
+	if len(text) > previewText {
+		for text = text[:previewText]; len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]); {
+			text = text[:len(text)-1]
+		}
+	}
+	return string(text)
+}
+
+// take is what the cutter calls with each row. Budgets of the split train do not end a preview.
+func (v *previewer) take(row *example.Example) error {
+	d, s := &v.doc, &v.f.state
+	switch {
+	case s.Verdict == toNeither, s.Verdict == toVal && v.f.valFull():
+		return nil
+	case v.b.opts.Pack == pack.BFD && row.Part > 0:
+		d.Cut = true // packing takes the first chunk alone
+		return nil
+	case s.Verdict == toVal:
+		s.Val++
+		v.f.hold.have++
+	}
+	d.NumExamples++
+	d.Tokens += int64(len(row.InputIDs) + len(row.Labels))
+	if v.kept += len(row.InputIDs) + len(row.Labels); len(d.Examples) < previewExamples && v.kept <= previewTokens {
+		d.Examples = append(d.Examples, PreviewExample{slices.Clone(row.InputIDs), slices.Clone(row.Labels),
+			slices.Clone(row.LossMask)})
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/resident"
+)
+
+// Totals are what a build has counted and written, over all its runs.
+type Totals struct {
+	counts.Counts
+	Examples int64 `json:"examples"` // written, all splits
+	Tokens   int64 `json:"tokens"`   // written, labels included
+	Train    int64 `json:"train"`    // examples
+	Val      int64 `json:"val"`
+}
+
+// Progress is where a build stands.
+type Progress struct {
+	Totals
+
+	SourceBytes int64 // bytes of the sources read, as stored
+	TotalBytes  int64 // bytes of all sources, 0 if unknown
+	// Fraction of the way to the nearest budget or to the end of the sources, from 0 to 1; negative
+	// if unknown.
+	Fraction float64
+
+	Elapsed  time.Duration // of this run
+	Resumed  Totals        // what earlier runs of the same build had done
+	Memory   int64         // resident bytes of the process now, 0 if the system has no figure
+	CapBytes int64         // the memory cap
+	Done     bool          // the last report of a run
+}
+
+// meter is what reports read while the pipeline runs.
+type meter struct {
+	sourceBytes, totalBytes atomic.Int64
+	began                   atomic.Int64 // when the pipeline began, Unix nanoseconds
+	resumed                 Totals
+	start                   time.Time
+	formats                 map[string]int // of the inputs
+
+	mu    sync.Mutex
+	shown shown
+}
+
+// shown is what the flusher shows of itself, copied at the end of each job.
+type shown struct {
+	Totals
+	phase, input int
+	shards       [2]int
+	rejects      []reject // shared with the cursor, which only appends
+	saved        saved
+}
+
+// saved is about the checkpoints of this run.
+type saved struct {
+	count, examples int64
+	at              time.Time // of the last
+}
+
+func (m *meter) show(s shown) {
+	s.Totals.Counts = s.Totals.Counts.Clone()
+	m.mu.Lock()
+	m.shown = s
+	m.mu.Unlock()
+}
+
+func (m *meter) read() shown {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shown
+}
+
+const reportInterval = 200 * time.Millisecond
+
+// report calls progress until stop is called; stop makes the last call, with Done set, and returns
+// after it.
+func (b *build) report(progress func(Progress)) (stop func()) {
+	if progress == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(reportInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				progress(b.progress(false))
+			case <-done:
+				progress(b.progress(true))
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+func (b *build) progress(done bool) Progress {
+	m := &b.meter
+	p := Progress{
+		Totals:      m.read().Totals,
+		SourceBytes: m.sourceBytes.Load(), TotalBytes: m.totalBytes.Load(),
+		Elapsed: b.elapsed(), Resumed: m.resumed, Memory: resident.Bytes(), CapBytes: b.opts.Memory, Done: done,
+	}
+	p.Fraction = -1
+	toward := func(have, want int64) {
+		if want > 0 {
+			p.Fraction = max(p.Fraction, min(1, float64(have)/float64(want)))
+		}
+	}
+	toward(p.SourceBytes, p.TotalBytes)
+	toward(p.Examples, budgetSum(b.opts.MaxExamples, b.opts.MaxValExamples))
+	toward(p.TextBytes, b.opts.MaxBytes)
+	toward(p.Tokens, b.opts.MaxTokens)
+	return p
+}
+
+// elapsed is the time since the build began, never negative: a clock without a monotonic reading
+// may have been set back.
+func (b *build) elapsed() time.Duration { return max(0, b.opts.Now().Sub(b.meter.start)) }
+
+// budgetSum adds the example budgets of both splits; without one for training there is none.
+func budgetSum(train, val int64) int64 {
+	if train == 0 {
+		return 0
+	}
+	return train + val
+}

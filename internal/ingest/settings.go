@@ -1,0 +1,183 @@
+package ingest
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
+)
+
+// Settings are the options on which the bytes of a dataset depend, besides the content of its sources. The
+// zero value of a field is its default. A plan keeps them as given; the manifest and every checkpoint have
+// them as a build resolved them, and a build is resumed only under equal ones.
+type Settings struct {
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Default: DefaultSource.
+	Sources []string `json:"sources"`
+	// ValSources, where given, make the split "val" from their own documents instead of holding
+	// some out.
+	ValSources []string `json:"val,omitempty"`
+	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
+	// matches is left out. Default: all that hold text.
+	Include []string `json:"include,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+	// Tokenizer is a built-in name, a folder or a file. Default "gpt2".
+	Tokenizer string `json:"tokenizer"`
+	// TokenizerPattern is the split of a .tiktoken file that does not name its own: a name of
+	// tokenize.PatternNames or a regular expression.
+	TokenizerPattern string `json:"tokenizer-pattern,omitempty"`
+	// TokenizerFingerprint is that of Tokenizer. A build finds it.
+	TokenizerFingerprint string `json:"tokenizer-fingerprint,omitempty"`
+	// Format of the sources. Default source.Auto.
+	Format source.Format `json:"format"`
+	// TextField is the field of a record that holds the text, as example.ParseFieldPaths reads it:
+	// a.b[0] reaches inside, and several separated by commas are joined by a blank line.
+	// Default "text".
+	TextField string `json:"text-field,omitempty"`
+	// Records is where the records of JSON files lie, as source.Options.Records has it. Default: at the top,
+	// or below the one key that is found.
+	Records string `json:"records,omitempty"`
+	// Columns are the names of the columns of CSV without a header. Default: the header's.
+	Columns []string `json:"columns,omitempty"`
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string `json:"delimiter,omitempty"`
+	// Map is a shell command through which all records go: it answers each line of its standard input, a JSON
+	// object, with one, and what it answers is the record. Default: none.
+	Map string `json:"map,omitempty"`
+	// Template is a built-in name or a file that turns a record into prompt and target.
+	Template string `json:"template,omitempty"`
+	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
+	// target: for decoder-only models. It needs a Template that makes targets.
+	CausalPairs bool `json:"causal-pairs,omitempty"`
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Default: the tokenizer's own.
+	ChatTemplate string `json:"chat-template,omitempty"`
+	// ToolTemplate is the tokenizer's template for conversations with tools. A build finds it.
+	ToolTemplate string `json:"chat-tool-template,omitempty"`
+	// TrainOn is whose turns of a conversation carry loss. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn `json:"train-on,omitempty"`
+	// Date, as 2006-01-02, is what a chat template prints as today's. Default: none, and a
+	// template that asks for it is refused.
+	Date string `json:"date,omitempty"`
+	// Filter selects the documents that stay, by their fields, text and length. Default: all.
+	Filter
+	// Dedup selects which copies of earlier documents are left out. Default shape.None.
+	Dedup shape.Dedup `json:"dedup,omitempty"`
+	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
+	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
+	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
+	// post-processor adds the same token it is not added again.
+	EOS Token `json:"eos,omitempty"`
+	BOS Token `json:"bos,omitempty"`
+	// SpecialTokens is what the post-processor's tokens go around. Default SpecialOfDocument.
+	SpecialTokens SpecialTokens `json:"special-tokens,omitempty"`
+	// MaxExamples is the limit of examples in the split "train"; 0 sets none.
+	MaxExamples int64 `json:"max-examples"`
+	// MaxValExamples is the number of examples held out for "val", or the limit of ValSources.
+	MaxValExamples int64 `json:"max-val-examples"`
+	// MaxBytes is the limit of text in bytes (UTF-8, after decoding and templates); 0 sets none.
+	MaxBytes int64 `json:"max-bytes"`
+	// MaxTokens is the limit of tokens over all splits, labels included; 0 sets none.
+	MaxTokens int64 `json:"max-tokens"`
+	// MaxLength is the longest example in tokens. Default 512.
+	MaxLength int `json:"max-length"`
+	// Overflow is what happens to the rest of a longer document. Default example.Chunk, or
+	// what Pack does.
+	Overflow example.Overflow `json:"overflow"`
+	// Pack fills rows to MaxLength with several documents. Default pack.None.
+	Pack pack.Policy `json:"pack,omitempty"`
+	// PackWindow is how many tokens are packed together. Default: enough for hundreds of rows.
+	PackWindow int64 `json:"pack-window,omitempty"`
+	// ShardBytes is the size at which a shard is closed. Default 64 MiB.
+	ShardBytes int64 `json:"shard-bytes"`
+	// OnBadRecord is what happens at a bad record. A build that failed at one may be resumed with
+	// SkipBadRecord. Default FailAtBadRecord.
+	OnBadRecord OnBadRecord `json:"on-bad-record"`
+}
+
+// Filter selects documents.
+type Filter = shape.Options
+
+// A Token is a token's id, the token as the vocabulary writes it, OwnToken or NoToken. In JSON an id is a
+// number.
+type Token string
+
+// MarshalJSON implements json.Marshaler.
+func (t Token) MarshalJSON() ([]byte, error) {
+	if id, err := strconv.ParseUint(string(t), 10, 32); err == nil {
+		return strconv.AppendUint(nil, id, 10), nil
+	}
+	return json.Marshal(string(t))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Token) UnmarshalJSON(data []byte) error {
+	if _, err := strconv.ParseUint(string(data), 10, 32); err == nil {
+		*t = Token(data)
+		return nil
+	}
+	return json.Unmarshal(data, (*string)(t))
+}
+
+// tokenOf returns the token with an id, "" for none.
+func tokenOf(id *uint32) Token {
+	if id == nil {
+		return ""
+	}
+	return Token(strconv.FormatUint(uint64(*id), 10))
+}
+
+// resolved returns the settings as the manifest has them: templates and tokens by what they are rather than
+// by their names, and defaults of options that few builds use unset.
+func (b *build) resolved() (json.RawMessage, error) {
+	s := b.opts.Settings
+	s.Sources, s.ValSources = redacted(s.Sources), redacted(s.ValSources)
+	s.TokenizerFingerprint, s.Template = b.tokenizer.Fingerprint(), b.template
+	s.EOS, s.BOS = tokenOf(b.ends.eos), tokenOf(b.ends.bos)
+	if s.Pack != pack.None {
+		s.Overflow = example.Chunk // the policy decides, and is named where it differs
+	}
+	unset(&s.Pack, pack.None)
+	unset(&s.Dedup, shape.None)
+	unset(&s.Sample, 1)
+	unset(&s.SpecialTokens, SpecialOfDocument)
+	s.ChatTemplate, s.ToolTemplate, s.Date = "", "", ""
+	if b.chat != nil {
+		s.ChatTemplate, s.ToolTemplate, s.Date = b.chat.plain, b.chat.tools, b.chat.date
+	}
+	unset(&s.ToolTemplate, s.ChatTemplate)
+	unset(&s.TrainOn, chat.TrainAssistant)
+	return json.Marshal(s)
+}
+
+// unset makes a value that is the usual one zero.
+func unset[T comparable](value *T, usual T) {
+	if *value == usual {
+		*value = *new(T)
+	}
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
+}
+
+// mayChange reports whether an unfinished build may go on under another value of a setting: records
+// that were read were good, or it would have failed.
+func mayChange(name, have, want string) bool {
+	return name == "on-bad-record" && have == `"fail"` && want == `"skip"`
+}

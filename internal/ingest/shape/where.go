@@ -1,0 +1,212 @@
+package shape
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+)
+
+// A condition is all that Where asks of a field. It holds if the field equals one of values, where
+// there are any, and none of others, and meets all bounds.
+type condition struct {
+	path           example.FieldPath
+	values, others []wanted
+	bounds         []bound
+}
+
+// compares reports whether anything but equality is asked. A field without a value never meets that.
+func (c *condition) compares() bool { return len(c.others)+len(c.bounds) > 0 }
+
+// maxConditions bounds the fields of Where: each has a bit in a set of fields.
+const maxConditions = 64
+
+// operators are those of Where, none after one that begins it. "!=" is found by its second character.
+var operators = []string{">=", "<=", ">", "<", "="}
+
+// parseWhere collects what is asked of each field.
+func parseWhere(list []string) (out []condition, err error) {
+	for _, text := range list {
+		field, operator, value, err := splitCondition(text)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(out, func(c condition) bool { return c.path.String() == field })
+		if i < 0 {
+			path, err := example.ParseFieldPath(field)
+			if err != nil {
+				return nil, badWhere(text, "%v", err)
+			}
+			i, out = len(out), append(out, condition{path: path})
+		}
+		switch c := &out[i]; operator {
+		case "=":
+			c.values = append(c.values, parseWanted(value))
+		case "!=":
+			c.others = append(c.others, parseWanted(value))
+		default:
+			c.bounds = append(c.bounds, newBound(operator, value))
+		}
+	}
+	if len(out) > maxConditions {
+		return nil, fault.BadOption("where", nil, "%d fields are more than %d", len(out), maxConditions)
+	}
+	return out, nil
+}
+
+func badWhere(text, format string, args ...any) error {
+	return fault.BadOption("where", strconv.Quote(text), format, args...)
+}
+
+// splitCondition parses FIELD, an operator and VALUE. White space around the operator counts only for
+// "=", whose conditions are older than the others.
+func splitCondition(text string) (field, operator, value string, err error) {
+	bad := func(format string, args ...any) (string, string, string, error) {
+		return "", "", "", badWhere(text, format, args...)
+	}
+	const usage = "write FIELD=VALUE, as in lang=en, or compare by !=, >=, <=, > or <"
+	at := strings.IndexAny(text, "=<>")
+	if at < 0 {
+		return bad("%s; quote such a condition, since a shell takes > and < for itself: {where} 'score>=3'", usage)
+	}
+	field = text[:at]
+	for _, operator = range operators {
+		if rest, found := strings.CutPrefix(text[at:], operator); found {
+			value = rest
+			break
+		}
+	}
+	if name, not := strings.CutSuffix(field, "!"); not && operator == "=" {
+		field, operator = name, "!="
+	}
+	if operator == "=" {
+		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
+		if value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]) {
+			return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
+		}
+	} else {
+		field, value = strings.TrimSpace(field), strings.TrimSpace(value)
+	}
+	switch {
+	case field == "":
+		return bad("the name of the field is missing; %s", usage)
+	case strings.HasSuffix(field, "~"):
+		return bad("a value is not compared with an expression; choose by the text with {match}")
+	case strings.HasSuffix(field, "!"):
+		return bad("! stands before = alone; %s", usage)
+	case operator == "=":
+	case value == "":
+		return bad("the value is missing: write one after %s, as in score%s3", operator, operator)
+	case operator == "<" && value[0] == '>':
+		return bad("write != for unequal, as in %s!=%s", field, value[1:])
+	case strings.Contains("=<>!", value[:1]):
+		return bad("it has a sign too many; %s", usage)
+	}
+	return field, operator, value, nil
+}
+
+// Fields returns the fields of the conditions, in the order of Options.Where. The caller must not
+// change the slice.
+func (f *Filter) Fields() []example.FieldPath { return f.fields }
+
+// Compares reports whether Where has anything but equality.
+func (f *Filter) Compares() bool {
+	return slices.ContainsFunc(f.where, func(c condition) bool { return c.compares() })
+}
+
+// A Verdict is what Where makes of a record.
+type Verdict struct {
+	Holds  bool
+	Has    uint64 // a bit for each field that the record has or that is decided
+	AsText bool   // a number was compared by order with what is none, as a text
+}
+
+// JSON judges a record that is a JSON object. decided has a bit for each field whose conditions are
+// known to hold. It returns an error for a malformed record.
+func (f *Filter) JSON(record []byte, decided uint64) (v Verdict, err error) {
+	v = Verdict{Holds: true, Has: decided}
+	for i := range f.where {
+		if decided&(1<<i) != 0 {
+			continue
+		}
+		c := &f.where[i]
+		value, err := c.path.Find(record)
+		if err != nil {
+			v.Holds = false
+			return v, err
+		}
+		if value == nil {
+			v.Holds = false
+			continue
+		}
+		v.Has |= 1 << i
+		v.Holds = v.Holds && c.holdsJSON(value)
+		v.AsText = v.AsText || value[0] == '"' && c.wantsNumber()
+	}
+	return v, nil
+}
+
+// wantsNumber reports whether a bound is a number.
+func (c *condition) wantsNumber() bool {
+	return slices.ContainsFunc(c.bounds, func(b bound) bool { return b.isNumber })
+}
+
+// Row judges a record of untyped columns; value returns the field of a column. decided is that of JSON.
+func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64) Verdict {
+	v := Verdict{Holds: true, Has: decided}
+	for i := range f.where {
+		if decided&(1<<i) != 0 {
+			continue
+		}
+		c := &f.where[i]
+		at := slices.Index(columns, c.path.String())
+		if at < 0 {
+			v.Holds = false
+			continue
+		}
+		v.Has |= 1 << i
+		text := value(at)
+		v.Holds = v.Holds && c.holdsText(text, wanted.equalsText)
+		v.AsText = v.AsText || len(text) > 0 && c.wantsNumber() && !isNumber(string(text)) && !isNaN(text)
+	}
+	return v
+}
+
+// Folder judges the i-th field by the name of a folder, KEY=VALUE. null reports that it stands for no
+// value.
+func (f *Filter) Folder(i int, value string, null bool) bool {
+	c := &f.where[i]
+	if null {
+		return c.holdsJSON([]byte("null"))
+	}
+	return c.holdsText([]byte(value), wanted.equalsFolder)
+}
+
+// holdsJSON judges a JSON value. null is no value: it equals the word, and meets no comparison.
+func (c *condition) holdsJSON(value []byte) bool {
+	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsJSON(value) }) {
+		return false
+	}
+	if !c.compares() {
+		return true
+	}
+	if value[0] == 'n' || value[0] == '{' {
+		return false
+	}
+	return !slices.ContainsFunc(c.others, func(w wanted) bool { return w.equalsJSON(value) }) &&
+		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsJSON(value) })
+}
+
+// holdsText judges an untyped text, which may stand for a number or a boolean. An empty one is no value.
+func (c *condition) holdsText(text []byte, equals func(w wanted, text []byte) bool) bool {
+	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return equals(w, text) }) {
+		return false
+	}
+	if !c.compares() {
+		return true
+	}
+	return len(text) > 0 && !slices.ContainsFunc(c.others, func(w wanted) bool { return equals(w, text) }) &&
+		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsText(text) })
+}

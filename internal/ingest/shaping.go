@@ -1,0 +1,300 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+)
+
+// Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
+// the sources. What either leaves out is counted by the name of the option.
+
+// shapes reports whether documents are judged, and so wanted whole.
+func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.None }
+
+func (b *build) openFilter(context.Context) (err error) {
+	b.filter, err = shape.NewFilter(b.opts.Filter)
+	return err
+}
+
+// withFilterFields adds the fields that conditions look at to those that are read; nil stands for
+// all.
+func (b *build) withFilterFields(fields []string) []string {
+	if fields == nil {
+		return nil
+	}
+	for _, p := range b.filter.Fields() {
+		for _, name := range []string{p.String(), p.Root()} {
+			if !slices.Contains(fields, name) {
+				fields = append(fields, name)
+			}
+		}
+	}
+	return fields
+}
+
+// conditions returns the conditions on fields as the sources judge them. Only with comparisons do they
+// leave out rows unread: before there were any, the checksum of a source was over all of its rows.
+func (b *build) conditions() (conditions []source.Condition) {
+	for i, p := range b.filter.Fields() {
+		c := source.Condition{Field: p.String(), Names: []string{p.String(), p.Root()},
+			Folder: func(value string, null bool) bool { return b.filter.Folder(i, value, null) }}
+		if b.filter.Compares() && b.opts.Map == "" { // conditions are about what comes back from it
+			c.Paths = [][]string{{p.String()}}
+			if names := p.Names(); len(names) > 1 {
+				c.Paths = append(c.Paths, names)
+			}
+			c.CanHold = func(s source.Stats) bool { return b.filter.CanHold(i, shape.Extent(s)) }
+		}
+		conditions = append(conditions, c)
+	}
+	return conditions
+}
+
+// checkFields refuses conditions on fields that no record can have.
+func (b *build) checkFields(context.Context) error {
+	fields := b.filter.Fields()
+	if len(fields) == 0 || b.opts.Map != "" { // what comes back from it has fields of its own
+		return nil
+	}
+	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
+		where := b.opts.Filter.Where
+		at := slices.IndexFunc(where, func(w string) bool {
+			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
+		})
+		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
+	}
+	for _, p := range b.phases {
+		if in, found := p.set.Fieldless(); found {
+			return fault.BadOption("where", b.opts.Filter.Where[0], "records of the format %s have no fields (%s); "+
+				"choose by their text with {match}, or leave files out with {exclude}",
+				in.Format, sourceName(in.URI))
+		}
+	}
+	return nil
+}
+
+// filterParts returns the parts of the memory cap that filters take, none without them.
+func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
+	if o.Filter.Active() {
+		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
+			Why: "conditions and expressions, and what each worker's matches take"})
+	}
+	return parts
+}
+
+// seenPart returns the part of the memory cap that Dedup takes with pool bytes of pages.
+func seenPart(pool int64) budget.Part {
+	return budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
+		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
+}
+
+// judged is what a worker found about a document for the filter.
+type judged struct {
+	dropped shape.Reason
+	has     uint64   // the fields of conditions that the record has, a bit each
+	asText  bool     // shape.Verdict has it
+	names   []string // of the fields of the first record of all, where it lacks one
+	key     span     // in job.keys
+}
+
+// judgeFields reports whether the fields of a record let it stay. If not, or if the record is bad,
+// the document says so.
+func (w *worker) judgeFields(j *job, d *document) bool {
+	fields := w.filter.Fields()
+	all := uint64(1)<<len(fields) - 1
+	switch {
+	case d.Skipped:
+		d.dropped, d.has = shape.ByWhere, all
+		return false
+	case d.Decided == all:
+		d.has = all
+		return true
+	}
+	data := j.raw[d.raw.start:d.raw.end]
+	var v shape.Verdict
+	switch {
+	case len(d.Columns) > 0:
+		var at func(int) []byte
+		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
+			v = w.filter.Row(d.Columns, at, d.Decided)
+		}
+	case d.Decoded:
+		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
+			fields[0])
+	default:
+		v, d.err = w.filter.JSON(data, d.Decided)
+	}
+	d.has, d.asText = v.Has, v.AsText
+	if d.err == nil && d.Ordinal == 0 && d.has != all {
+		if d.names = d.Columns; d.names == nil {
+			d.names = example.FieldNames(data)
+		}
+	}
+	if d.err == nil && !v.Holds {
+		d.dropped = shape.ByWhere
+	}
+	return v.Holds
+}
+
+// judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
+// compares it.
+func (w *worker) judgeText(j *job, d *document) bool {
+	f := &w.scratch
+	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != shape.Kept {
+		return false
+	}
+	d.key.start = len(j.keys)
+	j.keys = w.sketcher.Append(j.keys, f.Prompt, f.Target)
+	d.key.end = len(j.keys)
+	return true
+}
+
+// shaped is the part of the cursor about fields and copies.
+type shaped struct {
+	Has   uint64      `json:"where_fields,omitempty"`
+	Names []string    `json:"first_fields,omitempty"`
+	Seen  *shape.Mark `json:"seen,omitempty"`
+}
+
+// drop leaves out a document that a filter or Dedup drops, and counts it.
+func (f *flusher) drop(t *taken) (keep bool, err error) {
+	s, d := &f.state, t.document
+	s.Has |= d.has
+	if d.asText {
+		s.WhereAsText++
+	}
+	if d.names != nil && s.Phase == phaseTrain {
+		s.Names = d.names
+	}
+	reason := d.dropped
+	if reason == shape.Kept && f.b.opts.Dedup != shape.None {
+		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.keys[d.key.start:d.key.end])
+		switch {
+		case err != nil || !isCopy:
+			return true, err
+		case s.Phase == phaseVal:
+			reason = shape.ValCopy
+		case f.hold.full() && f.hold.has(d.hash):
+			return true, nil // counts as a copy of a held-out document
+		default:
+			reason = shape.Copied
+		}
+	}
+	if reason == shape.Kept {
+		return true, nil
+	}
+	n := int64(1)
+	if d.Skipped {
+		n = d.Rows
+	}
+	s.Drop(string(reason), n)
+	s.Documents += n
+	f.since++
+	return false, nil
+}
+
+// openSeen makes an empty record of the documents that were seen.
+func (f *flusher) openSeen(log, scratch string) {
+	if o := &f.b.opts; o.Dedup != shape.None {
+		f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
+	}
+}
+
+func (f *flusher) restoreSeen() error {
+	if f.seen == nil || f.state.Seen == nil {
+		return nil
+	}
+	return f.seen.Restore(*f.state.Seen)
+}
+
+// saveSeen makes the record durable and puts its length into the cursor.
+func (f *flusher) saveSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	mark, err := f.seen.Sync()
+	f.state.Seen = &mark
+	return err
+}
+
+// writeSeen keeps the record in the dataset, so that additions can be compared with it.
+func (f *flusher) writeSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	keys, err := f.seen.Keys()
+	if err == nil {
+		err = f.builder.WriteFile(f.b.target.extraName(shard.HashesName(0)), keys)
+	}
+	return errors.Join(err, f.closeSeen())
+}
+
+// closeSeen also releases the record's memory.
+func (f *flusher) closeSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	err := f.seen.Close()
+	f.seen = nil
+	return err
+}
+
+// tooLongToJudge reports whether a record is bad only because it was wanted whole.
+func (b *build) tooLongToJudge(cause error) bool {
+	return b.opts.shapes() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
+}
+
+// droppedNotes returns sentences about what filters and Dedup left out.
+func droppedNotes(c counts.Counts) (notes []fault.Text) {
+	for _, reason := range shape.Reasons {
+		n := c.DroppedBy[string(reason)]
+		if n == 0 {
+			continue
+		}
+		what := fault.Textf("documents left out by %v", fault.Option(reason))
+		switch reason {
+		case shape.Copied:
+			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
+		case shape.ValCopy:
+			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
+		}
+		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
+	}
+	return notes
+}
+
+// allDropped reports whether filters left out all that was read.
+func (f *flusher) allDropped() bool {
+	var n int64
+	for _, dropped := range f.state.DroppedBy {
+		n += dropped
+	}
+	return n > 0 && n == f.state.Documents
+}
+
+// noneLeft describes which filters left out how many, and fields that no record has.
+func (f *flusher) noneLeft() error {
+	s := &f.state
+	reasons := append(droppedNotes(s.Counts), textNotes(s.Counts)...)
+	for i, p := range f.b.filter.Fields() {
+		if s.Has&(1<<i) == 0 {
+			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))
+		}
+	}
+	if s.Rejected > 0 {
+		reasons = append(reasons, fault.Textf("bad records skipped: %d", s.Rejected))
+	}
+	return fault.Errorf("build %s: no document is left: %v", f.b.opts.Out, fault.Join(reasons, "; "))
+}

@@ -1,0 +1,312 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// A shapedDocument is a document of a generated corpus.
+type shapedDocument struct {
+	lang string
+	n    int
+	text string
+}
+
+// shapedCorpus makes n documents. Many come twice, and a few are longer than a piece.
+func shapedCorpus(n int, seed uint64) (documents []shapedDocument) {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	for i := range n {
+		d := shapedDocument{lang: []string{"en", "de", "fr"}[rnd.IntN(3)], n: i % 10}
+		words := 1 + rnd.IntN(40)
+		if i%400 == 100 {
+			words = 3 * pieceBytes / 6
+		}
+		var b strings.Builder
+		for range words {
+			fmt.Fprintf(&b, "%s%d ", []string{"word", "größe", "語"}[rnd.IntN(3)], rnd.IntN(500))
+		}
+		if d.text = b.String(); rnd.IntN(3) == 0 && i > 0 {
+			d.text = documents[rnd.IntN(i)].text
+		}
+		documents = append(documents, d)
+	}
+	return documents
+}
+
+func writeDocuments(t testing.TB, documents []shapedDocument) string {
+	t.Helper()
+	var b strings.Builder
+	for i, d := range documents {
+		fmt.Fprintf(&b, "{\"id\": %d, \"meta\": {\"lang\": %q, \"n\": %d.0}, \"text\": %q}\n", i, d.lang, d.n, d.text)
+	}
+	path := filepath.Join(t.TempDir(), "corpus.jsonl")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// splitRows returns the ids of all rows of a split.
+func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32, documents []int64) {
+	t.Helper()
+	d, err := shard.OpenFS(fsys, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := d.Split(split)
+	if errors.Is(err, shard.ErrNoSplit) {
+		return nil, nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.NumRows() {
+		var row shard.Row
+		if err := r.ReadRow(i, &row); err != nil {
+			t.Fatal(err)
+		}
+		rows, documents = append(rows, row.AppendInputIDs(nil)), append(documents, row.Document)
+	}
+	return rows, documents
+}
+
+// shapedOptions returns options that use every filter at once.
+func shapedOptions(source string, dedup shape.Dedup) Options {
+	return Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small()},
+		Settings: Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
+			Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
+				"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
+				MaxChars: 1 << 19}}}
+}
+
+// TestShapingEqualsAReference compares filters with plain loops over the same documents.
+func TestShapingEqualsAReference(t *testing.T) {
+	documents := shapedCorpus(2500, 1)
+	fsys := shardtest.New()
+	o := shapedOptions(writeDocuments(t, documents), shape.Exact)
+	o.FS = fsys
+	s := mustBuild(t, o)
+
+	dropped, seen := map[string]int64{}, map[string]bool{}
+	var kept []shapedDocument
+	var ordinals []int64
+	for i, d := range documents {
+		chars := utf8.RuneCountInString(d.text)
+		switch {
+		case d.lang == "fr" || d.n > 3:
+			dropped["where"]++
+		case chars < 30:
+			dropped["min-chars"]++
+		case chars > 1<<19:
+			dropped["max-chars"]++
+		case !regexp.MustCompile("word[0-9]").MatchString(d.text) || !strings.Contains(d.text, "ß"):
+			dropped["match"]++
+		case strings.Contains(d.text, "word77 "):
+			dropped["no-match"]++
+		case seen[d.text]:
+			dropped["dedup"]++
+		default:
+			seen[d.text] = true
+			kept, ordinals = append(kept, d), append(ordinals, int64(i))
+		}
+	}
+	if !maps.Equal(s.DroppedBy, dropped) || s.Documents != int64(len(documents)) {
+		t.Errorf("left out %v of %d, want %v of %d", s.DroppedBy, s.Documents, dropped, len(documents))
+	}
+	m, err := shard.ReadManifest(fsys, "data")
+	if err != nil || !maps.Equal(m.Dropped, dropped) {
+		t.Errorf("the manifest has %v, %v", m.Dropped, err)
+	}
+	plain := shardtest.New()
+	mustBuild(t, Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: plain},
+		Settings:  Settings{Sources: []string{writeDocuments(t, kept)}, MaxLength: 100}})
+	want, _ := splitRows(t, plain, "data", splitTrain)
+	got, of := splitRows(t, fsys, "data", splitTrain)
+	if !slices.EqualFunc(want, got, slices.Equal) {
+		t.Errorf("%d rows, want %d, or other ids", len(got), len(want))
+	}
+	if !slices.Equal(slices.Compact(of), ordinals) {
+		t.Error("documents have other ordinals than in the source")
+	}
+}
+
+func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
+	path := writeDocuments(t, shapedCorpus(1500, 2))
+	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
+		var want map[string][]byte
+		for _, c := range []struct {
+			name   string
+			change func(*Options)
+		}{
+			{"usual", func(*Options) {}},
+			{"one worker", func(o *Options) { o.Workers = 1 }},
+			{"five workers", func(o *Options) { o.Workers = 5 }},
+			{"little memory", func(o *Options) { o.Workers, o.Memory = 1, 64<<20 }},
+			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
+		} {
+			fsys := shardtest.New()
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: small()},
+				Settings: Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
+					Filter: shape.Options{Sample: 0.8}}}
+			o.FS = fsys
+			c.change(&o)
+			mustBuild(t, o)
+			if want == nil {
+				want = files(fsys)
+				continue
+			}
+			wantSame(t, c.name, want, files(fsys))
+		}
+	}
+}
+
+// TestShapedCrashes stops builds at operations of the file system, loses what was not synced, and
+// goes on.
+func TestShapedCrashes(t *testing.T) {
+	path := writeDocuments(t, shapedCorpus(400, 3))
+	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
+		base := shapedOptions(path, dedup)
+		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 10, 2, 5, 1
+		whole := base
+		wholeFS := shardtest.New()
+		whole.FS = wholeFS
+		mustBuild(t, whole)
+		want, ops, crashes := files(wholeFS), wholeFS.Ops(), 0
+		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
+		for k := 1; k <= ops; k += effort.Of(11, 5, 1) {
+			fsys := shardtest.New()
+			fsys.CutAt(k)
+			o := base
+			o.FS = fsys
+			if _, err := Run(context.Background(), o); err == nil {
+				break // checkpoints depend on time
+			}
+			after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
+			o.FS = after
+			if _, err := Run(context.Background(), o); err != nil {
+				t.Fatalf("after a crash at operation %d of %d: %v", k, ops, err)
+			}
+			wantSame(t, fmt.Sprintf("crash at operation %d", k), want, files(after))
+			if n := after.OpenFiles(); n > 0 {
+				t.Fatalf("%d files are open", n)
+			}
+			crashes++
+		}
+		t.Logf("%d crashes in a build of %d operations", crashes, ops)
+		if crashes < 5 {
+			t.Error("hardly any crash")
+		}
+	}
+}
+
+// TestCopiesAcrossSplits: no text is in both splits, and each kind of copy is counted.
+func TestCopiesAcrossSplits(t *testing.T) {
+	documents := shapedCorpus(1200, 4)
+	for i := range documents { // short: a document a row
+		documents[i].text = strings.ToValidUTF8(documents[i].text[:min(len(documents[i].text), 40)], "")
+	}
+	documents = append(documents, documents...)
+	path := writeDocuments(t, documents)
+	distinct := map[string]bool{}
+	for _, d := range documents {
+		distinct[d.text] = true
+	}
+	check := func(o Options) *Summary {
+		t.Helper()
+		fsys := shardtest.New()
+		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), shape.Exact
+		s := mustBuild(t, o)
+		train, _ := splitRows(t, fsys, "data", splitTrain)
+		val, _ := splitRows(t, fsys, "data", splitVal)
+		all := map[string]bool{}
+		for _, ids := range append(train, val...) {
+			if all[fmt.Sprint(ids)] {
+				t.Fatal("a text is twice in the dataset")
+			}
+			all[fmt.Sprint(ids)] = true
+		}
+		if len(all) != len(distinct) {
+			t.Errorf("%d texts, want %d", len(all), len(distinct))
+		}
+		return s
+	}
+	s := check(Options{Settings: Settings{Sources: []string{path}, MaxValExamples: 30}})
+	if s.Copies == 0 || s.Copies+s.DroppedBy["dedup"] != int64(len(documents)-len(distinct)) {
+		t.Errorf("%d copies of held-out documents and %v of %d", s.Copies, s.DroppedBy, len(documents)-len(distinct))
+	}
+	other := shapedCorpus(1, 9)
+	other[0].text = "a text of val alone"
+	distinct[other[0].text] = true
+	s = check(Options{Settings: Settings{Sources: []string{path},
+		ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}}})
+	if s.DroppedBy["dedup-val"] != 50 {
+		t.Errorf("left out of val: %v", s.DroppedBy)
+	}
+}
+
+func TestFiltersThatLeaveNothing(t *testing.T) {
+	path := writeDocuments(t, shapedCorpus(50, 5))
+	text := filepath.Join(t.TempDir(), "plain.txt")
+	put(t, text, []byte("one line\n"+strings.Repeat("long ", 1<<20)+"\n"))
+	for _, c := range []struct {
+		source string
+		filter shape.Options
+		dedup  shape.Dedup
+		want   []string
+	}{
+		{path, shape.Options{Where: []string{"lnag=en"}}, "", []string{"`where`: 50 of 50",
+			`no record has the field "lnag"; the first has id, meta, text`}},
+		{path, shape.Options{Match: []string{"never"}, MinChars: 100}, "", []string{"`match`", "`min-chars`"}},
+		{text, shape.Options{Where: []string{"lang=en"}}, "", []string{"`where` lang=en",
+			"format text have no fields", "plain.txt"}},
+		{text, shape.Options{}, shape.Exact, []string{"plain.txt, row 2", "judge whole documents",
+			"`on-bad-record` skip"}},
+	} {
+		fsys := shardtest.New()
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+			Settings:  Settings{Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup}}
+		_, err := Run(context.Background(), o)
+		if err == nil {
+			t.Fatalf("%+v: a dataset of nothing", c.filter)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v\nwant %s", c.filter, err, want)
+			}
+		}
+		if _, err := shard.ReadManifest(fsys, "data"); !errors.Is(err, shard.ErrNotFound) {
+			t.Errorf("%+v: a manifest: %v", c.filter, err)
+		}
+		o.Filter, o.Dedup, o.OnBadRecord = shape.Options{}, shape.Exact,
+			SkipBadRecord // other settings in the same folder
+		if c.dedup == "" {
+			mustBuild(t, o)
+		}
+	}
+	var option *fault.Error
+	if _, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{path}, Dedup: "some"},
+		Resources: Resources{FS: shardtest.New()}}); !errors.As(err, &option) {
+		t.Errorf("an unknown kind of dedup: %v", err)
+	}
+}

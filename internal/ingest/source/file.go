@@ -1,0 +1,351 @@
+package source
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// A rawFile reads an input: the file, and its text through the decompressor.
+type rawFile struct {
+	counted countingReader
+	text    io.Reader // of the decompressor
+	out     io.Reader // the text in UTF-8
+	behind  *readAhead
+	stop    func() // ends the decompressor
+	file    io.Closer
+	size    int64
+	inZip   func(*zipEntry) bool // the members of a zip archive that are read
+	apart   bool                 // decompress on a goroutine
+	binary  bool                 // the text is an archive, and never in UTF-16
+	c       Compression
+	remote  *remote.File // the same file, where it is one
+	copy    *scratchFile // of it, where it must be copied before it can be read at many places
+	dir     string       // for the copy
+	window  int64        // of the decompressor, in bytes
+
+	ahead    []byte // text that detection has read, and what ended its reading
+	aheadErr error
+}
+
+// countingReader counts what is read of a file and remembers the error that ended it.
+type countingReader struct {
+	src   io.Reader
+	n     int64
+	err   error
+	check func() error // called at the end: is the file still the one that was opened?
+	sum   *rawCheck    // of a file whose server announced a hash
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.src.Read(p)
+	if r.sum != nil {
+		r.sum.add(p[:n], r.n)
+	}
+	r.n += int64(n)
+	if err == io.EOF && r.check != nil {
+		if changed := r.check(); changed != nil {
+			err = changed
+		}
+	}
+	r.err = err
+	return n, err
+}
+
+// once is an input that can be read once only: stdin, a pipe. What detection has read is kept:
+// bytes in reader, text in raw.
+type once struct {
+	reader *bufio.Reader
+	raw    *rawFile // made by detection where the input is compressed
+	file   io.Closer
+	taken  atomic.Bool
+}
+
+func newOnce(src io.Reader) *once {
+	o := &once{reader: bufio.NewReaderSize(src, sniffBytes)}
+	o.file, _ = src.(io.Closer)
+	return o
+}
+
+// openRaw opens an input and makes sure that it is the one that Open saw.
+func openRaw(in *Input, o *Options) (*rawFile, error) {
+	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
+		dir: o.ScratchDir}
+	if in.Compression == Zipped {
+		f, err := newFilter(o.Include, o.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		r.inZip = f.inside(in.URI).inZip
+	}
+	if in.once != nil {
+		if in.once.taken.Swap(true) {
+			return nil, fault.Of(ErrUsage, "it can be read only once")
+		}
+		if in.once.raw != nil {
+			return in.once.raw, nil
+		}
+		r.counted.src = in.once.reader
+		return r, nil
+	}
+	if in.store != nil {
+		openRemote(in, r)
+		return r, nil
+	}
+	file, err := os.Open(in.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
+	}
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	// what is written after it meanwhile is not part of the input
+	r.file, r.counted.src = file, io.LimitReader(file, in.Size)
+	r.counted.check = func() error {
+		info, err := file.Stat()
+		if err != nil {
+			return pathCause(err)
+		}
+		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
+	}
+	if err := r.counted.check(); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// unchanged reports whether the file is still the one that was opened.
+func (r *rawFile) unchanged() error {
+	if r.counted.sum != nil {
+		return r.counted.sum.finish(r)
+	}
+	if r.counted.check == nil {
+		return nil
+	}
+	return r.counted.check()
+}
+
+func (r *rawFile) Read(p []byte) (int, error) {
+	if len(r.ahead) > 0 {
+		n := copy(p, r.ahead)
+		if r.ahead = r.ahead[n:]; len(r.ahead) == 0 {
+			r.ahead = nil
+		}
+		return n, nil
+	}
+	if r.aheadErr != nil {
+		return 0, r.aheadErr
+	}
+	if r.out == nil {
+		if err := r.open(); err != nil {
+			return 0, err
+		}
+	}
+	return r.out.Read(p)
+}
+
+// open makes the readers between the file and its text.
+func (r *rawFile) open() (err error) {
+	if r.text == nil && r.c == Zipped {
+		r.text, err = r.openZip()
+	} else if r.text == nil {
+		r.text, r.stop, err = decompress(r.c, &r.counted, r.window)
+	}
+	if err != nil {
+		r.text = nil
+		return explain(r.c, err, &r.counted, r.window)
+	}
+	r.out = explained{r}
+	if r.apart && r.c != Plain && r.c != UTF16 && !(r.c == Zipped && r.binary) {
+		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
+		r.out = r.behind
+	}
+	if !r.binary && r.c != Plain {
+		r.out = &utf16Reader{src: r.out}
+	}
+	return nil
+}
+
+func (r *rawFile) openZip() (io.Reader, error) {
+	at, size, err := r.random()
+	if err != nil {
+		return nil, err
+	}
+	z, err := newZipReader(at, size, &r.counted, r.inZip)
+	if err != nil {
+		return nil, err
+	}
+	r.stop = func() { z.close() }
+	return z, nil
+}
+
+// random returns the file for reading at any place, and its size.
+func (r *rawFile) random() (io.ReaderAt, int64, error) {
+	if r.remote != nil {
+		if o := r.remote.Object(); needsCopy(&o) {
+			return r.copied()
+		}
+	}
+	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
+		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
+		return &countedAt{at, &r.counted}, r.size, nil
+	}
+	return nil, 0, fault.Of(ErrUnsupported,
+		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+}
+
+// countedAt notes the failure of a file that is read at any place, so that it is not taken for
+// damage.
+type countedAt struct {
+	at    io.ReaderAt
+	count *countingReader
+}
+
+func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.at.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		r.count.err = err
+	}
+	return n, err
+}
+
+// inBackground has a large file decompressed on a goroutine of its own. It must be called before
+// the first read, and not for an archive whose members are opened one by one.
+func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
+
+// consumed returns how much of the file was read for the text that was handed out.
+func (r *rawFile) consumed() int64 {
+	if r.behind != nil {
+		return r.behind.consumed()
+	}
+	return r.counted.n
+}
+
+// explained reads the decompressor, with errors in our words.
+type explained struct{ r *rawFile }
+
+func (e explained) Read(p []byte) (int, error) {
+	n, err := e.r.text.Read(p)
+	if err != nil {
+		err = pathCause(explain(e.r.c, err, &e.r.counted, e.r.window))
+	}
+	return n, err
+}
+
+func (r *rawFile) Close() {
+	if r.behind != nil {
+		r.behind.stop()
+	}
+	r.stop()
+	if r.file != nil {
+		r.file.Close() // it was only read
+	}
+	_ = r.copy.Close() // nobody needs it any more
+}
+
+// pathCause removes the path from an error that will be reported with the input's name.
+func pathCause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// compare returns how an input differs from what it was.
+func (in *Input) compare(now Stat) error {
+	changed := &SourceChangedError{URI: in.URI}
+	switch {
+	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
+		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
+	case in.Size != now.Size:
+		changed.What, changed.Was, changed.Is = "size", units.Bytes(in.Size), units.Bytes(now.Size)
+	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
+		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
+			now.ModTime.Format(time.RFC3339Nano)
+	default:
+		return nil
+	}
+	return changed
+}
+
+// trailing describes bytes after compressed data that were ignored, nil if there were none.
+func (r *rawFile) trailing() *Trailing {
+	if z, ok := r.text.(*bzip2Reader); ok && z.trailing.Inputs > 0 {
+		return &z.trailing
+	}
+	return nil
+}
+
+// sniff returns the first bytes of an input as they are stored, in the first half of look, and
+// finds out how it is compressed and what kind of file it is. sniffText goes on from there.
+func (in *Input) sniff(look []byte) (head []byte, err error) {
+	if in.once != nil {
+		head, err = in.once.reader.Peek(sniffBytes)
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		return head, nil
+	}
+	if in.store != nil {
+		if head, in.head = in.head, nil; head != nil {
+			return head, nil
+		}
+		n, err := in.store.Head(context.Background(), in.object(), look[:sniffBytes])
+		return look[:n], err
+	}
+	file, err := os.Open(in.path)
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	defer file.Close()
+	n, err := io.ReadFull(file, look[:sniffBytes])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, pathCause(err)
+	}
+	return look[:n], nil
+}
+
+// sniffText decompresses the first sniffBytes of text into the second half of look, however much of
+// the file that takes; whole is set where it is all. An error of the data is ignored here:
+// reading meets it again. Of an input that can be read once only, the text and the error are kept
+// for it.
+func (in *Input) sniffText(o *Options, look []byte) (text []byte, whole bool, err error) {
+	raw, err := openRaw(in, o)
+	if err != nil {
+		return nil, false, err
+	}
+	text = look[sniffBytes:][:sniffBytes]
+	if in.once != nil {
+		in.once.taken.Store(false)
+		in.once.raw, text = raw, make([]byte, sniffBytes)
+	} else {
+		defer raw.Close()
+	}
+	n := 0
+	for n < len(text) && err == nil {
+		var m int
+		m, err = raw.Read(text[n:])
+		n += m
+	}
+	if in.once != nil {
+		raw.ahead, raw.aheadErr = text[:n], err
+	}
+	if failed := raw.counted.err; failed != nil && failed != io.EOF {
+		return nil, false, pathCause(failed)
+	}
+	return text[:n], err == io.EOF, nil
+}

@@ -1,0 +1,203 @@
+package source
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
+)
+
+// Format is how the records of an input are framed.
+type Format string
+
+// The formats. Auto chooses by the content and name of each input.
+const (
+	Auto     Format = "auto"
+	Text     Format = "text"     // a document a line; lines of white space only are skipped
+	Document Format = "document" // a document a file
+	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
+	JSONL    Format = "jsonl"    // a JSON object a line
+	JSON     Format = "json"     // an array of JSON objects, or objects one after another
+	Chat     Format = "chat"     // a JSON object a line that holds a conversation
+	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or Options.Delimiter
+	Parquet  Format = "parquet"  // a row of a parquet file
+	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
+	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
+	Tar      Format = "tar"      // the files of a tar archive, each by its own format
+	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
+
+	// Zip is the format of a zip archive of several files, each by its own format. It is found, not
+	// asked for.
+	Zip Format = "zip"
+)
+
+// Kind is what the records of a format are.
+type Kind uint8
+
+// The kinds.
+const (
+	Objects Kind = iota // JSON objects
+	Texts               // text without fields
+	Rows                // rows of CSV
+	Various             // what the files in it are
+)
+
+// A layout is what is known of a format.
+type layout struct {
+	name    Format
+	records Kind
+	frames  func(framing) (framer, error) // nil for files of columns, archives and folders
+	// opens a file of columns.
+	opens func(io.ReaderAt, int64, columnar.Options) (columnar.File, error)
+	// buffer returns the most bytes that its framer looks at. Default Options.MaxRecordBytes.
+	buffer func(*Options) int
+
+	lines  bool // each line that is not blank is a record
+	cuts   bool // a partition may begin after any record
+	header bool // framing begins by reading the beginning of the input
+
+	// What Auto recognises it by: the extensions of names, and columns that a header of CSV has.
+	extensions, columns []string
+	template            string // built in, makes the text of records where nothing else is to
+}
+
+// formats is the table of all formats, in the order of help.
+var formats = []layout{
+	{name: Auto, records: Various},
+	{name: Text, records: Texts, frames: newText, buffer: ofPieces, lines: true, cuts: true},
+	{name: Document, records: Texts, frames: newDocument, buffer: ofPieces},
+	{name: WikiText, records: Texts, frames: newWikiText, buffer: ofArticles, cuts: true,
+		extensions: []string{".tokens"}},
+	{name: JSONL, frames: newJSONL, buffer: ofLines, lines: true, cuts: true,
+		extensions: []string{".jsonl", ".ndjson", ".ldjson"}},
+	{name: JSON, frames: newJSON}, // or newBelow
+	{name: Chat, frames: newChat, lines: true, cuts: true},
+	{name: CSV, records: Rows, frames: newCSV, cuts: true, header: true, extensions: []string{".csv", ".tsv"}},
+	{name: Parquet, opens: columnar.OpenParquet, cuts: true},
+	{name: Arrow, opens: columnar.OpenArrow, cuts: true},
+	{name: Dataset},
+	{name: Tar, records: Various, buffer: ofArchives},
+	{name: Recipes, records: Rows, frames: newCSV, cuts: true, header: true,
+		columns: []string{"title", "ingredients", "directions"}, template: "recipe"},
+	{name: Zip, records: Various, buffer: ofArchives},
+}
+
+func ofPieces(o *Options) int   { return o.MaxPieceBytes }
+func ofArticles(o *Options) int { return o.MaxPieceBytes + 2*maxHeadingBytes }
+
+func ofLines(o *Options) int {
+	if o.TextField != "" {
+		return o.MaxPieceBytes
+	}
+	return o.MaxRecordBytes
+}
+
+// ofArchives is for members of any format, and headers with long names.
+func ofArchives(o *Options) int {
+	return max(o.MaxRecordBytes, ofArticles(o), memberSniff, maxTarText+tarBlock)
+}
+
+// layout returns what is known of a format, nothing for an unknown one.
+func (f Format) layout() *layout {
+	for i := range formats {
+		if formats[i].name == f {
+			return &formats[i]
+		}
+	}
+	return &layout{}
+}
+
+// Kind returns what the records of a format are.
+func (f Format) Kind() Kind { return f.layout().records }
+
+// Template returns the built-in template that makes the text of records of a format where neither a
+// template nor a field is given, "" for most formats.
+func (f Format) Template() string { return f.layout().template }
+
+// isColumnar reports whether inputs of a format are files of columns.
+func (f Format) isColumnar() bool { return f.layout().opens != nil }
+
+// Formats returns all values that Options.Format takes.
+func Formats() []Format {
+	var names []Format
+	for i := range formats {
+		if formats[i].name != Zip {
+			names = append(names, formats[i].name)
+		}
+	}
+	return names
+}
+
+// ParseFormat returns the format of that name; "" is Auto.
+func ParseFormat(name string) (Format, error) {
+	f := Format(name)
+	if name == "" {
+		return Auto, nil
+	}
+	if slices.Contains(Formats(), f) {
+		return f, nil
+	}
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, string(f))
+	}
+	return "", fault.Of(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
+}
+
+// windowBytes returns the most that the window grows to for a format.
+func (o *Options) windowBytes(f Format) int {
+	l := f.layout()
+	switch {
+	case l.opens != nil:
+		return 0
+	case l.buffer != nil:
+		return l.buffer(o) + windowSlack
+	}
+	return o.MaxRecordBytes + windowSlack
+}
+
+// windowSlack is room after a record of the largest size for its line end.
+const windowSlack = 64
+
+func newFramer(format Format, f framing) (framer, error) {
+	if frames := format.layout().frames; frames != nil {
+		return frames(f)
+	}
+	return nil, fault.Of(ErrUnsupported, "format %s", format)
+}
+
+// byExtension returns the format that a name has by its extension, "" for none.
+func byExtension(extension string, text []byte) Format {
+	for i := range formats {
+		if l := &formats[i]; slices.Contains(l.extensions, extension) {
+			if found := byHeader(text); l.records == Rows && found != "" {
+				return found
+			}
+			return l.name
+		}
+	}
+	return ""
+}
+
+// byHeader returns the format whose columns the first line names as CSV does, "" for none.
+func byHeader(text []byte) Format {
+	header, _, found := bytes.Cut(text, []byte("\n"))
+	if !found || len(header) > maxHeadingBytes {
+		return ""
+	}
+	var columns []string
+	for c := range strings.SplitSeq(strings.TrimSpace(string(header)), string(rune(sniffComma(header)))) {
+		columns = append(columns, strings.Trim(c, `"`))
+	}
+	for i := range formats {
+		l := &formats[i]
+		lacks := func(c string) bool { return !slices.Contains(columns, c) }
+		if l.columns != nil && !slices.ContainsFunc(l.columns, lacks) {
+			return l.name
+		}
+	}
+	return ""
+}

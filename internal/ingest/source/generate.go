@@ -1,0 +1,70 @@
+package source
+
+import (
+	"io"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/synth"
+)
+
+// A generator frames generated text: each document is a record.
+type generator struct {
+	framing
+	spec   *synth.Spec
+	offset int64 // bytes generated before
+}
+
+func newGenerator(spec *synth.Spec, row, offset int64) *generator {
+	g := &generator{spec: spec, offset: offset}
+	g.row = row
+	return g
+}
+
+func (g *generator) state() uint32  { return 0 }
+func (g *generator) restore(uint32) {}
+
+// generated text is an input of its own.
+
+func (g *generator) position(p Position) Position {
+	p.Offset = g.offset
+	return p
+}
+
+func (g *generator) consumed() int64       { return g.offset }
+func (g *generator) border() (int64, bool) { return g.offset, true }
+func (g *generator) reached(to *Mark) bool { return g.offset >= to.Offset }
+func (g *generator) span() (Sum, int64)    { return Sum{}, -1 } // it needs no checksum
+func (g *generator) unchanged() error      { return nil }
+func (g *generator) finish() Finished      { return Finished{Bytes: g.offset} }
+func (g *generator) trailing() *Trailing   { return nil }
+func (g *generator) close()                {}
+
+func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
+	if g.spec.Ended(g.row, g.offset) {
+		return dst, io.EOF
+	}
+	rec.Offset, rec.First, rec.Last = g.offset, true, true
+	if rec.Decoded = g.spec.Kind != synth.Recipe; !rec.Decoded {
+		rec.Columns, rec.Comma = synth.RecipeColumns, ','
+	}
+	out := g.spec.Append(dst, g.row)
+	g.offset += int64(len(out) - len(dst))
+	return out, nil
+}
+
+// parseGenerated reads the address of generated text.
+func parseGenerated(address string) (*synth.Spec, error) {
+	spec, err := synth.Parse(address)
+	if err != nil {
+		return nil, fault.Of(ErrUsage, "source %s: %v", address, err)
+	}
+	return spec, nil
+}
+
+// formatOf returns the format whose documents a kind of generated text looks like.
+func formatOf(k synth.Kind) Format {
+	if k == synth.Recipe {
+		return Recipes
+	}
+	return WikiText
+}

@@ -1,0 +1,272 @@
+package source
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/zeebo/xxh3"
+)
+
+// maxListed is how many inputs a Set holds in memory and names one by one, in positions and in the
+// manifest. The inputs of a larger set lie in a scratch file, and the files of a folder or glob
+// share one entry.
+const maxListed = 1000
+
+// An inputList is the inputs of a set: the first maxListed in memory, the others in a table. Those
+// that cannot be written down, pipes and generators, stay in memory; the system bounds the number
+// of pipes, the command line that of generators.
+type inputList struct {
+	dir  string // for the table's files
+	few  []Input
+	rest *table
+	kept map[int]Input
+	row  []byte
+	// of the remote inputs
+	store *remote.Store
+}
+
+func (l *inputList) len() int {
+	n := len(l.few)
+	if l.rest != nil {
+		n += l.rest.rows
+	}
+	return n
+}
+
+func (l *inputList) add(in Input) error {
+	if len(l.few) < maxListed {
+		l.few = append(l.few, in)
+		return nil
+	}
+	if l.rest == nil {
+		var err error
+		if l.rest, err = newTable(l.dir); err != nil {
+			return err
+		}
+	}
+	if in.once != nil || in.synth != nil || in.store != nil && !remote.Listable(in.URI) {
+		if l.kept == nil {
+			l.kept = map[int]Input{}
+		}
+		l.kept[l.len()] = in
+	}
+	l.row = in.appendRow(l.row[:0])
+	return l.rest.add(l.row)
+}
+
+func (l *inputList) at(i int) (in Input, err error) {
+	if i < len(l.few) {
+		return l.few[i], nil
+	}
+	if in, ok := l.kept[i]; ok {
+		return in, nil
+	}
+	err = l.rest.row(i-len(l.few), func(row []byte) error { return in.parseRow(row) })
+	if in.path == "" {
+		in.store = l.store
+	}
+	return in, err
+}
+
+// appendRow writes down a file, local or remote.
+func (in *Input) appendRow(row []byte) []byte {
+	for _, v := range []int64{in.Size, in.textBytes, in.window} {
+		row = binary.AppendVarint(row, v)
+	}
+	row = append(row, byte(len(in.Format)))
+	row = append(row, in.Format...)
+	row = append(row, byte(len(in.Compression)))
+	row = append(row, in.Compression...)
+	row = append(row, byte(len(in.archive)))
+	row = append(row, in.archive...)
+	row = binary.AppendVarint(row, in.ModTime.Unix())
+	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
+	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash, in.Records} {
+		row = binary.AppendUvarint(row, uint64(len(s)))
+		row = append(row, s...)
+	}
+	if in.path != "" {
+		return row
+	}
+	return append(row, in.URI...)
+}
+
+// parseRow reads what appendRow wrote.
+func (in *Input) parseRow(row []byte) error {
+	number := func() int64 {
+		v, n := binary.Varint(row)
+		row = row[max(n, 0):]
+		return v
+	}
+	word := func() string {
+		n := min(int(row[0]), len(row)-1)
+		s := string(row[1:][:n])
+		row = row[1+n:]
+		return s
+	}
+	in.Size, in.textBytes, in.window = number(), number(), number()
+	if len(row) < 5 {
+		return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
+	}
+	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
+	in.ModTime = time.Unix(number(), number()).UTC()
+	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash, &in.Records} {
+		size, n := binary.Uvarint(row)
+		if n <= 0 || size > uint64(len(row)-n) {
+			return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
+		}
+		*s, row = string(row[n:][:size]), row[n:][size:]
+	}
+	if in.URI = in.path; in.path == "" {
+		in.URI = string(row)
+	}
+	return nil
+}
+
+// A part is a line of the list of sources: one input, or all the files of a folder or glob.
+type part struct {
+	Stat
+	first, n int // of its inputs
+}
+
+// listing is the range of inputs that an argument led to.
+type listing struct {
+	uri      string
+	first, n int
+	many     bool // a folder or a glob
+}
+
+// makeParts groups the inputs: each for itself in a small set, by folder and glob in a large one,
+// where files that were named one by one share entries too if they are too many.
+func (s *Set) makeParts(listings []listing) error {
+	var groups []listing
+	total, named := s.list.len(), 0
+	for _, l := range listings {
+		if !l.many {
+			named++
+		}
+	}
+	for _, l := range listings {
+		last := len(groups) - 1
+		switch {
+		case l.n == 0: // all its files are known
+		case total <= maxListed:
+			for i := range l.n {
+				groups = append(groups, listing{first: l.first + i, n: 1})
+			}
+		case l.many:
+			groups = append(groups, l)
+		case named > maxListed && last >= 0 && !groups[last].many && groups[last].first+groups[last].n == l.first:
+			groups[last].n += l.n
+		default:
+			groups = append(groups, listing{first: l.first, n: l.n})
+		}
+	}
+	for _, g := range groups {
+		p, err := s.makePart(g)
+		if err != nil {
+			return err
+		}
+		s.parts = append(s.parts, p)
+		s.known = append(s.known, p.Stat)
+	}
+	return nil
+}
+
+func (s *Set) makePart(g listing) (part, error) {
+	first, err := s.list.at(g.first)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
+		ETag: first.ETag, Revision: first.Revision, Format: first.Format}}
+	if s.opts.Format == Auto || s.opts.Format == Tar {
+		if g.n > 1 || g.many || first.archive != "" {
+			p.Detection = DetectionRules
+		}
+	}
+	if g.n == 1 && !g.many {
+		return p, nil
+	}
+	p.URI, p.Size, p.ModTime, p.ETag, p.Format, p.Files = g.uri, 0, time.Time{}, "", "", int64(g.n)
+	var in Input
+	for i := range g.n {
+		if in, err = s.list.at(g.first + i); err != nil {
+			return p, err
+		}
+		p.Names = p.Names.chain([]byte(in.URI))
+		p.Seen = p.Seen.chainStat(&in)
+		if in.Revision != p.Revision {
+			p.Revision = "" // of several repositories
+		}
+		if in.ModTime.After(p.ModTime) {
+			p.ModTime = in.ModTime
+		}
+		if in.Size < 0 || p.Size < 0 {
+			p.Size = -1
+		} else {
+			p.Size += in.Size
+		}
+	}
+	if p.URI == "" {
+		p.URI = fmt.Sprintf("%s … %s", first.URI, in.URI)
+	}
+	return p, nil
+}
+
+// partOf returns the index of the part that holds an input; of the input after the last one, the
+// number of parts.
+func (s *Set) partOf(input int) int {
+	lo, hi := 0, len(s.parts)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if p := &s.parts[mid]; p.first+p.n <= input {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// chain returns the checksum over a checksum and what follows it: a digest of a list that can be
+// stopped and resumed after each of its members.
+func (s Sum) chain(data []byte) Sum {
+	h := xxh3.New()
+	h.Write(s[:]) // never fails
+	h.Write(data)
+	sum := h.Sum128()
+	binary.BigEndian.PutUint64(s[:8], sum.Hi)
+	binary.BigEndian.PutUint64(s[8:], sum.Lo)
+	return s
+}
+
+// chainStat adds what identifies a file without reading it.
+func (s Sum) chainStat(in *Input) Sum {
+	row := binary.AppendVarint(make([]byte, 0, 256), in.Size)
+	row = binary.AppendVarint(row, in.ModTime.Unix())
+	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
+	if row = append(row, in.URI...); in.ETag != "" {
+		row = append(append(row, 0), in.ETag...)
+	}
+	return s.chain(row)
+}
+
+// bytes returns what the list of inputs holds.
+func (l *inputList) bytes() int64 {
+	n := int64(0)
+	for i := range l.few {
+		n += inputBytes + int64(2*len(l.few[i].URI))
+	}
+	if l.rest != nil {
+		n += 4*tableBuffer + inputBytes*int64(len(l.kept))
+	}
+	return n
+}
+
+// inputBytes is what one input in memory holds besides its name: itself, its part, what is known of
+// it.
+const inputBytes = 512

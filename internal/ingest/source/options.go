@@ -1,0 +1,212 @@
+package source
+
+import (
+	"io"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/synth"
+	"github.com/dsload/dsload/internal/remote"
+)
+
+const (
+	defaultPieceBytes     = 256 << 10
+	defaultMaxRecordBytes = 4 << 20
+	defaultWindowBytes    = 8 << 20
+	maxWindowBytes        = 2 << 30 // zstd --ultra --long=31
+
+	// chunkBytes is what one read asks for, and the window's size while records are short.
+	chunkBytes = 256 << 10
+	// sniffBytes is how much text of an input detection looks at, after decompression.
+	sniffBytes = 64 << 10
+)
+
+// Options configures a Set. The zero value of a field is its default. "Output" marks the fields
+// that may change the records.
+type Options struct {
+	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, https:// and http://
+	// addresses, or synth:// ones. Output.
+	Args []string
+	// Format of every input. Output. Default Auto.
+	Format Format
+	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length
+	// of a piece. Output. Default 256 KiB, at least 16.
+	PieceBytes int
+	// MaxPieceBytes is the longest piece where Cut finds no earlier cut; there the text is cut at
+	// a character. Output. Default 4 x PieceBytes.
+	MaxPieceBytes int
+	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV
+	// header. Output. Default 4 MiB.
+	MaxRecordBytes int
+	// WindowBytes is the window of a zstd frame that is accepted in any input. Default 8 MiB, what
+	// zstd makes without --ultra or --long. An input whose first frame asks for more gets it, and
+	// MemoryBytes says so.
+	WindowBytes int64
+	// Cut returns the length of the largest prefix of text whose processing does not depend on what
+	// follows, 0 if there is none. Output. Default: any character.
+	Cut func(text []byte) int
+	// Whole asks for whole records in every format, as a template needs them: what is longer than
+	// MaxRecordBytes is an error. Output.
+	Whole bool
+	// TextField is the JSON field whose string is streamed where a JSON line is longer than
+	// MaxPieceBytes. Output. Default "": such lines come whole.
+	TextField string
+	// FindChat makes Auto distinguish conversations from other JSON lines. Output.
+	FindChat bool
+	// Fields are the names of the fields that anything wants of a record: those of columnar formats
+	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
+	// all where there is none.
+	Fields []string
+	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
+	// can are left out. Set.Lacking reports one whose field no input has. Output.
+	Conditions []Condition
+	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
+	// between, or TopRecords. Output. Default: at the top, or below the one key that is found.
+	Records string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
+	// of every CSV input is its header.
+	Columns []string
+	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
+	// semicolon, tab or bar that the first line has most of.
+	Delimiter byte
+	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
+	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
+	MetadataBytes int64
+	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
+	// ends reading.
+	SkipDamaged bool
+	// Include and Exclude are globs that choose among the files of folders and globs: by the name
+	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
+	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
+	Include, Exclude []string
+	// OutDir is a folder that is no source, wherever it lies: the dataset that is built. Default
+	// none.
+	OutDir string
+	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there,
+	// finished or not, and nil if it holds none. Of folders and globs, such files are no sources, nor is
+	// anything in a folder below that holds some. Output.
+	Built func(dir string) (owns func(name string) bool)
+	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
+	// by its name and, where it asks for it, its beginning. Output.
+	Marks func(name string, head func() []byte) bool
+	// Has, where not nil, reports whether an input that a folder or a glob leads to need not be read,
+	// since what is built has it already. checksum reads the input: it is that of PartsAt, or "" for a
+	// remote one. Output.
+	Has func(in Stat, checksum func() (string, error)) (bool, error)
+	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
+	// folder for temporary files.
+	ScratchDir string
+	// Only, where set, replaces the inputs of Args with a range of the inputs of a plan. Output.
+	Only *Range
+	// Stdin is what "-" reads.
+	Stdin io.Reader
+	// Done, where not nil, ends the reading of remote files once it is closed.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
+	// for.
+	Notice func(string)
+	// Revision, where not nil, returns the commit at which an earlier run of the same build read a
+	// repository, "" for none. Output.
+	Revision func(repository string) string
+
+	chunkBytes   int  // tests make it small
+	foundRecords bool // Records was found in the input
+}
+
+func (o Options) withDefaults() Options {
+	if o.Format == "" {
+		o.Format = Auto
+	}
+	if o.PieceBytes == 0 {
+		o.PieceBytes = defaultPieceBytes
+	}
+	if o.MaxPieceBytes == 0 {
+		o.MaxPieceBytes = 4 * o.PieceBytes
+	}
+	if o.MaxRecordBytes == 0 {
+		o.MaxRecordBytes = defaultMaxRecordBytes
+	}
+	if o.WindowBytes == 0 {
+		o.WindowBytes = defaultWindowBytes
+	}
+	if o.chunkBytes == 0 {
+		o.chunkBytes = chunkBytes
+	}
+	if o.Cut == nil {
+		o.Cut = characterCut
+	}
+	if o.Fields == nil && o.TextField != "" {
+		o.Fields = []string{o.TextField}
+	}
+	if o.Whole {
+		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if _, err := ParseFormat(string(o.Format)); err != nil {
+		return err
+	}
+	switch {
+	case len(o.Args) == 0:
+		return fault.Of(ErrUsage, "no sources given")
+	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
+		return fault.Of(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: "+
+			"both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
+	case !validDelimiter(o.Delimiter):
+		return fault.Of(ErrUsage, "fields of CSV cannot be separated by %q; "+
+			"take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
+	case o.WindowBytes < 1<<10:
+		return fault.Of(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
+	}
+	return nil
+}
+
+// validDelimiter reports whether fields may be separated by b; 0 stands for the default.
+func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b != '\r' }
+
+// characterCut returns the default of Options.Cut: all of text but an unfinished character at its end.
+func characterCut(text []byte) int { return len(text) - unfinished(text) }
+
+// unfinished returns the number of bytes at the end of text that may be the beginning of a character
+// that goes on.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if utf8.RuneStart(text[len(text)-n]) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// MemoryBytes returns an upper bound of what a set and one Reader of it hold: the list of inputs,
+// window, decompressor, bookkeeping.
+func (s *Set) MemoryBytes() int64 {
+	n := &s.needs
+	total := n.decompressor + 64<<10 + s.list.bytes()
+	if n.once {
+		total += 2 * sniffBytes // what was read ahead
+	}
+	if n.largest > 0 {
+		// the small window lives on for a moment while the large one is made
+		total += int64(n.largest) + 2*int64(s.opts.chunkBytes)
+	}
+	if n.generated {
+		total += synth.TableBytes
+	}
+	if n.remote {
+		total += remote.StoreBytes + remote.FileBytes
+	}
+	return total
+}
+
+// LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0
+// where none asks for more than Options.WindowBytes.
+func (s *Set) LargestWindow() int64 { return s.needs.window }
+
+// WhyWindow returns what in a file of columns takes more memory than usual, "" if nothing does.
+func (s *Set) WhyWindow() string { return s.needs.why }

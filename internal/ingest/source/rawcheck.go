@@ -1,0 +1,74 @@
+package source
+
+import (
+	"encoding"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/dsload/dsload/internal/remote"
+)
+
+// A rawCheck compares the bytes of a file, as stored, with the hash that its server announced. What
+// is read again after a jump back is not hashed twice, so it may be ahead of the position that its
+// state is kept with.
+type rawCheck struct {
+	name string // of the hash
+	want string // in hexadecimal
+	hash hash.Hash
+	at   int64 // bytes that were hashed
+}
+
+// newRawCheck returns nil if the server announced nothing.
+func newRawCheck(in *Input) *rawCheck {
+	o := in.object()
+	h, want := o.NewHash()
+	if h == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(in.Hash, ":")
+	return &rawCheck{name: name, want: want, hash: h}
+}
+
+// add takes bytes in that begin at an offset.
+func (c *rawCheck) add(p []byte, offset int64) {
+	if skip := c.at - offset; skip > 0 {
+		p = p[min(skip, int64(len(p))):]
+	}
+	c.hash.Write(p) // never fails
+	c.at += int64(len(p))
+}
+
+// finish reads what follows the text, if anything does, and compares.
+func (c *rawCheck) finish(r *rawFile) error {
+	buf := make([]byte, 4<<10)
+	for r.counted.err == nil {
+		r.counted.Read(buf) // the error is kept
+	}
+	if err := r.counted.err; err != io.EOF {
+		return err
+	}
+	if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
+		return &remote.Error{Kind: remote.ErrMismatch,
+			Text: fmt.Sprintf("its %s is %s, and its server announced %s: the bytes were damaged on the way or there",
+				c.name, got, c.want),
+			Hint: "start the build afresh"}
+	}
+	return nil
+}
+
+// state returns what restore needs.
+func (c *rawCheck) state() []byte {
+	state, err := c.hash.(encoding.BinaryMarshaler).MarshalBinary()
+	if err != nil {
+		return nil // of the standard library's hashes, never
+	}
+	return state
+}
+
+func (c *rawCheck) restore(state []byte, at int64) bool {
+	c.at = at
+	return c.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(state) == nil
+}

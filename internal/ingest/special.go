@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/tokenize"
+)
+
+// documentEnds are the ids of Options.EOS and Options.BOS; nil if none is asked for.
+type documentEnds struct{ eos, bos *uint32 }
+
+func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
+	special := t.Special()
+	own := special.BOS
+	if name, _ := t.Token(uint32(max(0, special.EOS))); own < 0 && special.EOS >= 0 && name == "<|endoftext|>" {
+		own = special.EOS // GPT-2 and its relatives have one token for both
+	}
+	if e.bos, err = findToken(t, "bos", string(o.BOS), own); err != nil {
+		return e, err
+	}
+	eos := o.EOS
+	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
+		eos = OwnToken // it separates packed documents
+	}
+	e.eos, err = findToken(t, "eos", string(eos), special.EOS)
+	return e, err
+}
+
+// findToken finds a token by id or name; own is the id of the tokenizer's own, -1 if it has
+// none.
+func findToken(t *tokenize.Tokenizer, option fault.Option, value string, own int) (*uint32, error) {
+	reason := ""
+	switch n, err := strconv.ParseUint(value, 10, 32); {
+	case value == "", value == NoToken:
+		return nil, nil
+	case value == OwnToken && own >= 0:
+		id := uint32(own)
+		return &id, nil
+	case value == OwnToken:
+		value, reason = "", fmt.Sprintf("%s has no token of that role", t.Name())
+	case err == nil:
+		id := uint32(n)
+		if _, known := t.Token(id); known {
+			return &id, nil
+		}
+		reason = fmt.Sprintf("%s has no token of that id; its ids go to %d", t.Name(), t.VocabSize()-1)
+	default:
+		if id, known := t.ID(value); known {
+			return &id, nil
+		}
+		reason = fmt.Sprintf("%s has no such token", t.Name())
+	}
+	return nil, fault.BadOption(option, value, "%s; give a token by its name or id%s", reason, candidates(t))
+}
+
+// candidates lists the special tokens of a tokenizer.
+func candidates(t *tokenize.Tokenizer) string {
+	var ids []int64
+	for _, id := range roles(t.Special()) {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var names []string
+	for _, id := range slices.Compact(ids) {
+		if name, ok := t.Token(uint32(id)); ok {
+			names = append(names, fmt.Sprintf("%s (%d)", name, id))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", such as " + strings.Join(names, ", ")
+}
+
+// cutterOptions returns the tokens that go around documents and around examples.
+func (b *build) cutterOptions() example.CutterOptions {
+	o, t := &b.opts, b.tokenizer
+	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow}
+	if o.Pack != pack.None {
+		c.Overflow = example.Chunk // packing takes the first chunk alone where it truncates
+	}
+	if id := b.ends.bos; id != nil && !slices.Contains(t.Prefix(), *id) {
+		c.Prefix = []uint32{*id}
+	}
+	if id := b.ends.eos; id != nil && !slices.Contains(t.Suffix(), *id) {
+		c.Suffix = []uint32{*id}
+	}
+	if b.chat != nil { // the template writes what goes around a conversation
+		return b.finalTokens(c)
+	}
+	if o.SpecialTokens == SpecialOfChunk {
+		c.RowPrefix, c.RowSuffix = t.Prefix(), t.Suffix()
+	} else {
+		c.Prefix, c.Suffix = slices.Concat(t.Prefix(), c.Prefix), slices.Concat(c.Suffix, t.Suffix())
+	}
+	return b.finalTokens(c)
+}
+
+// finalTokens sets which tokens end a text.
+func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
+	c.Final = func(id uint32) bool {
+		return b.ends.eos != nil && id == *b.ends.eos || int(id) == b.tokenizer.Special().EOS
+	}
+	return c
+}
+
+// endNote returns a sentence if nothing marks where a document ends.
+func (b *build) endNote() (note fault.Text) {
+	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
+		return note
+	}
+	note = fault.Textf("no token marks where a document ends: %s adds none", b.tokenizer.Name())
+	if name, ok := b.tokenizer.Token(uint32(max(0, b.tokenizer.Special().EOS))); ok && b.tokenizer.Special().EOS >= 0 {
+		return fault.Textf("%v; {eos} adds %s", note, name)
+	}
+	return fault.Textf("%v; {eos}=TOKEN adds one", note)
+}

@@ -1,0 +1,275 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/internal/tokenizers"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/tokenize"
+)
+
+// word returns a tokenizer with one token for each word and the given post-processor.
+func word(t *testing.T, postProcessor string) *tokenize.Tokenizer {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokenizer.json")
+	put(t, path, []byte(`{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [
+  {"id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
+  {"id": 1, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+ "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": `+postProcessor+`, "decoder": null,
+ "model": {"type": "WordLevel", "vocab": {"<s>": 0, "</s>": 1, "[UNK]": 2, "[CLS]": 3, "[SEP]": 4, "a": 10, "b": 11, "c": 12, "d": 13, "x": 14, "y": 15}, "unk_token": "[UNK]"}}`))
+	tok, err := tokenizers.Open(path, tokenizers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+const (
+	noPost   = "null"
+	bertPost = `{"type": "BertProcessing", "sep": ["[SEP]", 4], "cls": ["[CLS]", 3]}`
+	endPost  = `{"type": "BertProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0]}`
+)
+
+// rowsOf renders a split: ids, "*" after those that are trained on, "=> labels".
+func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
+	t.Helper()
+	d, err := shard.OpenFS(fsys, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	rows, err := d.Split(splitTrain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows.NumRows() {
+		var row shard.Row
+		if err := rows.ReadRow(i, &row); err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for j, id := range row.AppendInputIDs(nil) {
+			fmt.Fprintf(&b, "%d", id)
+			if row.LossMask != nil && row.LossMask[j] {
+				b.WriteByte('*')
+			}
+			b.WriteByte(' ')
+		}
+		if d.Manifest().Schema.Labels {
+			b.WriteString("=> " + fmt.Sprint(row.AppendLabels(nil)))
+		}
+		out = append(out, strings.TrimSpace(b.String()))
+	}
+	return out
+}
+
+func TestEndsOfDocuments(t *testing.T) {
+	for _, c := range []struct {
+		name, post string
+		o          Settings
+		want       []string
+		note       bool
+	}{
+		{"none", noPost, Settings{}, []string{"10 11 12", "13"}, true},
+		{"eos", noPost, Settings{EOS: OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by name", noPost, Settings{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by id", noPost, Settings{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"bos", noPost, Settings{BOS: OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
+		{"both, truncated", noPost, Settings{BOS: "0", EOS: "1",
+			Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
+			false},
+		{"post-processor", bertPost, Settings{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
+		{"each chunk", bertPost, Settings{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
+			false},
+		{"each chunk and eos", bertPost, Settings{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
+			[]string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
+		{"the post-processor's own eos", endPost, Settings{EOS: OwnToken, BOS: OwnToken},
+			[]string{"0 10 11", "12 1", "0 13 1"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "text.txt")
+			put(t, path, []byte("a b c\n\nd\n"))
+			o := Options{Settings: c.o}
+			o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", word(t, c.post), []string{path}, shardtest.New()
+			o.MaxLength = cmp.Or(o.MaxLength, 3)
+			s := mustBuild(t, o)
+			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
+				t.Errorf("rows %q, want %q", got, c.want)
+			}
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
+				t.Errorf("notes: %q", s.Notes)
+			}
+		})
+	}
+}
+
+func TestTokensThatAreNone(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want []string
+	}{
+		{Options{Settings: Settings{EOS: "<eot>"}}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
+		{Options{Settings: Settings{BOS: "16"}}, []string{"`bos` 16", "no token of that id", "to 15"}},
+		{Options{Settings: Settings{EOS: "7"}}, []string{"`eos` 7", "no token of that id"}},
+		{Options{Settings: Settings{EOS: "1", BOS: "0", MaxLength: 2}}, []string{"`max-length` 2", "take 2"}},
+		{Options{Settings: Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row", "document, chunk"}},
+	} {
+		c.o.LoadedTokenizer, c.o.Sources, c.o.FS = word(t, noPost), []string{writeCorpus(t, 5, 1)}, shardtest.New()
+		var option *fault.Error
+		_, err := Run(context.Background(), c.o)
+		if !errors.As(err, &option) {
+			t.Errorf("%q: %v", c.want, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v lacks %q", err, want)
+			}
+		}
+	}
+	// Without a role there is nothing to add by itself.
+	_, err := Run(context.Background(), Options{Resources: Resources{FS: shardtest.New()},
+		Settings: Settings{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: OwnToken,
+			Sources: []string{writeCorpus(t, 5, 1)}}})
+	if err == nil || !strings.Contains(err.Error(), "no token of that role") ||
+		!strings.Contains(err.Error(), "[SEP] (102)") {
+		t.Errorf("a tokenizer without eos: %v", err)
+	}
+}
+
+// TestSettingsOfOldBuilds: a build that uses none of the later options has the settings that it always had.
+func TestSettingsOfOldBuilds(t *testing.T) {
+	fsys := shardtest.New()
+	mustBuild(t, Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: gpt2(), FS: fsys},
+		Settings:  Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 5}})
+	m, err := shard.ReadManifest(fsys, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"sources":["synth://wikitext?seed=1"],"tokenizer":"gpt2","tokenizer-fingerprint":"` +
+		gpt2().Fingerprint() + `","format":"auto","max-examples":5,"max-val-examples":0,` +
+		`"max-bytes":0,"max-tokens":0,"max-length":512,"overflow":"chunk","shard-bytes":67108864,"on-bad-record":"fail"}`
+	if got := string(m.Settings); got != want {
+		t.Errorf("settings\n%s, want\n%s", got, want)
+	}
+}
+
+const pairTemplate = `{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{{end}}`
+
+func TestCausalPairs(t *testing.T) {
+	for _, c := range []struct {
+		name, post, q, a string
+		o                Settings
+		want             []string
+		left             int64 // examples left out for want of a target
+	}{
+		{"whole", noPost, "a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 0},
+		{"with its end", noPost, "a b", "x", Settings{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
+			[]string{"0 10 11 14* 1*"}, 0},
+		{"a post-processor's end", endPost, "a", "x", Settings{}, []string{"0 10 14* 1*"}, 0},
+		{"a separator is no end", bertPost, "a", "x", Settings{}, []string{"3 10 14* 4"}, 0},
+		{"chunks", noPost, "a b c", "x y x", Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
+		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 1},
+		{"each chunk", endPost, "a b", "x y x", Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
+			1},
+		{"truncated", noPost, "a b c", "x y", Settings{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
+		{"dropped", noPost, "a b c", "x y", Settings{Overflow: "drop"}, nil, 0},
+		{"truncated before the target", noPost, "a b c d", "x y", Settings{Overflow: "truncate"}, nil, 1},
+		{"a budget within the target", noPost, "a b", "x y", Settings{MaxTokens: 3}, []string{"10 11 14*"}, 0},
+		{"a budget within the prompt", noPost, "a b", "x y", Settings{MaxTokens: 2}, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			o := Options{Settings: c.o}
+			o.Template = filepath.Join(dir, "pair.tmpl")
+			put(t, o.Template, []byte(pairTemplate))
+			path := filepath.Join(dir, "pairs.jsonl")
+			put(t, path, fmt.Appendf(nil, "{\"q\": %q, \"a\": %q}\n", c.q, c.a))
+			o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CausalPairs = "data", word(t, c.post), []string{path},
+				shardtest.New(), true
+			o.MaxLength = cmp.Or(o.MaxLength, 4)
+			s, err := Run(context.Background(), o)
+			if c.want == nil {
+				if err == nil {
+					t.Errorf("a dataset without examples: %+v", s)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
+				t.Errorf("rows %q, want %q", got, c.want)
+			}
+			note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "no token of the target") })
+			if s.WithoutTarget != c.left || note != (c.left > 0) {
+				t.Errorf("%d examples left out, want %d; notes %q", s.WithoutTarget, c.left, s.Notes)
+			}
+		})
+	}
+}
+
+// TestCausalPairContinuesItsPrompt: a tokenizer that puts a space before a text does not put one
+// between prompt and target.
+func TestCausalPairContinuesItsPrompt(t *testing.T) {
+	tok, err := tokenizers.Open(refdata.Path(t, "tokenizers/llama2.model"), tokenizers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: tok, FS: shardtest.New()},
+		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken}}
+	put(t, o.Template, []byte(pairTemplate))
+	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
+	mustBuild(t, o)
+	d, err := shard.OpenFS(o.FS, o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	rows, err := d.Split(splitTrain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row shard.Row
+	if err := rows.ReadRow(0, &row); err != nil {
+		t.Fatal(err)
+	}
+	if text := tok.AppendText(nil, row.AppendInputIDs(nil),
+		tokenize.DecodeOptions{SkipSpecial: true}); !bytes.Equal(text, []byte("What is it?\nA fox.")) {
+		t.Errorf("the row says %q", text)
+	}
+}
+
+func TestPairsCarryTheirEnds(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: word(t, noPost), FS: shardtest.New()},
+		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken}}
+	put(t, o.Template, []byte(pairTemplate))
+	put(t, o.Sources[0], []byte(`{"q": "a b", "a": "x"}`))
+	mustBuild(t, o)
+	if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, []string{"10 11 1 => [14 1]"}) {
+		t.Errorf("%q", got)
+	}
+	o.Template, o.CausalPairs, o.Overwrite = "", true, true
+	var option *fault.Error
+	if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != "causal-pairs" {
+		t.Errorf("pairs without a target: %v", err)
+	}
+}

@@ -1,0 +1,206 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// A target is what the pipeline makes of the documents: a dataset of its own (whole), more of one (addition),
+// a part of one (part), or a plan (scan). The stages do not know which.
+type target interface {
+	// open finds what there is before the sources are opened, choose narrows what is read of a phase, and
+	// opened judges the error of opening it.
+	open() error
+	choose(phase int, o *source.Options)
+	opened(err error) error
+	// settings sets what the folder keeps of the settings, in the options of its builder.
+	settings() error
+	// memory returns how many documents are held out, and the parts of the cap for the target alone.
+	memory() (heldOut int64, whyHeldOut string, more []budget.Part)
+	// check refuses a folder before its builder is opened; notOpened ends a build for which it was not.
+	check() error
+	notOpened(ctx context.Context, err error) (*Summary, error)
+
+	// begin gives a new flusher what was decided before the first document.
+	begin(f *flusher) error
+	// isCopy reports whether a document with this key of Dedup is a copy of an earlier one.
+	isCopy(f *flusher, ordinal int64, key []byte) (bool, error)
+	write(f *flusher, split string, row *shard.Example) error
+	// checkpoint makes everything up to the end of the last job durable.
+	checkpoint(f *flusher) error
+	// badRecord says what to do about a record that ends the build.
+	badRecord(f *flusher, located *source.RecordError) error
+	// interrupted ends a phase that was stopped at the end of a job.
+	interrupted(ctx context.Context, f *flusher) error
+	finish(f *flusher) (*Summary, error)
+	// failed ends a build that did not finish.
+	failed(builder *shard.Builder, err error) (*Summary, error)
+	// extraName returns the name that one of a dataset's extra files has in this build.
+	extraName(name string) string
+
+	borders
+}
+
+// borders are what a plan notes while the sources are read.
+type borders interface {
+	beginPhase(phase int, p *phase, r *source.Reader) error
+	endPhase(phase int, r *source.Reader, whole bool)
+	// inside returns the border after a record, between the one before a record's input; nil for none.
+	inside(p *source.Position) *mark
+	between(input int, ordinal int64) *mark
+	// border takes a border after the documents before it.
+	border(f *flusher, m *mark)
+	// skip reports whether the ids of a document are not needed; skipped, whether a document is not needed
+	// once it was routed.
+	skip(d *document) bool
+	skipped(c *cursor) bool
+}
+
+func newTarget(b *build) target {
+	switch o := &b.opts; {
+	case o.Append:
+		return &addition{whole: whole{b: b}}
+	case o.Partition != nil:
+		return &part{whole: whole{b: b}, Partition: o.Partition}
+	}
+	return whole{b: b}
+}
+
+// whole is the target of a build into a folder of its own. The others do as it does where they say nothing
+// else.
+type whole struct {
+	b *build
+	noBorders
+}
+
+func (whole) open() error                 { return nil }
+func (whole) choose(int, *source.Options) {}
+func (whole) opened(err error) error      { return err }
+func (whole) check() error                { return nil }
+
+func (w whole) settings() (err error) {
+	w.b.shards.Settings, err = w.b.resolved()
+	return err
+}
+
+func (w whole) memory() (heldOut int64, why string, more []budget.Part) {
+	n := w.b.opts.MaxValExamples
+	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
+}
+
+func (w whole) notOpened(_ context.Context, err error) (*Summary, error) {
+	if errors.Is(err, shard.ErrFinished) {
+		return w.b.finished()
+	}
+	return nil, advise(w.b.explainFolder(err))
+}
+
+func (whole) begin(f *flusher) error {
+	f.openSeen(f.builder.SeenPaths())
+	return nil
+}
+
+func (whole) isCopy(f *flusher, _ int64, key []byte) (bool, error) { return f.seen.Add(key) }
+
+func (whole) write(f *flusher, split string, row *shard.Example) error {
+	return f.builder.Append(split, row)
+}
+
+func (whole) checkpoint(f *flusher) error {
+	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	return f.save()
+}
+
+func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
+	if err := w.explained(located); err != nil {
+		return err
+	}
+	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
+		"it resumes from its last checkpoint", located)
+}
+
+// explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.
+func (w whole) explained(located *source.RecordError) error {
+	var field *example.FieldError
+	if errors.As(located.Cause, &field) && w.b.template == "" {
+		return w.b.adviseField(located, field)
+	}
+	if errors.Is(located.Cause, source.ErrRecords) {
+		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
+	}
+	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
+		return fault.Errorf("%w; %v", located, lists)
+	}
+	if w.b.tooLongToMap(located.Cause) {
+		return fault.Errorf("%w; {map} gets whole records: leave longer ones out with {on-bad-record} skip", located)
+	}
+	if w.b.tooLongToJudge(located.Cause) {
+		return fault.Errorf("%w; filters and {dedup} judge whole documents: "+
+			"leave longer ones out with {on-bad-record} skip, or build without filters and {dedup}", located)
+	}
+	return nil
+}
+
+// interrupted keeps everything up to the end of the last job. A folder that holds no rows yet stays open to
+// other settings.
+func (w whole) interrupted(ctx context.Context, f *flusher) error {
+	b := w.b
+	if errors.Is(b.readErr, errMiscounted) {
+		return errors.Join(b.readErr, f.builder.Forget())
+	}
+	if f.begun() {
+		if err := b.target.checkpoint(f); err != nil {
+			return errors.Join(b.readErr, err)
+		}
+	}
+	if b.readErr != nil && ctx.Err() == nil {
+		return b.adviseSkip(b.readErr)
+	}
+	if !f.begun() {
+		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
+			ErrInterrupted)
+	}
+	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to resume",
+		b.opts.Out, ErrInterrupted, f.state.Examples)
+}
+
+func (whole) finish(f *flusher) (*Summary, error) {
+	if err := f.checkRows(); err != nil {
+		return nil, err
+	}
+	if err := f.writeTokenizer(); err != nil {
+		return nil, err
+	}
+	if len(f.hold.documents) > 0 { // kept for additions
+		data := bytes.NewReader(heldOutFile(f.hold.hashes()))
+		if err := f.builder.WriteFile(shard.HeldOutName, data); err != nil {
+			return nil, err
+		}
+	}
+	return f.commit(func(*shard.Provenance, map[string]any) {})
+}
+
+func (whole) failed(builder *shard.Builder, err error) (*Summary, error) {
+	return nil, errors.Join(advise(err), builder.Close())
+}
+
+func (w whole) extraName(name string) string { return w.b.shards.Part.ExtraName(name) }
+
+// noBorders are those of a build that makes no plan.
+type noBorders struct{}
+
+func (noBorders) beginPhase(int, *phase, *source.Reader) error { return nil }
+func (noBorders) endPhase(int, *source.Reader, bool)           {}
+func (noBorders) inside(*source.Position) *mark                { return nil }
+func (noBorders) between(int, int64) *mark                     { return nil }
+func (noBorders) border(*flusher, *mark)                       {}
+func (noBorders) skip(*document) bool                          { return false }
+func (noBorders) skipped(*cursor) bool                         { return false }

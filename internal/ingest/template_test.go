@@ -1,0 +1,70 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// A build whose template loops ends at a checkpoint on request, without waiting for records read.
+func TestInterruptEndsATemplate(t *testing.T) {
+	dir := t.TempDir()
+	records, loop := filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "loop.tmpl")
+	for path, text := range map[string]string{
+		records: "{\"text\":\"fine\"}\n" + strings.Repeat("{\"text\":\"loop\"}\n", 100000), // hours of work
+		loop:    `{{if ne .text "fine"}}{{range 4611686018427387904}}{{end}}{{end}}{{.text}}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fsys := shardtest.New()
+	for range 2 { // afresh, and from the checkpoint
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		_, err := Run(ctx, Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), Workers: 2, FS: fsys},
+			Settings:  Settings{Sources: []string{records}, Template: loop, OnBadRecord: "skip"},
+			Hooks:     Hooks{Progress: func(Progress) { cancel() }}})
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a template may compute is a part of the cap, more of it where it calls functions that make strings.
+func TestTemplateIsUnderTheCap(t *testing.T) {
+	smallest := func(body string) int64 {
+		o := Options{Resources: Resources{LoadedTokenizer: small(), Memory: 256 << 20, Workers: 2}}
+		if body != "" {
+			o.Template = filepath.Join(t.TempDir(), "t.tmpl")
+			if err := os.WriteFile(o.Template, []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan, err := PlanMemory(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Smallest
+	}
+	none, plain, computing := smallest(""), smallest("{{.text}}"), smallest(`{{printf "%s" .text}}`)
+	if plain < none+2<<20 || computing < plain+1<<20 {
+		t.Errorf("smallest caps: %d without a template, %d with one, %d with one that makes strings", none, plain,
+			computing)
+	}
+	for _, path := range []string{t.TempDir(), "/dev/null"} {
+		var option *fault.Error
+		if _, err := PlanMemory(Options{Resources: Resources{LoadedTokenizer: small()},
+			Settings: Settings{Template: path}}); !errors.As(err, &option) ||
+			option.Option != "template" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

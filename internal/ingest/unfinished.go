@@ -1,0 +1,53 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/shard"
+)
+
+// Unfinished is how far the build of a folder had come at its last checkpoint. It may be running.
+type Unfinished struct {
+	Settings json.RawMessage `json:"settings"`
+	Totals
+	Source      string `json:"source,omitempty"` // the input that is read next; "" where all were read
+	Row         int64  `json:"row"`              // rows of it that are done
+	SourceBytes int64  `json:"source_bytes"`     // read of the sources, as stored
+	TotalBytes  int64  `json:"total_bytes"`      // of all sources; -1 if unknown
+}
+
+// ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.
+func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
+	saved, err := shard.ReadUnfinished(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the checkpoint of %s: %w", dir, err)
+	}
+	u := &Unfinished{Settings: saved.Settings, TotalBytes: -1}
+	if saved.Cursor == nil {
+		return u, nil // claimed, and nothing built
+	}
+	c, _, err := decodeCursor(saved.Cursor)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", dir, err)
+	}
+	u.Totals, u.SourceBytes, u.Row = c.Totals, c.SourceBytes, c.Position.Row
+	if known := c.Position.Known; len(known) > 0 {
+		u.TotalBytes = 0
+		for _, in := range known {
+			if in.Size < 0 {
+				u.TotalBytes = -1
+				break
+			}
+			u.TotalBytes += in.Size
+		}
+		if i := c.Position.Input; i >= 0 && i < len(known) {
+			u.Source = known[i].URI
+		}
+	}
+	return u, nil
+}
+
+// Losses are sentences about what filters left out so far.
+func (u *Unfinished) Losses() []fault.Text { return droppedNotes(u.Counts) }

@@ -1,0 +1,101 @@
+package origins
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// ErrNone means that a dataset does not say where its documents came from.
+var ErrNone = errors.New("no origins of documents")
+
+// Split finds where the documents of a split came from.
+type Split struct {
+	files []originFile // of the build, then of each addition
+}
+
+type originFile struct {
+	path string
+	file shard.File
+	find *File
+}
+
+// OpenSplit opens the origins of the documents of a split. The error is ErrNone if the
+// dataset has none, as datasets of earlier versions.
+func OpenSplit(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
+	listed := func(name string) bool {
+		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
+	}
+	var names []string
+	if split == "val" && listed(shard.ValOriginsName) {
+		names = append(names, shard.ValOriginsName)
+	} else if listed(shard.OriginsName) {
+		names = append(names, shard.OriginsName)
+	}
+	for _, f := range m.Files {
+		if len(names) > 0 && names[0] == shard.OriginsName && shard.IsAddition(f.Name, shard.OriginsName) {
+			names = append(names, f.Name) // in order, since files are sorted by name
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
+	}
+	o := &Split{}
+	for _, name := range names {
+		if err := o.open(fsys, shard.Join(dir, name)); err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+	}
+	return o, nil
+}
+
+func (o *Split) open(fsys shard.FS, path string) (err error) {
+	f := originFile{path: path}
+	if f.file, err = fsys.OpenFile(path, os.O_RDONLY); err != nil {
+		return err
+	}
+	info, err := f.file.Stat()
+	if err == nil {
+		f.find, err = Open(f.file, info.Size())
+	}
+	if err != nil {
+		return errors.Join(f.explain(err), f.file.Close())
+	}
+	o.files = append(o.files, f)
+	return nil
+}
+
+// Find returns where a document came from; ok is false if that was not recorded.
+func (o *Split) Find(document int64) (found Origin, ok bool, err error) {
+	if o == nil {
+		return found, false, nil
+	}
+	for i := len(o.files) - 1; i >= 0 && !ok && err == nil; i-- {
+		f := &o.files[i]
+		found, ok, err = f.find.Find(document)
+		err = f.explain(err)
+	}
+	return found, ok, err
+}
+
+// explain turns the error of a damaged file into a *shard.FileError.
+func (o *originFile) explain(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return &shard.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
+	}
+	return err
+}
+
+// Close releases the files.
+func (o *Split) Close() (err error) {
+	if o == nil {
+		return nil
+	}
+	for _, f := range o.files {
+		err = errors.Join(err, f.file.Close())
+	}
+	return err
+}

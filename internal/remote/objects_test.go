@@ -1,0 +1,121 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/remote/remotetest"
+)
+
+// eachBucket runs a test with a bucket in memory for each kind.
+func eachBucket(t *testing.T, test func(t *testing.T, srv *remotetest.Server, s *Store, uri string)) {
+	for _, kind := range []string{"s3", "gs"} {
+		t.Run(kind, func(t *testing.T) {
+			srv, buckets := remotetest.MemoryBuckets()
+			defer srv.Close()
+			for _, e := range buckets[kind].Env {
+				name, value, _ := strings.Cut(e, "=")
+				t.Setenv(name, value)
+			}
+			test(t, srv, newStore(t, srv), buckets[kind].URI)
+		})
+	}
+}
+
+func putBytes(t *testing.T, s *Store, uri string, data []byte) {
+	t.Helper()
+	if err := s.Put(context.Background(), uri, bytes.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is put into a bucket is described, listed in order over several pages, read, and removed.
+func TestObjects(t *testing.T) {
+	ctx := context.Background()
+	eachBucket(t, func(t *testing.T, _ *remotetest.Server, s *Store, uri string) {
+		var want []string
+		for i := range 45 {
+			name := fmt.Sprintf("a b/%02d é.txt", i)
+			want = append(want, strings.TrimPrefix(name, "a b/"))
+			putBytes(t, s, uri+"/"+name, content(i*1000))
+		}
+		putBytes(t, s, uri+"/other", []byte("x"))
+		var got []string
+		var last Object
+		if err := s.List(ctx, uri+"/a b", func(name string, o Object) error {
+			got, last = append(got, name), o
+			return nil
+		}); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v: %q", err, got)
+		}
+		o, err := s.Describe(ctx, uri+"/a b/44 é.txt")
+		if err != nil || o != last || o.Size != 44_000 || o.ETag == "" || o.Modified.IsZero() {
+			t.Errorf("%v: %+v, listed as %+v", err, o, last)
+		}
+		if data, err := s.ReadAll(ctx, o.URI, 1<<20); err != nil || !bytes.Equal(data, content(44_000)) {
+			t.Errorf("%d bytes, %v", len(data), err)
+		}
+		if err := errors.Join(s.Remove(ctx, o.URI), s.Remove(ctx, o.URI)); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Describe(ctx, o.URI); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was removed: %v", err)
+		}
+		broken := errors.New("enough")
+		if err := s.List(ctx, uri, func(string, Object) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("a list that is ended: %v", err)
+		}
+	})
+}
+
+// A read goes on after passing faults with the same bytes, and ends where the object was written again.
+func TestObjectFaults(t *testing.T) {
+	ctx, data, soon := context.Background(), content(300_000), http.Header{"Retry-After": {"0"}}
+	eachBucket(t, func(t *testing.T, srv *remotetest.Server, s *Store, uri string) {
+		putBytes(t, s, uri+"/x", data)
+		o, err := s.Describe(ctx, uri+"/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(faults ...remotetest.Fault) ([]byte, error) {
+			srv.Fail(faults...)
+			f := s.Open(context.Background(), o)
+			defer f.Close()
+			return io.ReadAll(f)
+		}
+		got, err := read(remotetest.Fault{Drop: 100_000}, remotetest.Fault{Status: 503, Header: soon},
+			remotetest.Fault{Status: 429, Header: soon}, remotetest.Fault{Drop: 1})
+		if err != nil || !bytes.Equal(got, data) || srv.Left() > 0 {
+			t.Errorf("%d bytes, %v, %d faults left", len(got), err, srv.Left())
+		}
+		if _, err := read(remotetest.Fault{Status: 403}); !errors.Is(err, ErrDenied) {
+			t.Errorf("denied: %v", err)
+		}
+		var changed *ChangedError
+		if _, err := read(remotetest.Fault{Drop: 100_000, Then: func() {
+			putBytes(t, s, uri+"/x", data[1:])
+		}}); !errors.As(err, &changed) {
+			t.Errorf("written again meanwhile: %v", err)
+		}
+	})
+}
+
+func TestNoSuchBucket(t *testing.T) {
+	eachBucket(t, func(t *testing.T, _ *remotetest.Server, s *Store, uri string) {
+		if _, err := s.Describe(context.Background(), uri[:5]+"nothing-here/x"); !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		want := map[string]error{"s3": ErrNoBucket, "gs": fs.ErrNotExist}[uri[:2]] // gs does not tell them apart
+		if err := s.List(context.Background(), uri[:5]+"nothing-here", nil); !errors.Is(err, want) {
+			t.Errorf("a list: %v, want %v", err, want)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package resident
+
+import (
+	"sync"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// largestDefaultMemory is the default cap on machines with enough memory: a build runs at full
+// speed with it.
+const largestDefaultMemory = 256 << 20
+
+// DefaultMemory returns the default cap in bytes: the smaller of 256 MiB and half of what the
+// control group (v1 or v2) or the machine allows.
+func DefaultMemory() int64 { return defaultMemory() }
+
+// defaultMemory reads the files of the control group once: every option's flag asks for its default.
+var defaultMemory = sync.OnceValue(func() int64 {
+	limit, err := memlimit.FromCgroup()
+	if system, systemErr := memlimit.FromSystem(); systemErr == nil && (err != nil || system < limit) {
+		limit, err = system, nil
+	}
+	if err != nil {
+		return largestDefaultMemory
+	}
+	return int64(min(limit/2, largestDefaultMemory))
+})
+
+// RuntimeLimit returns the soft limit of the Go runtime (GOMEMLIMIT) for a memory cap: the cap
+// without the program's own pages, which the runtime does not count.
+func RuntimeLimit(capBytes int64) int64 {
+	const programBytes = 14 << 20
+	return max(capBytes-programBytes, capBytes/2)
+}

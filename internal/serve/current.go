@@ -1,0 +1,285 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/blake3"
+)
+
+// A server serves the datasets that it opened. If a folder is rebuilt while it is served, its rows
+// are no longer those that the manifest describes. So the manifest's file is checked repeatedly:
+// once it has been replaced, every stream ends and every request is refused. The new dataset is
+// never read; only a new server, with another seal, serves it.
+
+// manifestFile is manifest.json as it was when the dataset was opened.
+type manifestFile struct {
+	bytes []byte
+	info  fs.FileInfo // of the file that has these bytes
+}
+
+// readManifestFile reads the manifest, which must have the given seal.
+func readManifestFile(fsys shard.FS, dir, seal string) (manifestFile, error) {
+	path := shard.Join(dir, shard.ManifestName)
+	info, err := fsys.Stat(path)
+	if err != nil {
+		return manifestFile{}, err
+	}
+	data, err := readWhole(fsys, path, info)
+	if err != nil {
+		return manifestFile{}, err
+	}
+	if !bytes.Contains(data[max(0, len(data)-2*len(seal)):], []byte(seal)) {
+		return manifestFile{}, fmt.Errorf("read %s: it was replaced while the dataset was opened; try again", path)
+	}
+	return manifestFile{data, info}, nil
+}
+
+// readWhole reads a file whose size is info.Size.
+func readWhole(fsys shard.FS, path string, info fs.FileInfo) ([]byte, error) {
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: it is not a regular file", path)
+	}
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, info.Size())
+	if n, err := f.ReadAt(data, 0); n < len(data) {
+		return nil, fmt.Errorf("read %s at byte %d: %w", path, n, err)
+	}
+	return data, nil
+}
+
+// isStill returns an error unless the manifest in the folder is the one that was opened.
+func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
+	path := shard.Join(dir, shard.ManifestName)
+	info, err := fsys.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is gone: the dataset was removed, or is being built anew", path)
+	}
+	if err != nil {
+		return err
+	}
+	if sameFile(info, m.info) {
+		return nil
+	}
+	// Another file may have the same bytes, as after a touch or an equal build.
+	if info.Size() == int64(len(m.bytes)) {
+		if data, err := readWhole(fsys, path, info); err != nil {
+			return err
+		} else if bytes.Equal(data, m.bytes) {
+			m.info = info
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is another one now: the dataset was built anew while it was served", path)
+}
+
+// sameFile reports whether two states of a file have equal size, modification time and, where the
+// system has one, identity.
+func sameFile(a, b fs.FileInfo) bool {
+	if v, ok := a.(shard.Versioned); ok {
+		w, ok := b.(shard.Versioned)
+		return ok && v.Version() == w.Version()
+	}
+	if a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) {
+		return false
+	}
+	return os.SameFile(a, b) || a.Sys() == nil && b.Sys() == nil
+}
+
+// cachedCheck keeps the result of a check of the disk for checkInterval, so that every request and
+// every batch may ask for it.
+type cachedCheck struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// checkInterval bounds how often the disk is checked.
+const checkInterval = time.Second
+
+// get returns the result of check, which it runs at most once in checkInterval.
+func (c *cachedCheck) get(check func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) >= checkInterval {
+		c.err, c.at = check(), time.Now()
+	}
+	return c.err
+}
+
+// refresh runs check now and returns its result.
+func (c *cachedCheck) refresh(check func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err, c.at = check(), time.Now()
+	return c.err
+}
+
+// checkCurrent returns a *feed.RequestError unless the folders still hold the datasets that were
+// opened. It checks at most once in checkInterval. Once there is an error, it stays.
+func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests) }
+
+func (r *Reader) compareManifests() error {
+	if r.building {
+		return nil
+	}
+	var replacement *feed.RequestError
+	if errors.As(r.current.err, &replacement) {
+		return replacement
+	}
+	for _, d := range r.datasets {
+		if err := d.manifest.isStill(r.fs, d.dir); err != nil {
+			return replaced(err)
+		}
+	}
+	return nil
+}
+
+// explain returns the reason of a failed read. If the dataset was replaced, it returns that error
+// rather than what the read found in the new one.
+func (r *Reader) explain(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var replacement *feed.RequestError
+	if now := r.current.refresh(r.compareManifests); errors.As(now, &replacement) {
+		return now
+	}
+	if errors.Is(err, shard.ErrReplaced) {
+		return replaced(err)
+	}
+	return err
+}
+
+func replaced(err error) error {
+	return &feed.RequestError{Status: http.StatusConflict, Reason: err.Error(),
+		Hint: "start the server again to serve what is there now"}
+}
+
+// Check returns an error unless the datasets are those that were opened and every shard has its
+// size. Its result is kept for checkInterval.
+func (r *Reader) Check() error { return r.health.get(r.check) }
+
+func (r *Reader) check() error {
+	if err := r.checkCurrent(); err != nil {
+		return err
+	}
+	for _, d := range r.datasets {
+		for _, s := range d.shards.Manifest().Splits {
+			split, err := d.shards.Split(s.Name)
+			if err != nil {
+				return err
+			}
+			if err := d.checkShards(r.fs, split); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shardsChecked is the maximum number of shards of a split whose sizes one check compares. In a
+// larger split each check continues after the previous one.
+const shardsChecked = 100_000
+
+// checkShards compares the sizes of a split's shards with the manifest's.
+func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
+	n := split.NumShards()
+	first, end := 0, n
+	if n > shardsChecked {
+		first = d.checked[split.Info().Name] % n
+		end = min(n, first+shardsChecked)
+		d.checked[split.Info().Name] = end
+	}
+	for i := first; i < end; i++ {
+		sh, err := split.Shard(i)
+		if err != nil {
+			return err
+		}
+		path := shard.Join(d.dir, sh.Name)
+		info, err := fsys.Stat(path)
+		if err != nil {
+			return fmt.Errorf("check %s: %w", path, err)
+		}
+		if info.Size() != sh.Bytes {
+			return fmt.Errorf("check %s: %d bytes where the manifest says %d: %w", path, info.Size(),
+				sh.Bytes, shard.ErrCorrupt)
+		}
+	}
+	return nil
+}
+
+// Seal identifies what is served. It is Options.Seal, else the seal of a single dataset, else the
+// BLAKE3 hash of a line "NAME SEAL" for each dataset, sorted by name.
+func (r *Reader) Seal() string { return r.seal }
+
+func sealOf(datasets []*dataset) string {
+	if len(datasets) == 1 {
+		return datasets[0].shards.Manifest().Seal()
+	}
+	var lines []string
+	for _, d := range datasets {
+		lines = append(lines, d.name+" "+d.shards.Manifest().Seal()+"\n")
+	}
+	slices.Sort(lines)
+	sum := blake3.Sum256([]byte(strings.Join(lines, "")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Dataset returns manifest.json of the named dataset, byte for byte. Without a name it returns the
+// manifest of the only dataset, or all as {"datasets": {NAME: manifest}}.
+func (r *Reader) Dataset(name string) ([][]byte, error) {
+	if err := r.checkCurrent(); err != nil {
+		return nil, err
+	}
+	if name == "" && len(r.datasets) > 1 {
+		var pieces [][]byte
+		for i, d := range r.datasets {
+			before := ","
+			if i == 0 {
+				before = `{"datasets":{`
+			}
+			pieces = append(pieces, []byte(before+jsonString(d.name)+":"), d.manifest.bytes)
+		}
+		return append(pieces, []byte("}}\n")), nil
+	}
+	d := r.datasets[0]
+	if name != "" {
+		if d = r.find(name); d == nil {
+			return nil, &feed.RequestError{Status: http.StatusNotFound,
+				Reason: fmt.Sprintf("no dataset %q is served", name), Hint: "served are " + r.names()}
+		}
+	}
+	return [][]byte{d.manifest.bytes}, nil
+}
+
+// manifestBytes returns the size of the manifests as they are sent.
+func (r *Reader) manifestBytes() (n int64) {
+	for _, d := range r.datasets {
+		n += int64(len(d.manifest.bytes))
+	}
+	return n
+}
+
+func jsonString(s string) string {
+	quoted, _ := json.Marshal(s) // strings always marshal
+	return string(quoted)
+}

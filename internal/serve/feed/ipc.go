@@ -1,0 +1,207 @@
+package feed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/serve/collate"
+)
+
+// The metadata of a record batch is a flatbuffer whose shape depends on the schema alone: all
+// batches of a stream differ in a few integers at fixed offsets. So it is laid out once by hand and
+// patched for each batch; arrow-go makes the schema message. Tests check the bytes with arrow-go's
+// reader and pyarrow's verifier.
+//
+// Package shard writes flatbuffers by hand too. Its writer is not used here: feed must not import
+// shard, and only the schema could use it, for which arrow-go costs nothing, since the program
+// already uses it for exports.
+//
+// Layout, offsets from the flatbuffer's beginning (Message.fbs and Schema.fbs of the Arrow format,
+// metadata version V5):
+//
+//	 0  root: offset of the Message table
+//	 4  vtable of Message: 12, 20, version at 16, header type at 18, header at 4, body length at 8
+//	16  Message: vtable offset, header offset, body length, version, header type
+//	36  vtable of RecordBatch: 10, 20, length at 8, nodes at 4, buffers at 16; 2 bytes of padding
+//	48  RecordBatch: vtable offset, nodes offset, length, buffers offset
+//	68  nodes: count, then {length, null count} for each field, depth first
+//	    4 bytes of padding, buffers: count, then {offset, length} for each
+const (
+	fbMessage     = 16
+	fbBodyLength  = fbMessage + 8
+	fbRecordBatch = 48
+	fbNumRows     = fbRecordBatch + 8
+	fbNodes       = 72
+
+	metadataV5        = 4
+	headerRecordBatch = 3
+	prefixBytes       = 8 // continuation marker and metadata size
+	alignment         = 64
+)
+
+// endOfStream is the marker that ends an Arrow stream.
+var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
+
+// paddedColumns names the list columns.
+var paddedColumns = map[collate.Column]string{
+	collate.InputIDs: "input_ids", collate.AttentionMask: "attention_mask", collate.LabelIDs: "labels",
+	collate.PositionIDs: "position_ids", collate.SegmentIDs: "segments",
+}
+
+// encoder makes the messages of one stream.
+type encoder struct {
+	lists   []collate.Column
+	mixed   bool
+	head    []byte // metadata of the record batch, prefix and padding included
+	buffers int    // offset in head of the first buffer's {offset, length}
+	schema  []byte
+}
+
+func newEncoder(p *Plan) (*encoder, error) {
+	e := &encoder{mixed: p.Mixed}
+	shape := collate.New(p.Collate)
+	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
+		if shape.Has(c) {
+			e.lists = append(e.lists, c)
+		}
+	}
+	e.layout()
+	var err error
+	e.schema, err = schemaMessage(batchSchema(p))
+	return e, err
+}
+
+// batchSchema returns the Arrow schema of a plan's batches.
+func batchSchema(p *Plan) *arrow.Schema {
+	element := arrow.DataType(arrow.PrimitiveTypes.Int64)
+	if p.Collate.Narrow {
+		element = arrow.PrimitiveTypes.Int32
+	}
+	var fields []arrow.Field
+	shape := collate.New(p.Collate)
+	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
+		if shape.Has(c) {
+			fields = append(fields, arrow.Field{Name: paddedColumns[c], Type: arrow.ListOfNonNullable(element)})
+		}
+	}
+	fields = append(fields, arrow.Field{Name: "length", Type: arrow.PrimitiveTypes.Int32})
+	for _, name := range []string{"example", "row", "next"} {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+	}
+	if p.Mixed {
+		fields = append(fields, arrow.Field{Name: "dataset", Type: arrow.PrimitiveTypes.Int32})
+	}
+	keys := make([]string, 0, len(p.Metadata))
+	for k := range p.Metadata {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	values := make([]string, len(keys))
+	for i, k := range keys {
+		values[i] = p.Metadata[k]
+	}
+	metadata := arrow.NewMetadata(keys, values)
+	return arrow.NewSchema(fields, &metadata)
+}
+
+// schemaMessage returns the encapsulated schema message as arrow-go writes it.
+func schemaMessage(s *arrow.Schema) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := ipc.NewWriter(&buf, ipc.WithSchema(s)).Close(); err != nil {
+		return nil, fmt.Errorf("encode the schema: %w", err)
+	}
+	message, ok := bytes.CutSuffix(buf.Bytes(), endOfStream)
+	if !ok {
+		return nil, fmt.Errorf("encode the schema: an Arrow stream without its end marker")
+	}
+	return message, nil
+}
+
+// plainColumns returns the number of columns that are not lists.
+func (e *encoder) plainColumns() int {
+	if e.mixed {
+		return 5
+	}
+	return 4
+}
+
+// layout fills head, with zeros for what differs between batches.
+func (e *encoder) layout() {
+	nodes := 2*len(e.lists) + e.plainColumns()
+	buffers := 4*len(e.lists) + 2*e.plainColumns()
+	fb := make([]byte, fbNodes+16*nodes+8+16*buffers)
+	u16 := func(at int, values ...uint16) {
+		for i, v := range values {
+			binary.LittleEndian.PutUint16(fb[at+2*i:], v)
+		}
+	}
+	u32 := func(at, v int) { binary.LittleEndian.PutUint32(fb[at:], uint32(v)) }
+
+	u32(0, fbMessage)
+	u16(4, 12, 20, 16, 18, 4, 8)
+	u32(fbMessage, fbMessage-4)
+	u32(fbMessage+4, fbRecordBatch-(fbMessage+4))
+	u16(fbMessage+16, metadataV5)
+	fb[fbMessage+18] = headerRecordBatch
+	u16(36, 10, 20, 8, 4, 16)
+	u32(fbRecordBatch, fbRecordBatch-36)
+	u32(fbRecordBatch+4, fbNodes-4-(fbRecordBatch+4))
+	u32(fbNodes-4, nodes)
+	e.buffers = fbNodes + 16*nodes + 8
+	u32(fbRecordBatch+16, e.buffers-4-(fbRecordBatch+16))
+	u32(e.buffers-4, buffers)
+
+	size := roundUp(prefixBytes+len(fb), alignment)
+	e.head = make([]byte, size)
+	binary.LittleEndian.PutUint32(e.head, 0xffffffff)
+	binary.LittleEndian.PutUint32(e.head[4:], uint32(size-prefixBytes))
+	copy(e.head[prefixBytes:], fb)
+	e.buffers += prefixBytes
+}
+
+// prepare patches head for a batch and returns the size of the whole message.
+func (e *encoder) prepare(b *collate.Batch) int64 {
+	rows := int64(b.Rows())
+	put := func(at int, v int64) { binary.LittleEndian.PutUint64(e.head[at:], uint64(v)) }
+	put(prefixBytes+fbNumRows, rows)
+	node, buffer, offset := prefixBytes+fbNodes, e.buffers, int64(0)
+	addNode := func(length int64) {
+		put(node, length)
+		node += 16
+	}
+	addBuffer := func(size int64) {
+		put(buffer, offset)
+		put(buffer+8, size)
+		buffer += 16
+		offset += int64(roundUp(int(size), alignment))
+	}
+	for _, c := range e.lists {
+		elements := rows * int64(b.Length(c))
+		addNode(rows)
+		addNode(elements)
+		addBuffer(0) // validity: nothing is null
+		addBuffer(4 * (rows + 1))
+		addBuffer(0)
+		addBuffer(elements * int64(b.Width()))
+	}
+	addPlain := func(size int64) {
+		addNode(rows)
+		addBuffer(0)
+		addBuffer(size * rows)
+	}
+	addPlain(4) // length
+	addPlain(8) // example
+	addPlain(8) // row
+	addPlain(8) // next
+	if e.mixed {
+		addPlain(4)
+	}
+	put(prefixBytes+fbBodyLength, offset)
+	return int64(len(e.head)) + offset
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }

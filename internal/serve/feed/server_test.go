@@ -1,0 +1,539 @@
+package feed
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/effort"
+)
+
+// checkRows holds rows against what the fake dataset has from `first` on.
+func checkRows(t *testing.T, rows []row, first, n int64) {
+	t.Helper()
+	if int64(len(rows)) != n {
+		t.Fatalf("%d rows, want %d", len(rows), n)
+	}
+	for i, r := range rows {
+		pos := first + int64(i)
+		want := 1 + r.example%37
+		if r.pos != pos || int64(r.length) != want || r.ids[0] != r.example || r.ids[want-1] != r.example+want-1 ||
+			r.next <= pos {
+			t.Fatalf("row %d is %+v", pos, r)
+		}
+		for j := range r.ids {
+			real := int64(j) < want
+			if real != (r.mask[j] == 1) || real != (r.labels[j] != -100) || !real && r.ids[j] != 7 {
+				t.Fatalf("row %d, token %d: %+v", pos, j, r)
+			}
+		}
+	}
+}
+
+func TestStreamOverSocket(t *testing.T) {
+	_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 1000}})
+	for _, c := range []struct {
+		query    string
+		first, n int64
+	}{
+		{"", 0, 1000}, {"batch_size=7&epochs=2", 0, 2000}, {"start=990", 990, 10}, {"start=1000", 1000, 0},
+		{"batch_size=5000", 0, 1000},
+	} {
+		resp := get(t, client, c.query)
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != contentType {
+			t.Fatalf("%s: %v", c.query, resp)
+		}
+		rows, err := readAll(resp.Body)
+		if err != nil {
+			t.Fatalf("%s: %v", c.query, err)
+		}
+		checkRows(t, rows, c.first, c.n)
+	}
+}
+
+// The same bytes come out with and without a goroutine that works ahead.
+func TestWorkingAheadChangesNothing(t *testing.T) {
+	const query = "batch_size=600&epochs=40"
+	var bodies [2]string
+	for i, capBytes := range []int64{1 << 20, 64 << 20} {
+		s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 1000}, Ledger: budget.New(capBytes)})
+		resp := get(t, client, query)
+		for deadline := 0; deadline < 1000; deadline++ { // until the stream shows what it leased
+			if st := s.stats(); len(st.Clients) == 1 && st.Clients[0].LeaseBytes > 0 {
+				if ahead := st.Clients[0].LeaseBytes > 1<<19; ahead != (i == 1) {
+					t.Errorf("cap %d: leased %d", capBytes, st.Clients[0].LeaseBytes)
+				}
+				break
+			}
+			runtime.Gosched()
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[i] = string(body)
+	}
+	if bodies[0] != bodies[1] || len(bodies[0]) < 1<<20 {
+		t.Errorf("%d and %d bytes differ", len(bodies[0]), len(bodies[1]))
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	_, client, path := start(t, Options{Backend: &fakeBackend{rows: 100, damagedAt: 1}, Ledger: budget.New(4 << 20)})
+	for _, c := range []struct {
+		target string
+		status int
+		says   string
+	}{
+		{"/v1/batches?batch_size=0", 400, "batch_size"}, {"/v1/batches?batch_size=x", 400, "batch_size"},
+		{"/v1/batches?batch_size=99999999", 400, "65536"},
+		{"/v1/batches?batchsize=3", 400, "no such parameter"}, {"/v1/batches?seed=1&seed=2", 400, "more than once"},
+		{"/v1/batches?seed=1.5", 400, "seed"},
+		{"/v1/batches?rank=2&world=2", 400, "rank"}, {"/v1/batches?shuffle=yes", 400, "full, block, none"},
+		{"/v1/batches?split=test", 400, "no split"},
+		{"/v1/batches?%zz", 400, "cannot be read"}, {"/v1/batches?a=" + strings.Repeat("b", 9000), 414, "8 KiB"},
+		{"/v1/batches?start=-1", 400, "start"},
+		{"/v1/batches?mix=a", 400, "name=weight"}, {"/v1/batches?mix=a=1,a=2", 400, "twice"},
+		{"/v1/batches?mix=a=-1", 400, "above 0"},
+		{"/v1/batches?batch_size=50000", 413, "memory cap"}, {"/v1/batches", 500, "checksum differs"},
+		{"/nothing", 404, "nothing is served"},
+		{"/v1/batches/", 404, "nothing is served"},
+	} {
+		resp, err := client.Get("http://dsload" + c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct{ Error, Hint string }
+		err = json.NewDecoder(resp.Body).Decode(&body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(body.Error, c.says) || body.Hint == "" {
+			t.Errorf("%.60s: %d %+v %v", c.target, resp.StatusCode, body, err)
+		}
+	}
+	for request, status := range map[string]string{
+		"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n":          "405",
+		"GET /v1/batches HTTP/1.0\r\n\r\n":                                           "505",
+		"GET /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello":      "413",
+		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 40000) + "\r\n\r\n": "431",
+	} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || !strings.Contains(line, status) {
+			t.Errorf("%.40q: %q %v, want %s", request, line, err, status)
+		}
+		conn.Close()
+	}
+}
+
+// A row that cannot be read in the middle of a stream: what came before arrives, then the client
+// gets an error, never an end.
+func TestDamageMidwayIsAnError(t *testing.T) {
+	for name, query := range map[string]string{"small batches": "batch_size=10", "ahead": "batch_size=400"} {
+		_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 5000, damagedAt: 4000}})
+		rows, err := readAll(get(t, client, query).Body)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v after %d rows", name, err, len(rows))
+		}
+		checkRows(t, rows, 0, 4000)
+	}
+}
+
+func TestShutdownLetsStreamsEndAndCutsTheRest(t *testing.T) {
+	s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 1000}})
+	endless := get(t, client, "epochs=0")
+	short := get(t, client, "epochs=3")
+	rows, err := readAll(short.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRows(t, rows, 0, 3000)
+	for s.numStreams() > 1 { // the client has all of the short one before the server is through with it
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no patience
+	if cut, stuck := s.Shutdown(ctx); cut != 1 || stuck != 0 {
+		t.Errorf("%d streams cut, want the endless one", cut)
+	}
+	if _, err := io.Copy(io.Discard, endless.Body); err == nil {
+		t.Error("a cut stream read as a whole one")
+	}
+	if err := s.register(&stream{}); err == nil {
+		t.Error("a stream began after the shutdown")
+	}
+}
+
+// 256 clients at once, each reading at its own pace, all get exactly their rows, and never more
+// memory is leased than the cap.
+func TestManyClients(t *testing.T) {
+	clients := effort.Of(32, 256, 256)
+	ledger := budget.New(24 << 20)
+	s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 600}, Ledger: ledger})
+	var held, done sync.WaitGroup
+	held.Add(clients)
+	done.Add(clients)
+	errs := make(chan error, clients)
+	for i := range clients {
+		go func() {
+			defer done.Done()
+			errs <- func() error {
+				url := fmt.Sprintf("http://dsload/v1/batches?batch_size=%d&start=%d&epochs=3", 1+i%40, i)
+				resp, err := client.Get(url)
+				// One that is slow to ask on a busy machine loses its place, and asks again.
+				for errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+					resp, err = client.Get(url)
+				}
+				if err == nil && resp.StatusCode != 200 {
+					err = errors.New(resp.Status)
+				}
+				held.Done()
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				held.Wait() // all streams exist now, and none has ended: three epochs fit no socket buffer
+				rows, err := readAll(resp.Body)
+				if err == nil && (len(rows) != 1800-i || rows[0].pos != int64(i)) {
+					err = fmt.Errorf("client %d got %d rows", i, len(rows))
+				}
+				return err
+			}()
+		}()
+	}
+	held.Wait()
+	if n := s.numStreams(); n != clients {
+		t.Errorf("%d streams at once, want %d", n, clients)
+	}
+	done.Wait()
+	for range clients {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if ledger.Peak() > ledger.Cap() {
+		t.Errorf("leased %d of %d", ledger.Peak(), ledger.Cap())
+	}
+	if total := s.metrics.total(); total.Rows != int64(clients*1800-clients*(clients-1)/2) {
+		t.Errorf("%d rows counted", total.Rows)
+	}
+}
+
+// Clients that stall, and clients that leave, neither stop others nor leave anything behind (goleak
+// and start check that).
+func TestStalledAndVanishedClients(t *testing.T) {
+	_, client, path := start(t, Options{Backend: &fakeBackend{rows: 1000}, Ledger: budget.New(16 << 20)})
+	for i := range 60 {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET /v1/batches?epochs=0&batch_size=%d HTTP/1.1\r\nHost: x\r\n\r\n", 1+i*5)
+		if i%3 == 0 {
+			conn.Close() // vanishes before the answer
+		} else {
+			defer conn.Close() // never reads
+		}
+	}
+	rows, err := readAll(get(t, client, "").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRows(t, rows, 0, 1000)
+}
+
+// Time stands still but for timers: a client that takes nothing is cut after exactly the timeout.
+func TestWriteTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(Options{Backend: &fakeBackend{rows: 100}, Ledger: budget.New(16 << 20),
+			WriteTimeout: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		l := &oneConn{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conns <- theirs
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		began := time.Now()
+		if _, err := io.WriteString(ours, "GET /v1/batches?epochs=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ours.Read(make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		s.running.Wait() // nobody reads on: only the timeout can end it
+		if waited := time.Since(began); waited != time.Hour {
+			t.Errorf("cut after %v", waited)
+		}
+		s.Shutdown(context.Background())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// oneConn is a listener of connections made elsewhere.
+type oneConn struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func TestTokenGuardsTCP(t *testing.T) {
+	s := NewServer(Options{Backend: &fakeBackend{rows: 10}, Ledger: budget.New(16 << 20), Token: "secret",
+		Log: slog.New(slog.DiscardHandler)})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() {
+		s.Shutdown(context.Background())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for _, c := range []struct {
+		path, header string
+		status       int
+	}{
+		{"/v1/batches", "", 401}, {"/v1/batches", "Bearer wrong", 401}, {"/v1/batches", "Bearer ", 401},
+		{"/v1/batches", "secret", 401},
+		{"/v1/batches", "Bearer secret", 200}, {"/v1/batches", "bearer secret", 200},
+		{"/v1/batches", "BEARER secret", 200}, {"/v1/batches", "Bearers secret", 401}, {"/", "Basic OnNlY3JldA==", 200}, {"/metrics", "", 401},
+		{"/healthz", "", 200}, {"/v1/stats", "Bearer secret2", 401},
+	} {
+		req, err := http.NewRequest("GET", "http://"+l.Addr().String()+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.header != "" {
+			req.Header.Set("Authorization", c.header)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != c.status {
+			t.Errorf("%s with %q: %d, want %d", c.path, c.header, resp.StatusCode, c.status)
+		}
+	}
+}
+
+func TestHealthTellsTheTruth(t *testing.T) {
+	f := &fakeBackend{rows: 10}
+	s, client, _ := start(t, Options{Backend: f})
+	status := func() int {
+		resp, err := client.Get("http://dsload/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := status(); got != 200 {
+		t.Errorf("healthy: %d", got)
+	}
+	f.sick = errDamaged
+	if got := status(); got != 503 {
+		t.Errorf("damaged: %d", got)
+	}
+	f.sick = nil
+	s.draining.Store(true)
+	if got := status(); got != 503 {
+		t.Errorf("draining: %d", got)
+	}
+}
+
+func TestPagesBesideTheStream(t *testing.T) {
+	_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 100}})
+	if _, err := readAll(get(t, client, "").Body); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		"/": "<title>dsload feed</title>", "/v1/dataset": `"format":"dsload"`,
+		"/metrics": "dsload_feed_rows_total 100", "/v1/stats": `"rows":100`,
+	} {
+		resp, err := client.Get("http://dsload" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), says) {
+			t.Errorf("%s: %d %v, %q is missing in %.300s", path, resp.StatusCode, err, says, body)
+		}
+	}
+	resp, err := client.Head("http://dsload/v1/batches")
+	if err != nil || resp.StatusCode != 200 {
+		t.Errorf("HEAD: %v %v", resp, err)
+	}
+	resp.Body.Close()
+}
+
+func TestStaleSocketIsTakenOver(t *testing.T) {
+	path := t.TempDir() + "/s"
+	// What a killed server leaves: the file without anybody behind it.
+	dead, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ListenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := ListenUnix(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("a live socket: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, left := range []string{path, path + ".lock"} {
+		if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", left, err)
+		}
+	}
+}
+
+func TestForeignServersAndFilesAreNotTakenOver(t *testing.T) {
+	dir := t.TempDir()
+	foreign, err := net.Listen("unix", dir+"/live") // knows nothing of our lock
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	if _, err := ListenUnix(dir + "/live"); !errors.Is(err, ErrInUse) {
+		t.Errorf("a live foreign server: %v", err)
+	}
+	if err := os.WriteFile(dir+"/file", []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenUnix(dir + "/file"); err == nil {
+		t.Error("a file was taken over")
+	}
+	if data, err := os.ReadFile(dir + "/file"); err != nil || string(data) != "precious" {
+		t.Errorf("the file is now %q, %v", data, err)
+	}
+	if _, err := ListenUnix(dir + strings.Repeat("/x", 60)); err == nil || !strings.Contains(err.Error(), "shorter") {
+		t.Errorf("a long path: %v", err)
+	}
+}
+
+// Many servers start at once over a stale socket: exactly one gets it.
+func TestOneOfManyGetsTheSocket(t *testing.T) {
+	path := t.TempDir() + "/s"
+	for range 20 {
+		dead, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead.(*net.UnixListener).SetUnlinkOnClose(false)
+		dead.Close()
+		got := make(chan net.Listener, 8)
+		for range cap(got) {
+			go func() {
+				l, err := ListenUnix(path)
+				if err != nil && !errors.Is(err, ErrInUse) {
+					t.Error(err)
+				}
+				got <- l
+			}()
+		}
+		var winners []net.Listener
+		for range cap(got) {
+			if l := <-got; l != nil {
+				winners = append(winners, l)
+			}
+		}
+		if len(winners) != 1 {
+			t.Fatalf("%d listeners", len(winners))
+		}
+		winners[0].Close()
+	}
+}
+
+func FuzzParseQuery(f *testing.F) {
+	f.Add("split=val&batch_size=3&max_tokens=100&mix=a=1,b=2.5&rank=1&world=2&seed=-1")
+	f.Add("padding=max_length&padding_side=left&dtype=int32&labels=none&tail=pad&start=9223372036854775807")
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := ParseQuery(raw)
+		var re *RequestError
+		if err != nil {
+			if !errors.As(err, &re) || re.Status < 400 || re.Status > 499 || re.Reason == "" || re.Hint == "" {
+				t.Fatalf("%q: %#v", raw, err)
+			}
+			return
+		}
+		if q.BatchSize < 1 || q.BatchSize > maxBatchRows || q.World < 1 || q.Rank < 0 || q.Rank >= q.World ||
+			q.Start < 0 || q.Group < 1 {
+			t.Fatalf("%q: %+v", raw, q)
+		}
+	})
+}
+
+func BenchmarkSocket(b *testing.B) {
+	for name, query := range map[string]string{"32": "batch_size=32", "4096": "batch_size=4096"} {
+		b.Run(name, func(b *testing.B) {
+			_, client, _ := start(b, Options{Backend: &fakeBackend{rows: 100_000}})
+			resp := get(b, client, "epochs=0&"+query)
+			in, err := ipc.NewReader(resp.Body)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer in.Release()
+			rows := int64(0)
+			for b.Loop() {
+				if !in.Next() {
+					b.Fatal(in.Err())
+				}
+				rows += in.RecordBatch().NumRows()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/row")
+		})
+	}
+}

@@ -1,0 +1,330 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/serve/collate"
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/serve/sampler"
+	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/shard"
+)
+
+// packDefault returns how requests that do not set pack are packed.
+func (o *Options) packDefault() (pack.Policy, error) {
+	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
+	switch {
+	case !ok:
+		return "", fault.BadOption("pack", string(o.Pack), "%v",
+			spelling.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+	case policy == pack.None && o.PackLength != 0:
+		return "", fault.BadOption("max-length", o.PackLength,
+			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")
+	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
+		return "", fault.BadOption("max-length", o.PackLength,
+			"must be 1 to %d", pack.MaxLength)
+	}
+	return policy, nil
+}
+
+// defaults returns the parameters that packing sets, as a query.
+func (r *Reader) defaults() string {
+	if r.pack == pack.None {
+		return ""
+	}
+	text := "pack=" + string(r.pack)
+	if r.length > 0 {
+		text += fmt.Sprintf("&max_length=%d", r.length)
+	}
+	return text
+}
+
+// packing sets the server's default packing if q does not set pack.
+func (r *Reader) packing(q feed.Query) (feed.Query, error) {
+	if q.Pack == "" {
+		q.Pack = r.pack
+		if q.PackLength == 0 {
+			q.PackLength = r.length
+		}
+	}
+	if q.Pack == pack.None && q.PackLength > 0 {
+		return q, feed.BadParam("max_length", "rows are not packed, and this is the length of packed rows",
+			"ask for pack=bfd, or another policy, too; padding=max_length pads to the build's --max-length")
+	}
+	if q.Pack != pack.None && q.Bucket > 0 {
+		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
+			"leave bucket out, or pack")
+	}
+	if q.Pack != pack.None && q.Balance != sampler.NoBalance {
+		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
+			"leave balance out, or pack")
+	}
+	return q, nil
+}
+
+// packLength returns the length of packed rows: as asked for, else the build's.
+func packLength(q feed.Query, parts []part) int {
+	length := q.PackLength
+	if length == 0 {
+		for _, p := range parts {
+			length = max(length, p.dataset.maxLength, int(p.split.Info().MaxLength))
+		}
+	}
+	return length
+}
+
+// packedCollation completes the collation options for packed rows.
+func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Options, error) {
+	length := packLength(q, parts)
+	switch {
+	case o.Labels == collate.Seq2Seq:
+		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
+			"omit pack, or use labels=causal, which ignores the targets")
+	case length > pack.MaxLength:
+		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, "+
+			"and rows are packed to at most %d",
+			length, pack.MaxLength), "ask for a smaller max_length")
+	}
+	o.Packed = true
+	if q.MaxLength {
+		m := max(1, q.PadToMultipleOf)
+		o.FixedLength = (length + m - 1) / m * m
+	}
+	return o, nil
+}
+
+// openPacked plans a stream of packed rows.
+func (r *Reader) openPacked(p prepared) (*feed.Plan, error) {
+	s, err := r.newPackedStream(p)
+	if err != nil {
+		return nil, err
+	}
+	rows, tokens := p.bound.batch(p.steps)
+	return &feed.Plan{
+		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(), Stream: s, Metadata: p.metadata(s.numbers()),
+		LeftOut: s.steps.LeftOut,
+	}, nil
+}
+
+// A packedStream packs the rows of the order, window by window, and reads each step's into a batch.
+// It belongs to one goroutine.
+type packedStream struct {
+	base   rowStream // its parts, order and needs
+	opts   sampler.PackOptions
+	packed *sampler.Packed
+	steps  *sampler.PackedSteps
+	length int
+
+	batch   *collate.Batch // of the current call of Next
+	found   locations      // scratch of units
+	pieces  []packedPiece  // scratch of a row
+	rows    []int64
+	spans   []shard.Span
+	more    []shard.Span
+	whole   []int32 // segments of a row that was packed by the build
+	taking  func(sampler.PackedRow) error
+	reading func(*collate.Buffers) error
+	reset   func()
+}
+
+// packedPiece is a run of the tokens of one row of a part.
+type packedPiece struct {
+	source   int32
+	row      int64
+	from     int64
+	span     shard.Span // of its input_ids
+	rowSpan  shard.Span // of the row's
+	lastPart bool       // the piece of the packed row ends with it
+}
+
+// newPackedStream makes the stream that p describes.
+func (r *Reader) newPackedStream(p prepared) (*packedStream, error) {
+	if err := checkLongest(p.steps, p.bound.longest); err != nil {
+		return nil, err
+	}
+	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, parts: p.parts,
+		needs: neededColumns(p.parts[0].split.Schema(), p.collation)}}
+	s.opts = sampler.PackOptions{Policy: p.query.Pack, Length: s.length}
+	for _, p := range p.parts {
+		s.opts.Tokens += p.split.Info().Tokens
+		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
+	}
+	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
+	var err error
+	if s.base.order, err = p.newOrder(p.bucket(), nil); err == nil {
+		s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units)
+	}
+	if err == nil {
+		s.steps, err = sampler.NewPackedSteps(s.packed, p.steps)
+	}
+	if err == nil {
+		s.base.ahead, err = r.newPrefetcher(p, p.steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	}
+	return s, refused(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
+}
+
+// numbers returns how many row numbers an epoch has.
+func (s *packedStream) numbers() int64 {
+	if s.packed == nil {
+		return 0
+	}
+	return s.packed.Rows()
+}
+
+// bytes bounds the memory of the stream besides its batches.
+func (s *packedStream) bytes() int64 {
+	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
+	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
+		s.opts)*locationBytes +
+		longestRun*(8+16) + int64(s.length)*perToken + s.base.ahead.bytes()
+	if len(s.base.parts) > 1 {
+		n += 16 << 10
+	}
+	return n
+}
+
+// Close ends reading ahead. The files belong to the Reader.
+func (s *packedStream) Close() { s.base.Close() }
+
+// Next reads the next step's rows.
+func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	r := s.base.reader
+	if err := r.checkCurrent(); err != nil {
+		return err
+	}
+	s.base.stopped, s.batch = ctx.Err, b
+	next, err := s.steps.Next(s.taking, s.reset)
+	if err != nil {
+		return r.explain(s.base.noStep(err))
+	}
+	b.Next = next
+	return b.Seal()
+}
+
+// units is the sampler's UnitsFunc.
+func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
+	if err := s.base.stopped(); err != nil {
+		return err
+	}
+	s.base.ahead.reached(items[0].Position)
+	s.found.reset(len(items))
+	for i, it := range items {
+		s.found.add(it, i)
+	}
+	if err := s.found.locate(s.base.parts); err != nil {
+		return err
+	}
+	for _, l := range s.found.found {
+		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Rows: 1, Length: l.span.Len, Shard: l.span.Shard,
+			Off: l.span.Off}
+	}
+	return nil
+}
+
+// take reads a packed row into the batch.
+func (s *packedStream) take(row sampler.PackedRow) error {
+	s.pieces = s.pieces[:0]
+	n := collate.Counts{LossMask: s.base.needs&shard.ColumnLossMask != 0}
+	for _, p := range row.Pieces {
+		u := &row.Units[p.Item]
+		rowSpan := shard.Span{Off: u.Off, Shard: u.Shard, Len: u.Length}
+		width := int64(s.base.parts[u.Source].split.IDWidth())
+		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan,
+			lastPart: true,
+			span:     shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
+		n.IDs += int(p.Len)
+	}
+	if err := s.batch.Read(s.reading); err != nil {
+		return err
+	}
+	n.Segments = s.batch.Unclaimed()
+	first := s.pieces[0]
+	return s.batch.Take(n, collateRow(sampler.Ref{Source: first.source, Row: first.row}, row.Position))
+}
+
+// read appends the values of the row's pieces, those of one part at a time.
+func (s *packedStream) read(dst *collate.Buffers) error {
+	for from := 0; from < len(s.pieces); {
+		to := from + 1
+		for to < len(s.pieces) && s.pieces[to].source == s.pieces[from].source {
+			to++
+		}
+		if err := s.readRun(dst, s.base.parts[s.pieces[from].source].split, s.pieces[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// readRun appends the values of pieces of one part.
+func (s *packedStream) readRun(dst *collate.Buffers, split *shard.SplitReader, pieces []packedPiece) (err error) {
+	s.rows, s.spans = s.rows[:0], s.spans[:0]
+	for i := range pieces {
+		s.rows, s.spans = append(s.rows, pieces[i].row), append(s.spans, pieces[i].span)
+	}
+	if dst.IDs, err = split.AppendIDs(dst.IDs, s.spans); err != nil {
+		return err
+	}
+	if s.base.needs&shard.ColumnLossMask != 0 {
+		s.more = slices.Grow(s.more[:0], len(pieces))[:len(pieces)]
+		if err := split.LocateColumn(shard.ColumnLossMask, s.more, s.rows); err != nil {
+			return err
+		}
+		for i := range pieces {
+			s.more[i].Off += pieces[i].from // in bits
+			s.more[i].Len = pieces[i].span.Len
+		}
+		if dst.LossMask, err = split.AppendLossMask(dst.LossMask, s.more, s.spans); err != nil {
+			return err
+		}
+	}
+	if s.base.needs&shard.ColumnSegments == 0 {
+		return s.ownSegments(dst, pieces)
+	}
+	s.more = slices.Grow(s.more[:0], len(pieces))[:len(pieces)]
+	if err := split.LocateColumn(shard.ColumnSegments, s.more, s.rows); err != nil {
+		return err
+	}
+	for i, p := range pieces {
+		if s.whole, err = split.AppendSegments(s.whole[:0], s.more[i:i+1], []shard.Span{p.rowSpan}); err != nil {
+			return err
+		}
+		dst.Segments = appendCut(dst.Segments, s.whole, p.from, int64(p.span.Len))
+	}
+	return nil
+}
+
+// ownSegments appends the lengths of pieces of rows that hold one document each.
+func (s *packedStream) ownSegments(dst *collate.Buffers, pieces []packedPiece) error {
+	n := int64(0)
+	for _, p := range pieces {
+		if n += int64(p.span.Len); p.lastPart {
+			dst.Segments = append(dst.Segments, int32(min(n, math.MaxInt32)))
+			n = 0
+		}
+	}
+	return nil
+}
+
+// appendCut appends the lengths of segments within the n tokens from a row's token number from on.
+func appendCut(dst, segments []int32, from, n int64) []int32 {
+	for _, length := range segments {
+		if k := min(int64(length)-from, n); k > 0 {
+			dst = append(dst, int32(k))
+			n -= k
+		}
+		from = max(0, from-int64(length))
+	}
+	return dst
+}

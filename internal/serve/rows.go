@@ -1,0 +1,328 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/dsload/dsload/internal/serve/collate"
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/serve/sampler"
+	"github.com/dsload/dsload/shard"
+)
+
+// A rowStream reads the rows of each step into a batch: the sampler chooses them, the shards hold
+// them. It belongs to one goroutine.
+type rowStream struct {
+	reader *Reader
+	parts  []part
+	needs  shard.Columns // besides input_ids
+	order  *sampler.Order
+	steps  *sampler.Steps
+	ahead  *prefetcher // nil if the datasets are not in a bucket
+
+	step    sampler.Batch
+	rows    []int64         // scratch: the rows of a run of items of one part
+	spans   []shard.Span    // of the input_ids of the step's items
+	more    [3][]shard.Span // likewise for the columns in needs: labels, loss mask, segments
+	located [2]locations    // of rows whose lengths the sampler asked for, the latest first
+	read    func(dst *collate.Buffers) error
+
+	stopped func() error // the error of the context of the current call to Next
+}
+
+// Indexes of columns in rowStream.more.
+const (
+	moreLabels = iota
+	moreLossMask
+	moreSegments
+)
+
+// moreColumns are their names in shard.
+var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask: shard.ColumnLossMask,
+	moreSegments: shard.ColumnSegments}
+
+// neededColumns returns the columns besides input_ids that the batches need.
+func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
+	if o.Labels == collate.Seq2Seq && s.Labels {
+		c |= shard.ColumnLabels
+	}
+	if o.Labels == collate.Causal && s.LossMask {
+		c |= shard.ColumnLossMask
+	}
+	if s.Segments {
+		c |= shard.ColumnSegments
+	}
+	return c
+}
+
+// bytes returns the memory of the stream for steps of the given number of rows: the sampler's
+// windows, and the spans of a step's rows. balanced is the number of rows of all ranks in a step
+// that is balanced by their lengths.
+func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
+	const item, span, rowAndSpan = 32, 16, 8 + 16
+	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
+	if balanced > 0 {
+		n += sampler.BalanceBytes(balanced)
+		if !byTokens && bucket == 0 { // else the lengths are asked for piece by piece
+			n += balanced * 2 * locationBytes
+		}
+	}
+	if bucket > 0 || byTokens || balanced > 0 {
+		n += longestRun * rowAndSpan
+	}
+	if byTokens {
+		n += (rows + 512) * (item + 4 + 2*locationBytes)
+	}
+	if bucket > 0 {
+		n += sampler.WindowBytes(bucket) + int64(bucket)*2*locationBytes
+	}
+	if len(s.parts) > 1 {
+		n += 16 << 10
+	}
+	return n
+}
+
+// Close ends reading ahead. The files belong to the Reader.
+func (s *rowStream) Close() { s.ahead.close() }
+
+// Next reads the next step's rows.
+func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if err := s.reader.checkCurrent(); err != nil {
+		return err
+	}
+	s.stopped = ctx.Err
+	s.ahead.reached(s.steps.Position())
+	if err := s.steps.Next(&s.step); err != nil {
+		return s.reader.explain(s.noStep(err))
+	}
+	if err := s.readRows(b); err != nil {
+		return s.reader.explain(err)
+	}
+	b.Next = s.step.Next
+	return b.Seal()
+}
+
+// noStep converts the reason why there is no step to an error for the client.
+func (s *rowStream) noStep(err error) error {
+	var empty *sampler.EmptyEpochError
+	if errors.As(err, &empty) {
+		return feed.BadParam("world", empty.Error(),
+			"ask for a smaller batch_size or world, or for tail=once, which serves every row")
+	}
+	return err
+}
+
+// readRows reads the step's rows: first their spans, then one column of all of them after another.
+func (s *rowStream) readRows(b *collate.Batch) error {
+	items := s.step.Items
+	s.spans = slices.Grow(s.spans[:0], len(items))[:len(items)]
+	if err := s.locate(items); err != nil {
+		return err
+	}
+	for i, c := range moreColumns {
+		if s.needs&c == 0 {
+			continue
+		}
+		s.more[i] = slices.Grow(s.more[i][:0], len(items))[:len(items)]
+		if err := s.locateColumn(items, c, s.more[i]); err != nil {
+			return err
+		}
+	}
+	if s.read == nil {
+		s.read = s.appendColumns // once: a method value allocates
+	}
+	if err := b.Read(s.read); err != nil {
+		return err
+	}
+	for i, it := range items {
+		n := collate.Counts{IDs: int(s.spans[i].Len), LossMask: s.needs&shard.ColumnLossMask != 0}
+		if s.needs&shard.ColumnLabels != 0 {
+			n.Labels = int(s.more[moreLabels][i].Len)
+		}
+		if s.needs&shard.ColumnSegments != 0 {
+			n.Segments = int(s.more[moreSegments][i].Len)
+		}
+		if err := b.Take(n, collateRow(it.Ref, it.Position)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collateRow describes a row to its batch. A filler is no example of the split.
+func collateRow(ref sampler.Ref, position int64) collate.Row {
+	if position == sampler.Filler {
+		return collate.Row{Source: ref.Source, Example: -1, Position: position}
+	}
+	return collate.Row{Source: ref.Source, Example: ref.Row, Position: position}
+}
+
+// appendColumns appends the values of the step's items.
+func (s *rowStream) appendColumns(dst *collate.Buffers) (err error) {
+	return s.eachRun(s.step.Items, func(split *shard.SplitReader, from, to int) (err error) {
+		if dst.IDs, err = split.AppendIDs(dst.IDs, s.spans[from:to]); err != nil {
+			return err
+		}
+		if s.needs&shard.ColumnLabels != 0 {
+			if dst.Labels, err = split.AppendIDs(dst.Labels, s.more[moreLabels][from:to]); err != nil {
+				return err
+			}
+		}
+		if s.needs&shard.ColumnLossMask != 0 {
+			if dst.LossMask, err = split.AppendLossMask(dst.LossMask, s.more[moreLossMask][from:to],
+				s.spans[from:to]); err != nil {
+				return err
+			}
+		}
+		if s.needs&shard.ColumnSegments != 0 {
+			dst.Segments, err = split.AppendSegments(dst.Segments, s.more[moreSegments][from:to], s.spans[from:to])
+		}
+		return err
+	})
+}
+
+// eachRun calls do for each run of items of one part.
+func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.SplitReader, from, to int) error) error {
+	for from := 0; from < len(items); {
+		to := from + 1
+		for to < len(items) && items[to].Source == items[from].Source {
+			to++
+		}
+		if err := do(s.parts[items[from].Source].split, from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// locate finds the spans of the step's items, from memory if all are known, else from the shards.
+func (s *rowStream) locate(items []sampler.Item) error {
+	if len(s.located[0].found) > 0 {
+		missing := false
+		for i, it := range items {
+			var found bool
+			if s.spans[i], found = s.located[0].find(it); !found {
+				if s.spans[i], found = s.located[1].find(it); !found {
+					missing = true
+					break
+				}
+			}
+		}
+		if !missing {
+			return nil
+		}
+	}
+	return s.locateColumn(items, 0, s.spans)
+}
+
+// locateColumn finds the spans of items in the shards; column 0 is input_ids.
+func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []shard.Span) error {
+	return s.eachRun(items, func(split *shard.SplitReader, from, to int) error {
+		s.rows = s.rows[:0]
+		for _, it := range items[from:to] {
+			s.rows = append(s.rows, it.Row)
+		}
+		if c == 0 {
+			return split.Locate(spans[from:to], s.rows)
+		}
+		return split.LocateColumn(c, spans[from:to], s.rows)
+	})
+}
+
+// lengths is the sampler's LengthsFunc. The spans that it finds are kept until the rows are read: a
+// row whose span is known takes one read instead of two.
+func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
+	if err := s.stopped(); err != nil {
+		return err // one step of many ranks may need the lengths of a whole epoch
+	}
+	s.located[0], s.located[1] = s.located[1], s.located[0]
+	latest := &s.located[0]
+	latest.reset(len(items))
+	for i, it := range items {
+		latest.add(it, i)
+	}
+	if err := latest.locate(s.parts); err != nil {
+		latest.reset(0)
+		return err
+	}
+	for _, l := range latest.found {
+		out[l.index] = l.span.Len
+	}
+	return nil
+}
+
+// locations are rows whose spans in the shards are known, sorted by source and row.
+type locations struct {
+	found []location
+	rows  []int64 // scratch for a run
+	spans []shard.Span
+}
+
+type location struct {
+	row    int64
+	source int32
+	index  int32 // in the items that were asked for
+	span   shard.Span
+}
+
+// locationBytes is the size of a location.
+const locationBytes = 32
+
+func (p *locations) reset(n int) { p.found = slices.Grow(p.found[:0], n) }
+
+func (p *locations) add(it sampler.Item, index int) {
+	p.found = append(p.found, location{row: it.Row, source: it.Source, index: int32(index)})
+}
+
+func compareLocations(a, b location) int {
+	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.row, b.row))
+}
+
+const (
+	// fillGap is the largest gap between two rows that are located in one read: decoding the
+	// offsets between them is cheaper than another read.
+	fillGap = 64
+	// longestRun is the maximum number of rows that are located at once.
+	longestRun = 1024
+)
+
+// locate sorts the rows and finds their spans, neighbours in one read.
+func (p *locations) locate(parts []part) error {
+	slices.SortFunc(p.found, compareLocations)
+	for todo := p.found; len(todo) > 0; {
+		first, n := todo[0], 1
+		for n < len(todo) && todo[n].source == first.source && todo[n].row-todo[n-1].row <= fillGap &&
+			todo[n].row-first.row < longestRun {
+			n++
+		}
+		p.rows = p.rows[:0]
+		for row := first.row; row <= todo[n-1].row; row++ {
+			p.rows = append(p.rows, row)
+		}
+		p.spans = slices.Grow(p.spans[:0], len(p.rows))[:len(p.rows)]
+		if err := parts[first.source].split.Locate(p.spans, p.rows); err != nil {
+			return err
+		}
+		for i := range todo[:n] {
+			todo[i].span = p.spans[todo[i].row-first.row]
+		}
+		todo = todo[n:]
+	}
+	return nil
+}
+
+// find returns the span of a row, if it is known.
+func (p *locations) find(it sampler.Item) (shard.Span, bool) {
+	i, found := slices.BinarySearchFunc(p.found, location{row: it.Row, source: it.Source}, compareLocations)
+	if !found {
+		return shard.Span{}, false
+	}
+	return p.found[i].span, true
+}

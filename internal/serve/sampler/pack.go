@@ -1,0 +1,202 @@
+package sampler
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/pack"
+)
+
+const (
+	// packedRows is about how many rows a packing window fills, by the mean length of the sources'
+	// rows.
+	packedRows = 256
+	// leastPackWindow and mostPackWindow bound the window in rows of the sources.
+	leastPackWindow = 1 << 12
+	mostPackWindow  = 1 << 17
+	// mostNumbers bounds the row numbers of a window.
+	mostNumbers = 1 << 18
+)
+
+// PackOptions says how to fill rows with the rows of an order. Every field may change the order of
+// rows.
+type PackOptions struct {
+	Policy  pack.Policy
+	Length  int   // tokens of a full row
+	Tokens  int64 // of all sources
+	Longest int64 // tokens of their longest row
+	Joined  bool  // units may span several rows; none is longer than Length
+}
+
+// Unit is what is packed as one item: a row of a source, or several consecutive rows.
+type Unit struct {
+	Ref
+	Rows   int32 // rows of the source from Row on
+	Length int32 // tokens; 0 if the row belongs to a unit that begins elsewhere
+	Shard  int32 // Shard and Off are for the caller: where it found the row
+	Off    int64
+}
+
+// UnitsFunc fills units[i] with the unit that begins with items[i].
+type UnitsFunc func(items []Item, units []Unit) error
+
+// Packed is an order of packed rows. It is not safe for concurrent use.
+type Packed struct {
+	order         *Order
+	opts          PackOptions
+	units         UnitsFunc
+	packer        *pack.Packer
+	window        int64 // rows of the sources
+	numbersPerRow int64 // numbers of packed rows for each row of the sources
+	now           packWindow
+}
+
+// packWindow is one window of the order, packed.
+type packWindow struct {
+	start, end int64 // the numbers of its rows lie between; start is -1 for none
+	items      []Item
+	units      []Unit
+	lengths    []int32
+	rows       *pack.Rows
+	perm       permutation // of the rows, if shuffled
+	shuffled   bool
+}
+
+// NewPacked returns an order of packed rows.
+func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
+	if order.opts.Bucket > 0 {
+		return nil, fault.BadOption("bucket", nil, "packed rows have one length, so there is nothing to sort; leave it out")
+	}
+	p := &Packed{order: order, opts: o, units: units, packer: pack.New(o.Policy, o.Length)}
+	p.numbersPerRow = numbersPerRow(o)
+	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
+		return nil, fault.BadOption("max_length", nil, "rows of up to %d tokens cannot be cut this small",
+			o.Longest)
+	}
+	p.window = windowOf(order.rows, o)
+	p.now.start = -1
+	return p, nil
+}
+
+// numbersPerRow returns how many packed rows a row of a source makes at most.
+func numbersPerRow(o PackOptions) int64 {
+	if o.Policy == pack.BFD {
+		return 1
+	}
+	return max(1, (o.Longest+int64(o.Length)-1)/int64(o.Length))
+}
+
+// windowOf returns the size of a window in rows of the sources, a power of two.
+func windowOf(rows int64, o PackOptions) int64 {
+	mean := max(1, o.Tokens/rows)
+	want := (packedRows*int64(o.Length) + mean - 1) / mean
+	window := int64(1)
+	for window < min(max(want, leastPackWindow), mostPackWindow, max(1, mostNumbers/numbersPerRow(o))) {
+		window *= 2
+	}
+	return window
+}
+
+// PackWindow returns the size of a window in rows of the sources for an order of the given number
+// of rows.
+func PackWindow(rows int64, o PackOptions) int64 { return min(windowOf(rows, o), rows) }
+
+// PackBytes returns the memory of a Packed whose order has the given number of rows.
+func PackBytes(rows int64, o PackOptions) int64 {
+	window := PackWindow(rows, o)
+	pieces := window * numbersPerRow(o)
+	if o.Policy == pack.Wrapped {
+		pieces += window // a packed row may end within a row of the source
+	}
+	const perRow = 32 + 40 + 4 // Item, Unit, length
+	return window*perRow + pack.Bytes(o.Length, pieces)
+}
+
+// Rows returns the number of row numbers in an epoch. Not every number has a row: windows skip
+// some.
+func (p *Packed) Rows() int64 { return p.order.rows * p.numbersPerRow }
+
+// seek sets p.now to the window that holds the number of a row.
+func (p *Packed) seek(row int64) error {
+	w := &p.now
+	if w.start >= 0 && row >= w.start && row < w.end {
+		return nil
+	}
+	epoch, i := row/p.Rows(), row%p.Rows()
+	number := i / (p.window * p.numbersPerRow)
+	n := min(p.window, p.order.rows-number*p.window)
+	start := epoch*p.Rows() + number*p.window*p.numbersPerRow
+	w.start = -1
+	var err error
+	if w.items, err = p.order.Append(w.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
+		return err
+	}
+	w.units = growTo(w.units, int(n))
+	if err := p.units(w.items, w.units); err != nil {
+		return err
+	}
+	w.lengths = growTo(w.lengths, int(n))
+	for i := range w.units {
+		w.lengths[i] = w.units[i].Length
+	}
+	w.rows = p.packer.Pack(w.lengths)
+	if int64(w.rows.Len()) > n*p.numbersPerRow {
+		return fmt.Errorf("a window of %d rows makes %d packed rows, more than its %d numbers", n, w.rows.Len(),
+			n*p.numbersPerRow)
+	}
+	// Best fit decreasing makes the rows with the longest pieces first.
+	w.shuffled = p.order.opts.Shuffle != None && p.opts.Policy != pack.Wrapped && w.rows.Len() > 0
+	if w.shuffled {
+		w.perm = newPermutation(uint64(w.rows.Len()),
+			key(p.order.opts.Seed, purposePack, uint64(epoch), uint64(number)))
+	}
+	w.start, w.end = start, start+n*p.numbersPerRow
+	return nil
+}
+
+// Row returns the row with a number. ok is false if no row has it: windows skip some.
+func (p *Packed) Row(number int64) (row PackedRow, ok bool, err error) {
+	if err := p.seek(number); err != nil {
+		return PackedRow{}, false, err
+	}
+	w := &p.now
+	if i := number - w.start; i < int64(w.rows.Len()) {
+		return PackedRow{Position: number, Pieces: w.row(i), Units: w.units}, true, nil
+	}
+	return PackedRow{}, false, nil
+}
+
+// With returns the numbers of the packed rows that hold tokens of the row at a position of the order
+// of the sources' rows. There are none if the policy drops it.
+func (p *Packed) With(position int64) (numbers []int64, err error) {
+	epoch, i := position/p.order.rows, position%p.order.rows
+	first := epoch*p.Rows() + i/p.window*p.window*p.numbersPerRow
+	if err := p.seek(first); err != nil {
+		return nil, err
+	}
+	w := &p.now
+	for n := range int64(w.rows.Len()) {
+		for _, piece := range w.row(n) {
+			if int64(piece.Item) == i%p.window {
+				numbers = append(numbers, w.start+n)
+				break
+			}
+		}
+	}
+	return numbers, nil
+}
+
+func growTo[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// row returns the pieces of the i-th row of the window.
+func (w *packWindow) row(i int64) []pack.Piece {
+	if w.shuffled {
+		i = int64(w.perm.at(uint64(i)))
+	}
+	return w.rows.Row(int(i))
+}

@@ -1,0 +1,323 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/serve/sampler"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+)
+
+// DefaultMemory is the default cap of a server. It holds 256 streams of 32 rows of 512 tokens.
+const DefaultMemory = 48 << 20
+
+// Options configures what is served. No field changes a batch.
+type Options struct {
+	// Datasets are folders, each as DIR or NAME=DIR. Queries name a dataset by NAME, which is the
+	// folder's own name by default.
+	Datasets []string
+	// Memory caps the whole process in bytes. Default DefaultMemory, least MinMemory.
+	Memory int64
+	// Pack and PackLength are the defaults of requests without pack or max_length. Default: none,
+	// and the build's.
+	Pack       pack.Policy
+	PackLength int
+	// Seal identifies the content in place of the manifests' seals, if it is known before they are.
+	Seal string
+	// FS is the file system of the folders. Default: the operating system's.
+	FS shard.FS
+	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
+	Buckets *store.Reader
+
+	Log          *slog.Logger  // default slog.Default
+	Token        string        // needed over TCP where set
+	WriteTimeout time.Duration // see feed.Options, as for the two below
+	IdleTimeout  time.Duration
+	MaxStreams   int
+}
+
+// Defaults returns the options that a zero Options stands for, but for FS and Log.
+func Defaults() Options {
+	d := feed.Defaults()
+	return Options{Memory: DefaultMemory, WriteTimeout: d.WriteTimeout, IdleTimeout: d.IdleTimeout,
+		MaxStreams: d.MaxStreams}
+}
+
+// The fixed parts of a server's cap.
+const (
+	// processBytes is the program's own pages, the runtime, and garbage between collections. Of the
+	// program, resident.DropProgram leaves about 14 MiB.
+	processBytes = 18 << 20
+	// indexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
+	indexBytes = 2 << 20
+	// The cache of where rows lie takes 1/locationShare of the cap above MinMemory.
+	locationShare = 7
+	// openShards is how many shards are open at once.
+	openShards = 256
+	// streamBytes is the memory of a stream of short rows.
+	streamBytes = 2 << 20
+	placesName  = "places"
+	// MinMemory is the smallest cap with which a server starts.
+	MinMemory = 24 << 20
+)
+
+// Reader is the read path: open datasets that can be streamed as batches. It implements
+// feed.Backend and is safe for concurrent use.
+type Reader struct {
+	fs       shard.FS
+	buckets  *store.Reader // see Options
+	datasets []*dataset
+	seal     string
+	pack     pack.Policy // of requests that set none
+	length   int         // likewise
+
+	building bool // the rows are those of a build that still runs: there is no manifest to compare
+
+	health  cachedCheck // of Check
+	current cachedCheck // of checkCurrent
+}
+
+// dataset is one folder that is served under a name.
+type dataset struct {
+	name      string
+	dir       string
+	shards    *shard.Dataset
+	manifest  manifestFile
+	maxLength int            // of the build's examples, in tokens; 0 if the settings do not say
+	checked   map[string]int // of a split with very many shards, where the next check begins
+}
+
+// Open opens the datasets. Errors are shard's, with the folder.
+func Open(o Options) (*Reader, error) {
+	o.FS = cmp.Or(o.FS, shard.OS())
+	if len(o.Datasets) == 0 {
+		return nil, fault.BadOption("dataset", nil, "name at least one dataset folder")
+	}
+	if len(o.Datasets) > sampler.MaxSources {
+		return nil, fault.BadOption("dataset", nil,
+			"%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources)
+	}
+	r := &Reader{fs: o.FS, buckets: o.Buckets, length: o.PackLength}
+	var err error
+	if r.pack, err = o.packDefault(); err != nil {
+		return nil, err
+	}
+	for _, arg := range o.Datasets {
+		d, err := r.open(&o, arg)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.datasets = append(r.datasets, d)
+	}
+	r.seal = cmp.Or(o.Seal, sealOf(r.datasets))
+	return r, nil
+}
+
+// open opens the dataset of an argument DIR or NAME=DIR.
+func (r *Reader) open(o *Options, arg string) (*dataset, error) {
+	name, dir := splitName(o.FS, arg)
+	if r.find(name) != nil {
+		return nil, fault.BadOption("dataset", arg,
+			"the name %q is taken; tell them apart as NAME=%s", name, dir)
+	}
+	shards, err := shard.ReaderOptions{
+		MaxOpenShards: openShards, MaxIndexBytes: indexBytes,
+		MaxOffsetBytes: o.locationBytes() / int64(len(o.Datasets)),
+	}.Open(o.FS, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open dataset %s: %w", dir, err)
+	}
+	manifest, err := readManifestFile(o.FS, dir, shards.Manifest().Seal())
+	if err != nil {
+		shards.Close()
+		return nil, fmt.Errorf("open dataset %s: %w", dir, err)
+	}
+	return &dataset{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
+}
+
+// maxLengthOf returns the length at which the build cut rows. Settings of another program have
+// none, which is not an error.
+func maxLengthOf(m *shard.Manifest) int {
+	var settings struct {
+		MaxLength int `json:"max-length"`
+	}
+	_ = json.Unmarshal(m.Settings, &settings)
+	return settings.MaxLength
+}
+
+// locationBytes returns the memory for the cache of where rows lie.
+func (o Options) locationBytes() int64 {
+	return max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory) / locationShare
+}
+
+// splitName splits NAME=DIR. An argument that is itself a folder has no NAME.
+func splitName(fs shard.FS, arg string) (name, dir string) {
+	if before, after, found := strings.Cut(arg, "="); found && before != "" &&
+		!strings.ContainsRune(before, filepath.Separator) {
+		if _, err := fs.Stat(arg); err != nil {
+			return before, after
+		}
+	}
+	abs, err := filepath.Abs(arg)
+	if err != nil {
+		abs = arg
+	}
+	// The characters that a mix parameter is made of cannot be part of a name in it.
+	return strings.NewReplacer("=", "_", ",", "_").Replace(filepath.Base(abs)), arg
+}
+
+func (r *Reader) find(name string) *dataset {
+	for _, d := range r.datasets {
+		if d.name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// Close closes all datasets. Streams that still read get errors.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, d := range r.datasets {
+		errs = append(errs, d.shards.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Backend is a Reader, or a Building.
+type Backend interface {
+	feed.Backend
+	// defaults returns the parameters that packing sets, as a query.
+	defaults() string
+	// memory returns the fixed parts of the backend's memory.
+	memory() []budget.Part
+	// share passes the ledger that streams take their memory from.
+	share(*budget.Ledger)
+}
+
+// tooSmall is the error for a memory cap.
+func tooSmall(memory int64, format string, args ...any) error {
+	return &fault.Error{Class: fault.Limit, Option: "memory", Value: units.Size(memory),
+		What: fault.Textf(format, args...)}
+}
+
+// NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the
+// rest to streams.
+func NewServer(r Backend, o Options) (*feed.Server, error) {
+	o.Memory = cmp.Or(o.Memory, DefaultMemory)
+	if o.Memory < MinMemory {
+		return nil, tooSmall(o.Memory, "a server needs at least %v", units.Size(MinMemory))
+	}
+	ledger := budget.New(o.Memory)
+	fixed := append([]budget.Part{
+		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
+		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+		feed.PageMemory(),
+	}, r.memory()...)
+	for _, p := range fixed {
+		if err := ledger.Reserve(p); err != nil {
+			return nil, tooSmall(o.Memory, "%v; serve fewer datasets at once, or give at least %v", err,
+				units.Size(leastMemory(fixed)))
+		}
+	}
+	r.share(ledger)
+	return feed.NewServer(feed.Options{
+		Backend: r, Defaults: r.defaults(), Ledger: ledger, Log: o.Log, Token: o.Token,
+		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
+	}), nil
+}
+
+func (r *Reader) memory() []budget.Part {
+	return []budget.Part{
+		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
+			Why: "12 bytes a record batch of open shards, and what manifests say"},
+		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
+		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
+	}
+}
+
+// share does nothing: a Reader's memory does not grow.
+func (r *Reader) share(*budget.Ledger) {}
+
+// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
+// stream. The cache of where rows lie is left out of the sum, because it grows with the cap.
+func leastMemory(fixed []budget.Part) int64 {
+	need := int64(streamBytes)
+	for _, p := range fixed {
+		if p.Name != placesName {
+			need += p.Bytes
+		}
+	}
+	const mib = 1 << 20
+	need = MinMemory + max(0, need-MinMemory)*locationShare/(locationShare-1)
+	return (need + mib - 1) / mib * mib
+}
+
+// manifestEntryBytes returns the memory of the entries of the open datasets' manifests.
+func (r *Reader) manifestEntryBytes() (n int64) {
+	const perSource = 200 // an entry of the manifest with its strings
+	for _, d := range r.datasets {
+		m := d.shards.Manifest()
+		for i := range m.Splits {
+			n += m.Splits[i].HeldBytes(openShards) + int64(len(m.Splits[i].Lengths))*24
+		}
+		for i := range m.Sources {
+			n += perSource + int64(len(m.Sources[i].URI))
+		}
+	}
+	return n
+}
+
+// bucketBytes returns the memory of the file system of buckets.
+func (r *Reader) bucketBytes() int64 {
+	if r.buckets == nil {
+		return 0
+	}
+	return r.buckets.MemoryBytes()
+}
+
+func (r *Reader) names() string {
+	var names []string
+	for _, d := range r.datasets {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// DatasetDir returns the folder of an argument DIR or NAME=DIR.
+func DatasetDir(arg string) string {
+	_, dir := splitName(shard.OS(), arg)
+	return dir
+}
+
+// About describes the datasets for people.
+func (r *Reader) About() (out []feed.About) {
+	for _, d := range r.datasets {
+		m := d.shards.Manifest()
+		about := feed.About{Name: d.name, Tokenizer: m.Tokenizer.Name, MaxLength: d.maxLength}
+		for i := range m.Splits {
+			s := &m.Splits[i]
+			split := feed.AboutSplit{Name: s.Name, Rows: s.Examples, Tokens: s.Tokens, Longest: s.MaxLength}
+			for _, bucket := range s.Lengths {
+				low, high := shard.BucketBounds(bucket[0])
+				split.Lengths = append(split.Lengths, [3]int64{low, high, bucket[1]})
+			}
+			about.Splits = append(about.Splits, split)
+		}
+		out = append(out, about)
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/shard"
+)
+
+// part is the policy of a partition. It has no owner: a second machine may build the same partition at the
+// same time, and both write the same bytes under the same names. Whole files go to the folder that all parts
+// share. What another machine needs to resume goes to the part's own folder, which is removed when the part is
+// done. Nothing else in the shared folder is listed or removed, so the cost does not depend on the number of
+// parts.
+type part struct {
+	*FS
+	part shard.Part
+	plan string // its seal
+}
+
+// openPart resumes from the bucket's checkpoint if the scratch folder has none.
+func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
+	p := &part{f, t.Part, t.Plan}
+	f.policy, f.state = p, &folder{store: f.home.store, uri: f.home.object(stateFolder(t.Part))}
+	if err := f.state.list(ctx); err != nil {
+		return false, err
+	}
+	checkpoint := shard.CheckpointName(t.Part, false)
+	if _, err := os.Stat(f.local(checkpoint)); err == nil || t.Overwrite {
+		return false, nil
+	}
+	saved, ok := f.state.known[checkpoint]
+	if !ok {
+		return false, nil
+	}
+	if done, err := f.home.has(ctx, t.Part.ManifestName()); err != nil || done {
+		return false, err
+	}
+	f.notice("resuming from the checkpoint in the bucket, of %s", saved.Modified.Format(time.RFC3339))
+	err = f.resume(ctx)
+	if changed := (*remote.ChangedError)(nil); errors.As(err, &changed) || errors.Is(err, fs.ErrNotExist) {
+		f.notice("a twin on another machine has replaced that checkpoint meanwhile; starting the partition afresh")
+		return false, f.empty()
+	}
+	return err == nil, err
+}
+
+// names visits the manifests that the part and a merge have.
+func (p *part) names(visit func(name string) error) error {
+	for _, name := range []string{shard.ManifestName, p.part.ManifestName()} {
+		there, err := p.home.has(p.ctx, name)
+		if err == nil && there {
+			err = visit(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removes keeps shards: a twin may have committed them, and building them again writes the same bytes.
+func (p *part) removes(name string) bool { return name == p.part.ManifestName() }
+
+// errOvertaken ends the build of a part whose dataset has been merged meanwhile.
+var errOvertaken = errors.New("the parts are merged")
+
+// commit uploads a file into the folder of all parts, unless the parts are merged. If they are merged while it
+// is uploaded, it removes what the dataset does not have: a straggler's shards are those of the dataset, byte
+// for byte, except for the ones that a budget removed.
+func (p *part) commit(name string) error {
+	switch name {
+	case p.part.ManifestName():
+		if err := p.removeUnlisted(); err != nil {
+			return err
+		}
+	case shard.PlanName:
+		if there, err := p.home.has(p.ctx, name); err != nil || there {
+			return errors.Join(err, os.Remove(p.local(name))) // another part has written it
+		}
+	}
+	if merged, err := p.home.has(p.ctx, shard.ManifestName); err != nil {
+		return err
+	} else if merged {
+		return errOvertaken
+	}
+	if err := p.upload(name); err != nil {
+		return err
+	}
+	if there, err := p.home.has(p.ctx, shard.ManifestName); err != nil || !there {
+		return err
+	}
+	merged, has, err := shard.InMerged(p.FS, p.dir, p.plan, name)
+	if err != nil || !merged {
+		return err
+	}
+	if !has {
+		err = p.home.remove(p.ctx, name)
+	}
+	return errors.Join(errOvertaken, err)
+}
+
+// removeUnlisted removes the shards of the part that its manifest does not list. If a twin has uploaded a
+// manifest meanwhile, both list the same shards.
+func (p *part) removeUnlisted() error {
+	m, err := shard.ReadPartManifest(p.FS, p.dir, p.part.Number)
+	if err != nil {
+		return err
+	}
+	for _, split := range shard.SplitNames() {
+		n := 0
+		if s := m.Split(split); s != nil {
+			n = len(s.Shards)
+		}
+		for ; ; n++ {
+			name := p.part.ShardName(split, n)
+			if more, err := p.home.has(p.ctx, name); err != nil {
+				return err
+			} else if !more {
+				break
+			}
+			if err := p.home.remove(p.ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

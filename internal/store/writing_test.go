@@ -1,0 +1,222 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/remote/remotetest"
+	"github.com/dsload/dsload/shard"
+)
+
+const rows = 600 // of each build
+
+var (
+	errStopped = errors.New("stopped")
+	madeWith   = shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: 50_000}
+)
+
+// writing is a bucket, and a build that several machines write to it.
+type writing struct {
+	t       *testing.T
+	dir     string // of machines
+	uri     string
+	now     time.Time
+	objects *remote.Store
+	o       shard.BuilderOptions
+	begun   int // the row from which the last builder continued
+}
+
+// eachWriting runs a test with each kind of bucket.
+func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
+	for _, kind := range []string{"s3", "gs"} {
+		t.Run(kind, func(t *testing.T) {
+			srv, buckets := remotetest.MemoryBuckets()
+			defer srv.Close()
+			for _, e := range buckets[kind].Env {
+				name, value, _ := strings.Cut(e, "=")
+				t.Setenv(name, value)
+			}
+			w := &writing{t: t, dir: t.TempDir(), uri: buckets[kind].URI + "/out", now: time.Unix(1e9, 0),
+				objects: remote.NewStore(remote.Options{}),
+				o: shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
+					Settings: []byte(`{"a":1}`)}}
+			defer w.objects.Close()
+			test(t, w)
+		})
+	}
+}
+
+// write continues a dataset up to a row, and finishes it after the last. meanwhile, if not nil, is called
+// between the last two checkpoints.
+func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (err error) {
+	b, checkpoint, err := shard.OpenBuilder(fsys, dir, w.o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if w.begun = 0; checkpoint != nil {
+		if w.begun, err = strconv.Atoi(string(checkpoint.Cursor)); err != nil {
+			return err
+		}
+	}
+	for at := w.begun; at < to; at++ {
+		ids := make([]uint32, 40)
+		for i := range ids {
+			ids[i] = uint32((at*7919 + i*31 + w.o.Part.Number) % 50_000)
+		}
+		document := int64(at + w.o.Part.Number*rows)
+		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: document}); err != nil {
+			return err
+		}
+		if at%50 == 24 {
+			if at+50 > to && meanwhile != nil {
+				meanwhile()
+			}
+			if err := b.Checkpoint([]byte(strconv.Itoa(at + 1))); err != nil {
+				return err
+			}
+		}
+	}
+	if to < rows {
+		return errStopped
+	}
+	_, err = b.Finish(shard.Provenance{Tokenizer: madeWith, State: []byte("{}")})
+	return err
+}
+
+// build is write on a machine, into the bucket.
+func (w *writing) build(machine string, to int, meanwhile func()) error {
+	w.t.Setenv("XDG_CACHE_HOME", filepath.Join(w.dir, machine))
+	target := Target{URI: w.uri, Part: w.o.Part, Plan: w.o.Plan, Clock: func() time.Time {
+		w.now = w.now.Add(checkpointInterval)
+		return w.now
+	}}
+	return Build(w.t.Context(), target, func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
+}
+
+// compare compares the bucket's folder with a local one.
+func (w *writing) compare(dir string) {
+	w.t.Helper()
+	want, got := map[string]string{}, map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		want[e.Name()] = string(data)
+	}
+	if err := w.objects.List(w.t.Context(), w.uri, func(name string, o remote.Object) error {
+		data, err := w.objects.ReadAll(w.t.Context(), o.URI, 1<<20)
+		got[name] = string(data)
+		return err
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	if !maps.Equal(want, got) {
+		w.t.Errorf("in the bucket %v, want %v with equal bytes", slices.Sorted(maps.Keys(got)),
+			slices.Sorted(maps.Keys(want)))
+	}
+}
+
+func (w *writing) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A whole build that stops on one machine is resumed on another, ends with the bytes of a local one, and
+// leaves nothing behind.
+func TestBuildMoves(t *testing.T) {
+	eachWriting(t, func(t *testing.T, w *writing) {
+		local := filepath.Join(w.dir, "local")
+		w.must(w.write(shard.OS(), local, rows, nil))
+		if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
+			t.Fatal(err)
+		}
+		w.must(w.build("b", rows, nil))
+		if w.begun != 325 {
+			t.Errorf("resumed at row %d", w.begun)
+		}
+		w.compare(local)
+		if err := w.build("a", rows, nil); !errors.Is(err, shard.ErrFinished) || !strings.Contains(err.Error(), w.uri) {
+			t.Errorf("again: %v", err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(w.dir, "b", "dsload", "out", "*")); len(left) > 0 {
+			t.Errorf("left in the scratch folder: %v", left)
+		}
+	})
+}
+
+// A machine stops at its next checkpoint once another one has taken the build over.
+func TestBuildTakenOver(t *testing.T) {
+	eachWriting(t, func(t *testing.T, w *writing) {
+		err := w.build("a", 340, func() {
+			if err := w.build("b", 390, nil); !errors.Is(err, errStopped) {
+				t.Error(err)
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), "has taken the build over") {
+			t.Errorf("overtaken: %v", err)
+		}
+	})
+}
+
+// The parts of a plan, one of which moves to another machine, are merged in the bucket as in a folder.
+func TestPartsMove(t *testing.T) {
+	eachWriting(t, func(t *testing.T, w *writing) {
+		local := filepath.Join(w.dir, "local")
+		w.o.Plan = "seal"
+		for number := range 2 {
+			w.o.Part = shard.Part{Number: number, Of: 2}
+			w.must(w.write(shard.OS(), local, rows, nil))
+			if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
+				t.Fatal(err)
+			}
+			w.must(w.build("b", rows, nil))
+			if w.begun != 325 {
+				t.Errorf("part %d was resumed at row %d", number, w.begun)
+			}
+		}
+		if err := w.build("a", 340, nil); !errors.Is(err, shard.ErrFinished) {
+			t.Errorf("a finished part: %v", err)
+		}
+		w.must(w.merge(shard.OS(), local))
+		w.must(Merge(t.Context(), w.uri, w.merge))
+		w.compare(local)
+		w.must(Merge(t.Context(), w.uri+"/", w.merge)) // it is merged already
+	})
+}
+
+func (w *writing) merge(fsys shard.FS, dir string) (err error) {
+	m, err := shard.OpenMerger(w.t.Context(), fsys, dir, shard.MergeOptions{Partitions: 2, Plan: w.o.Plan,
+		Settings: w.o.Settings, PartSettings: func(int) (json.RawMessage, error) { return w.o.Settings, nil }})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if m.Merged() == nil {
+		if _, err := m.Finish(func([]string) (shard.Provenance, error) {
+			return shard.Provenance{Tokenizer: madeWith}, nil
+		}, map[string]io.Reader{}); err != nil {
+			return fmt.Errorf("finish: %w", err)
+		}
+	}
+	_, err = m.Tidy()
+	return err
+}
