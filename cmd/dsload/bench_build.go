@@ -114,7 +114,7 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	wall := time.Since(start).Seconds()
 	if err != nil {
 		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 {
-			return nil, &said{exit.ExitCode()}
+			return nil, &printedError{exit.ExitCode()}
 		}
 		return nil, fmt.Errorf("measured build: %w", err)
 	}
