@@ -222,7 +222,8 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		}
 	}
 	v.looked++
-	return v.estimator.input(v.b.current.set, i, &v.sample, input.Position(), p.Ended)
+	input.Note()
+	return v.estimator.input(v.b.current.set, i, &v.sample, input.Noted(), p.Ended)
 }
 
 // endPartial ends an input inside a document that is too long, or where a budget is reached.

@@ -30,14 +30,18 @@ func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
 		idle := time.Now()
 		select {
-		case j, ok := <-b.work:
+		case p, ok := <-b.work:
 			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}
-			j.stopped = !w.run(j)
-			w.trim()
-			j.done <- struct{}{}
+			stopped := false
+			for _, j := range p.jobs {
+				stopped = stopped || !w.run(j)
+				j.stopped = stopped
+				w.trim()
+			}
+			p.done <- struct{}{}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -156,6 +156,9 @@ type Worker struct {
 	r             *Renderer
 	done          <-chan struct{}
 	before, after []byte // texts that are compared with the record's
+	decoder       reused
+	scratch       jinja.Scratch
+	items         []any // messages that are rendered
 }
 
 // NewWorker returns a worker of this renderer. A template that is running when done is closed ends
@@ -177,13 +180,16 @@ type Text struct {
 	Unfound, FirstUnfound int
 }
 
+// keptItems bounds the list of messages that a worker keeps.
+const keptItems = 1 << 12
+
 // keptBytes bounds the buffers that a worker keeps between records.
 const keptBytes = 256 << 10
 
 // Render renders a record, a JSON object in valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
 	dst.reset()
-	record, lone, err := decode(data)
+	record, lone, err := w.decoder.decode(data)
 	if err != nil {
 		return err
 	}
@@ -195,7 +201,7 @@ func (w *Worker) Render(dst *Text, data []byte) error {
 // must be valid UTF-8; an empty field has no value.
 func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
 	dst.reset()
-	record, lone, err := decodeRow(columns, at, size)
+	record, lone, err := w.decoder.decodeRow(columns, at, size)
 	if err != nil {
 		return err
 	}
@@ -247,31 +253,39 @@ type rendering struct {
 	*conversation
 	anchors
 	form           *form
-	size           int64 // of the record
-	spent, allowed int64 // bytes rendered for comparisons
+	given          *jinja.Dict // what the template is given
+	size           int64       // of the record
+	spent, allowed int64       // bytes rendered for comparisons
 }
 
 // render executes the template on messages.
 func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []jinja.Span, error) {
 	o := &j.r.opts
-	v := o.Special.Clone()
-	list := &jinja.List{Items: make([]any, len(messages))}
-	for i, m := range messages {
-		list.Items[i] = m
+	j.items = j.items[:0]
+	for _, m := range messages {
+		j.items = append(j.items, m)
 	}
-	v.Set("messages", list)
-	v.Set("tools", j.tools)
-	v.Set("documents", nil)
-	v.Set("add_generation_prompt", prompt)
+	defer func() {
+		if clear(j.items); cap(j.items) > keptItems {
+			j.items = nil
+		}
+	}()
+	if j.given == nil {
+		j.given = o.Special.Clone()
+		j.given.Set("tools", j.tools)
+		j.given.Set("documents", nil)
+	}
+	j.given.Set("messages", &jinja.List{Items: j.items})
+	j.given.Set("add_generation_prompt", prompt)
 	if j.variables != nil {
 		for _, key := range j.variables.Keys() {
-			v.Set(key, get(j.variables, key))
+			j.given.Set(key, get(j.variables, key))
 		}
 	}
-	out, spans, _, err := j.form.template.Render(dst, v, jinja.Options{
+	out, spans, _, err := j.form.template.Render(dst, j.given, jinja.Options{
 		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
 			Output: j.r.textBytes(j.size) + int64(2*anchorBytes*len(j.used))},
-		Now: o.Date, Done: j.done,
+		Now: o.Date, Done: j.done, Scratch: &j.scratch,
 	})
 	var raised *jinja.RaisedError
 	switch {

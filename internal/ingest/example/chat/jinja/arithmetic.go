@@ -48,7 +48,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 	}
 	for _, v := range []any{a, b} {
 		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.hint)
+			e.fail("%s", u.why())
 		}
 	}
 	if x, y := toBig(a), toBig(b); x != nil && y != nil {
@@ -227,7 +227,7 @@ func (e *execution) unary(n *unaryExpr, v any) any {
 		return !isTrue(v)
 	}
 	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.hint)
+		e.fail("%s", u.why())
 	}
 	if f, ok := v.(float64); ok {
 		if n.operator == "-" {
@@ -253,7 +253,7 @@ func (e *execution) contains(container, item any) bool {
 		t, ok := text(item)
 		if !ok {
 			if u, isUndefined := item.(*undefined); isUndefined {
-				e.fail("'in <string>' requires string as left operand, not Undefined (%s)", u.hint)
+				e.fail("'in <string>' requires string as left operand, not Undefined (%s)", u.why())
 			}
 			e.fail("'in <string>' requires string as left operand, not %s", typeName(item))
 		}

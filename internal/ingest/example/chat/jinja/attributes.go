@@ -15,7 +15,7 @@ func (e *execution) attribute(of any, name string) any {
 	}
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case *Dict:
 		if v, ok := of.find(name); ok {
 			return v
@@ -32,7 +32,7 @@ func (e *execution) attribute(of any, name string) any {
 func (e *execution) item(of, key any) any {
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case *Dict:
 		if hash, ok := hashOf(key); ok {
 			if v, ok := of.find(hash); ok {
@@ -68,7 +68,7 @@ func (e *execution) item(of, key any) any {
 }
 
 // missing returns the value of an attribute or item that does not exist.
-func missing(of, key any) any {
+func missing(of, key any) *undefined {
 	name, ok := text(key)
 	switch {
 	case !ok:
@@ -79,11 +79,11 @@ func missing(of, key any) any {
 		default:
 			p.out = []byte(typeName(key))
 		}
-		return &undefined{objectName(of) + " has no element " + string(p.out)}
+		return &undefined{hint: objectName(of) + " has no element " + string(p.out)}
 	case len(name) > 100:
 		name = name[:100] + "…"
 	}
-	return &undefined{objectName(of) + " has no attribute '" + name + "'"}
+	return &undefined{hint: objectName(of) + " has no attribute '" + name + "'"}
 }
 
 // sameKind returns a part of a string with the string's type.
@@ -137,7 +137,7 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 	}
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case string, markup:
 		str, _ := text(of)
 		e.step(int64(len(str)) / stepBytes)
@@ -260,7 +260,7 @@ func (e *execution) member(of any, name string) (any, bool) {
 	case *Dict:
 		if m := dictMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any { return m(e, v, a) }
-		} else if forbidden(name, "clear", "pop", "popitem", "setdefault", "update") {
+		} else if forbidden(name, changingDicts...) {
 			return unsafe(of, name), true
 		}
 	case *numberRange:
@@ -300,6 +300,9 @@ func (e *execution) member(of any, name string) (any, bool) {
 	return &function{name, f}, true
 }
 
+// changingDicts are the methods of dicts that the sandbox forbids.
+var changingDicts = []string{"clear", "pop", "popitem", "setdefault", "update"}
+
 func forbidden(name string, names ...string) bool {
 	for _, n := range names {
 		if n == name {
@@ -311,7 +314,7 @@ func forbidden(name string, names ...string) bool {
 
 // unsafe returns what the sandbox returns instead of a method that would change a value.
 func unsafe(of any, name string) *undefined {
-	return &undefined{"access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
+	return &undefined{hint: "access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
 }
 
 // field returns an attribute of the variable loop.
@@ -320,7 +323,7 @@ func (l *loop) field(name string) (any, bool) {
 	i := int64(l.at)
 	neighbour := func(at int64, what string) any {
 		if at < 0 || at >= n {
-			return &undefined{"there is no " + what + " item"}
+			return &undefined{hint: "there is no " + what + " item"}
 		}
 		return l.items[at]
 	}

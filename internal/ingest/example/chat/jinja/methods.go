@@ -6,7 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-var dictMethods = map[string]func(*execution, *Dict, *arguments) any{
+type dictMethod = func(*execution, *Dict, *arguments) any
+
+var dictMethods = map[string]dictMethod{
 	"keys":   func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewKeys} },
 	"values": func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewValues} },
 	"items":  func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewItems} },
@@ -68,7 +70,7 @@ func (e *execution) textArgument(function string, a *arguments, i int) string {
 	s, ok := text(v)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.hint)
+			e.fail("%s", u.why())
 		}
 		e.fail("%s wants a string, not '%s'", function, typeName(v))
 	}

@@ -7,9 +7,17 @@ import (
 
 // test evaluates "value is name(arguments)".
 func (e *execution) test(n *testExpr, v any, s *scope) any {
-	a := e.argumentsOf(&n.arguments, s)
+	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
-	return e.testBy(n.name, v, a)
+	var ok bool
+	if n.predicate != nil {
+		e.step(1)
+		ok = n.predicate(v)
+	} else {
+		ok = e.testBy(n.name, v, a)
+	}
+	e.dropArguments(a)
+	return ok
 }
 
 // testBy runs a test by its name.

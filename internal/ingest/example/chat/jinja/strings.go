@@ -203,7 +203,7 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 		one, ok := text(want)
 		if !ok {
 			if u, ok := want.(*undefined); ok {
-				e.fail("%s", u.hint)
+				e.fail("%s", u.why())
 			}
 			e.fail("%s first arg must be str or a tuple of str, not %s", name, typeName(want))
 		}

@@ -17,8 +17,9 @@ type (
 		group bool // made by groupby: its items are also called grouper and list
 	}
 
-	// undefined is a name, attribute or item that does not exist. hint is the error of using it.
-	undefined struct{ hint string }
+	// undefined is a name, attribute or item that does not exist. hint is the error of using it; or it is an
+	// attribute of a dict, as most are.
+	undefined struct{ hint, attribute string }
 	// markup is a string that "safe" or "escape" made: text added to it is escaped.
 	markup string
 	// iterator is a Python generator: it can be read once.
@@ -73,10 +74,13 @@ const smallDict = 8
 func (d *Dict) Len() int { return len(d.entries) }
 
 // Set sets a key that is a string.
-func (d *Dict) Set(key string, value any) { d.put(key, key, value) }
+func (d *Dict) Set(key string, value any) {
+	k := any(key)
+	d.put(k, k, value)
+}
 
 // Get returns the value of a key that is a string.
-func (d *Dict) Get(key string) (any, bool) { return d.find(key) }
+func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
 
 // Keys returns the keys that are strings, in order.
 func (d *Dict) Keys() []string {
@@ -117,6 +121,19 @@ func (d *Dict) Clone() *Dict {
 		out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
 	}
 	return out
+}
+
+// text returns the value of a key that is text.
+func (d *Dict) text(key string) (any, bool) {
+	if d.index != nil {
+		return d.find(key)
+	}
+	for i := range d.entries {
+		if s, ok := d.entries[i].hash.(string); ok && s == key {
+			return d.entries[i].value, true
+		}
+	}
+	return nil, false
 }
 
 func (d *Dict) find(hash any) (any, bool) {
@@ -235,6 +252,14 @@ func typeName(v any) string {
 		return "LoopContext"
 	}
 	return "function"
+}
+
+// why returns the error of using a value that does not exist.
+func (u *undefined) why() string {
+	if u.hint == "" {
+		u.hint = missing(&Dict{}, u.attribute).hint
+	}
+	return u.hint
 }
 
 // objectName returns jinja2's name for a value in the error for a missing attribute.
@@ -412,10 +437,10 @@ func (e *execution) compare(a, b any, operator string) int {
 		return c
 	}
 	if x, ok := a.(*undefined); ok {
-		e.fail("%s", x.hint)
+		e.fail("%s", x.why())
 	}
 	if x, ok := b.(*undefined); ok {
-		e.fail("%s", x.hint)
+		e.fail("%s", x.why())
 	}
 	x, okX := sequence(a)
 	y, okY := sequence(b)
