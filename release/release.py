@@ -27,7 +27,8 @@ sys.path.insert(0, str(HERE))
 import inventory  # noqa: E402
 import pack  # noqa: E402
 
-TARGETS = ["linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"]
+# Those that wheels are made for: python/build_wheel.py has the list, for the Makefile too.
+TARGETS = ["/".join(found) for found in re.findall(r'^    \("(\w+)", "(\w+)"\): "', (ROOT / "python/build_wheel.py").read_text(encoding="utf-8"), re.M)]
 MODULE = "github.com/dsload/dsload"
 URL = f"https://{MODULE}"
 SUMMARY = "Streaming, memory-capped dataset tokenizer and loader for training language models"

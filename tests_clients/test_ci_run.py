@@ -86,7 +86,7 @@ def test_readmes_commands_run_twice(ci, tmp_path):
     assert status == 0 and output.splitlines()[-1] == "go: 1 passed, 0 failed, 0 skipped", output
     checkout, shared = tmp_path / "checkout", tmp_path / "shared"
     tools, lint, alone, built, tested, whole = calls
-    for call, target in ((tools, "-s tools"), (lint, "-j2 -Otarget lint"), (alone, "test-alone"), (whole, "test")):
+    for call, target in ((tools, "-s tools"), (lint, "-j2 -Otarget lint gate"), (alone, "test-alone"), (whole, "test")):
         assert call == f"make {target} HOME={tmp_path} shared={shared} in {checkout}"
     home, place = built.split(" HOME=")[1].split(" in ")
     assert built.startswith("go run ./cmd/dsload build --max-examples 30000 ")
