@@ -20,17 +20,17 @@ import (
 )
 
 type buildFlags struct {
-	opts     ingest.Options
-	progress string
-	asJSON   bool
-	explain  bool
-	preview  int // documents of each input to show, in place of a build
-	part     partFlags
-	cached   bool
-	announce bool   // for a server, which serves the dataset while it is built
-	profile  string // a file for a CPU profile, for bench build
-	http     string
-	notify   []string
+	opts      ingest.Options
+	progress  string
+	asJSON    bool
+	explain   bool
+	preview   int // documents of each input to show, in place of a build
+	partition partitionFlags
+	cached    bool
+	announce  bool   // for a server, which serves the dataset while it is built
+	profile   string // a file for a CPU profile, for bench build
+	http      string
+	notify    []string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -92,7 +92,7 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	_ = errors.Join(flags.MarkHidden("announce"), flags.MarkHidden("cpu-profile")) // the flags exist
 	f.addRowFlags(flags)
 	addOption(flags, &f.opts, "overwrite")
-	f.part.add(flags)
+	f.partition.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
 		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; "+
@@ -157,11 +157,11 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // --pack sets its own
 	}
-	if cmd.Flags().Changed("preview") && (f.part.given(cmd) || f.cached) {
+	if cmd.Flags().Changed("preview") && (f.partition.given(cmd) || f.cached) {
 		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
 	}
-	if f.part.given(cmd) {
-		if err := f.part.apply(cmd, args, &o); err != nil {
+	if f.partition.given(cmd) {
+		if err := f.partition.apply(cmd, args, &o); err != nil {
 			return err
 		}
 		args = o.Sources

@@ -35,7 +35,7 @@ type buildState struct {
 
 	Sources     []sourceState `json:"sources"`
 	SourcesMore string        `json:"sources_more,omitempty"`
-	Parts       []partState   `json:"parts"`
+	Parts       []memoryShare `json:"parts"`
 	Stages      []stageState  `json:"stages"`
 	Splits      []splitState  `json:"splits"`
 	Counts      []countState  `json:"counts"`
@@ -57,7 +57,7 @@ type sourceState struct {
 	State string   `json:"state"`
 }
 
-type partState struct {
+type memoryShare struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 }
@@ -120,7 +120,7 @@ func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
 		s.Left = p.left(d)
 	}
 	for _, part := range d.Ledger {
-		s.Parts = append(s.Parts, partState{part.Name, part.Bytes})
+		s.Parts = append(s.Parts, memoryShare{part.Name, part.Bytes})
 	}
 	p.fillStages(s, d)
 	for i := range d.Sources {

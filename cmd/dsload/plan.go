@@ -136,17 +136,17 @@ func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) e
 	return writeText(stdout, b.String())
 }
 
-// partFlags are the flags of build for one partition of a plan.
-type partFlags struct{ plan, partition string }
+// partitionFlags are the flags of build for one partition of a plan.
+type partitionFlags struct{ plan, partition string }
 
-func (f *partFlags) add(flags *pflag.FlagSet) {
+func (f *partitionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
 	flags.StringVar(&f.partition, "partition", "", "which partition of the plan, as `I/N` with I from 0 to N-1")
 	nameValues(flags, "FILE", "plan")
 	inGroup(flags, groupPartitions, "plan", "partition")
 }
 
-func (f *partFlags) given(cmd *cobra.Command) bool {
+func (f *partitionFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
@@ -160,7 +160,7 @@ func allowedWithPlan(flag string) bool {
 }
 
 // apply replaces the options with those of the plan.
-func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
+func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
 	if f.plan == "" || f.partition == "" {
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
 	}
@@ -204,7 +204,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) 
 }
 
 // chdir changes to the folder where the plan was made, so that its relative names mean the same.
-func (f *partFlags) chdir(folder string, o *ingest.Options) error {
+func (f *partitionFlags) chdir(folder string, o *ingest.Options) error {
 	here, err := os.Getwd()
 	if err != nil || folder == "" || folder == here {
 		return err

@@ -118,7 +118,7 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		return whichError(args, err)
 	}
 	w := whichPrinter{cmd: cmd, at: at, trace: trace, split: q.Split, asJSON: f.asJSON,
-		parts: make([]*tracedPart, trace.Parts())}
+		splits: make([]*tracedSplit, trace.Parts())}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := f.rows(flags, trace, asked)
 	if err == nil && len(rows) == 0 {
@@ -145,11 +145,11 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 		row, err := trace.Row(f.row)
 		return []serve.TracedRow{row}, err
 	}
-	for part := range trace.Parts() {
-		if trace.Split(part).Schema().Segments {
+	for i := range trace.Parts() {
+		if trace.Split(i).Schema().Segments {
 			return nil, errPackedRows
 		}
-		found, err := trace.Document(part, f.document)
+		found, err := trace.Document(i, f.document)
 		if err != nil {
 			return nil, err
 		}
@@ -190,9 +190,9 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
 			plural(n, "document"))
 	}
-	for part := range w.trace.Parts() {
-		_, dir, _ := w.trace.Dataset(part)
-		other, err := w.trace.SplitOf(part, f.document)
+	for i := range w.trace.Parts() {
+		_, dir, _ := w.trace.Dataset(i)
+		other, err := w.trace.SplitOf(i, f.document)
 		if err != nil {
 			return err
 		}

@@ -55,41 +55,42 @@ type whichPrinter struct {
 	trace  *serve.Trace
 	split  string
 	asJSON bool
-	parts  []*tracedPart // nil until needed
+	splits []*tracedSplit // nil until needed
 }
 
-// tracedPart is one dataset's split.
-type tracedPart struct {
+// A tracedSplit is the split of one of the datasets.
+type tracedSplit struct {
 	name    string
 	decode  func([]uint32) string
 	origins *origins.Split
 	row     shard.Row
 }
 
-func (w *whichPrinter) part(i int) (*tracedPart, error) {
-	if w.parts[i] != nil {
-		return w.parts[i], nil
+// openSplit returns the split of the i-th dataset, and opens it if need be.
+func (w *whichPrinter) openSplit(i int) (*tracedSplit, error) {
+	if w.splits[i] != nil {
+		return w.splits[i], nil
 	}
 	name, dir, d := w.trace.Dataset(i)
-	p := &tracedPart{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
-	w.parts[i] = p
+	split := &tracedSplit{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
+	w.splits[i] = split
 	if tok, err := tokenizers.OfDataset(w.at, dir, d.Manifest()); err != nil {
 		warn(w.cmd.ErrOrStderr(), "rows are shown as ids: "+err.Error())
 	} else {
-		p.decode = tok.Decode
+		split.decode = tok.Decode
 	}
 	var err error
-	p.origins, err = origins.OpenSplit(w.at, dir, d.Manifest(), w.split)
+	split.origins, err = origins.OpenSplit(w.at, dir, d.Manifest(), w.split)
 	if errors.Is(err, origins.ErrNone) {
 		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not record where documents came from; "+
 			"sources and records are left out; build it again to have them", dir))
 		err = nil
 	}
-	return p, err
+	return split, err
 }
 
 func (w *whichPrinter) close() (err error) {
-	for _, p := range w.parts {
+	for _, p := range w.splits {
 		if p != nil {
 			err = errors.Join(err, p.origins.Close())
 		}
@@ -105,7 +106,7 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if pieces != nil {
 		return w.packedLine(r, pieces)
 	}
-	p, err := w.part(r.Part)
+	p, err := w.openSplit(r.Part)
 	if err != nil {
 		return l, err
 	}
@@ -135,7 +136,7 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece) (l tracedLine, err error) {
 	var ids []uint32
 	for _, piece := range pieces {
-		p, err := w.part(piece.Part)
+		p, err := w.openSplit(piece.Part)
 		if err != nil {
 			return l, err
 		}
@@ -162,7 +163,7 @@ func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece)
 	first := &l.Pieces[0]
 	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
 	l.Example, l.Document, l.Part, l.Dataset = first.Example, first.Document, first.Part, first.Dataset
-	l.Source, l.Record, l.Text = first.Source, first.Record, w.parts[pieces[0].Part].decode(ids)
+	l.Source, l.Record, l.Text = first.Source, first.Record, w.splits[pieces[0].Part].decode(ids)
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}
