@@ -264,6 +264,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		w.unhashed = f.hold.documents == nil
 		if b.chat != nil {
 			w.chat = b.chat.newWorker(b, w, ctx.Done())
 		}
@@ -295,7 +296,8 @@ func (f *flusher) begun() bool {
 
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
-		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
+		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup),
+		asIs: b.template == "", judges: b.opts.shapes()}
 }
 
 // leaseError names the record that is too large for the cap.

@@ -324,7 +324,7 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 
 // beginning returns the beginning of the text of a document, or of its record where there is no text yet.
 func (v *previewer) beginning(j *job, d *document) string {
-	text := v.w.scratch.Prompt
+	text := v.w.text.Prompt
 	if d.dropped == shape.ByWhere {
 		if text = j.raw; len(d.Columns) > 0 {
 			return ""

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -95,7 +96,7 @@ func (f *filler) fill(j *job) {
 // its own.
 func (f *filler) next(j *job) bool {
 	start := len(j.raw)
-	j.documents = append(j.documents, document{})
+	j.documents = slices.Grow(j.documents, 1)[:len(j.documents)+1] // reset cleared it
 	d := &j.documents[len(j.documents)-1]
 	j.raw, f.err = f.Next(j.raw, &d.Record)
 	d.raw = span{start, len(j.raw)}

@@ -126,6 +126,7 @@ type (
 		first     node
 		operators []string
 		rest      []node
+		empty     bool // it asks whether the length of a variable is 0
 	}
 	condExpr struct {
 		test, yes, no node // no may be nil

@@ -82,7 +82,7 @@ func (e *execution) value(n node, s *scope) any {
 	case *compareExpr:
 		return e.comparison(n, s)
 	case *condExpr:
-		if isTrue(e.eval(n.test, s)) {
+		if e.isTrue(e.eval(n.test, s)) {
 			return e.eval(n.yes, s)
 		}
 		if n.no != nil {
@@ -114,6 +114,7 @@ func (e *execution) put(d *Dict, key, value any) {
 	if !ok {
 		e.fail("unhashable type: '%s'", typeName(key))
 	}
+	e.touch(key)
 	e.charge(entryBytes)
 	d.put(key, hash, value)
 }
@@ -128,6 +129,9 @@ func (e *execution) evalAll(list []node, s *scope) []any {
 }
 
 func (e *execution) name(n *nameExpr, s *scope) any {
+	if n.id == e.prompt && !e.trace.looped {
+		e.trace.Local = false
+	}
 	if v, ok := s.get(n.id); ok {
 		return v
 	}
@@ -179,6 +183,7 @@ func (e *execution) callExpr(n *callExpr, s *scope) any {
 				e.line = n.line
 				e.enter()
 				e.step(int64(len(v)) / stepBytes)
+				e.method(attribute.name, v, a)
 				out := attribute.text(e, v, a)
 				e.leave()
 				e.dropArguments(a)
@@ -230,6 +235,7 @@ func (e *execution) iterate(v any) []any {
 	var items []any
 	switch v := v.(type) {
 	case *List:
+		e.asWhole(v)
 		items = v.Items
 	case *tuple:
 		items = v.Items
@@ -243,15 +249,18 @@ func (e *execution) iterate(v any) []any {
 	case *view:
 		items = v.items(e)
 	case *iterator:
+		e.stateful()
 		items, v.items = v.items, nil
 	case *undefined:
 	case string, markup:
 		s, _ := text(v)
+		e.touchText(s)
 		e.charge(int64(len(s)) * valueBytes)
 		for _, c := range characters(s) {
 			items = append(items, c)
 		}
 	case *loop:
+		v.counted(e)
 		e.charge(int64(len(v.items)-v.at) * valueBytes)
 		for i := v.at; i < len(v.items); i++ {
 			items = append(items, &tuple{Items: []any{v.items[i], v}})
@@ -282,7 +291,13 @@ func (v *view) items(e *execution) []any {
 }
 
 func (e *execution) comparison(n *compareExpr, s *scope) any {
+	if e.trace != nil {
+		e.trace.empty = n.empty
+	}
 	left := e.eval(n.first, s)
+	if e.trace != nil {
+		e.trace.empty = false
+	}
 	for i, operator := range n.operators {
 		right := e.eval(n.rest[i], s)
 		e.line = n.line
@@ -340,12 +355,12 @@ func (e *execution) binaryExpr(n *binaryExpr, s *scope) any {
 	left := e.eval(n.left, s)
 	switch n.operator {
 	case "and":
-		if !isTrue(left) {
+		if !e.isTrue(left) {
 			return left
 		}
 		return e.eval(n.right, s)
 	case "or":
-		if isTrue(left) {
+		if e.isTrue(left) {
 			return left
 		}
 		return e.eval(n.right, s)

@@ -58,6 +58,7 @@ func (e *execution) filter(name string, f filter, v any, a *arguments) any {
 	if f == nil {
 		e.fail("no filter named '%s'", name)
 	}
+	e.filtering(name, v, a)
 	e.enter()
 	out := f(e, v, a)
 	e.leave()
@@ -110,9 +111,11 @@ func (e *execution) length(v any) int64 {
 	switch v := v.(type) {
 	case string, markup:
 		s, _ := text(v)
+		e.touchText(s)
 		e.step(int64(len(s)) / stepBytes)
 		return int64(len([]rune(s)))
 	case *List:
+		e.measured(v)
 		return int64(len(v.Items))
 	case *tuple:
 		return int64(len(v.Items))
@@ -123,6 +126,7 @@ func (e *execution) length(v any) int64 {
 	case *view:
 		return int64(v.of.Len())
 	case *loop:
+		v.counted(e)
 		return int64(len(v.items))
 	case *undefined:
 		return 0

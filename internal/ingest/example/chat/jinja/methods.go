@@ -20,6 +20,7 @@ var dictMethods = map[string]dictMethod{
 		if len(a.positional) == 0 || len(a.positional) > 2 || a.named.Len() > 0 {
 			e.fail("get expected 1 or 2 arguments, got %d", len(a.positional))
 		}
+		e.touch(a.positional[0])
 		hash, ok := hashOf(a.positional[0])
 		if !ok {
 			e.fail("unhashable type: '%s'", typeName(a.positional[0]))
@@ -74,6 +75,7 @@ func (e *execution) textArgument(function string, a *arguments, i int) string {
 		}
 		e.fail("%s wants a string, not '%s'", function, typeName(v))
 	}
+	e.touchText(s)
 	return s
 }
 

@@ -83,6 +83,9 @@ func (e *execution) write(s string) {
 // add appends what there is room for.
 func (e *execution) add(s string) {
 	o := e.out
+	if e.trace != nil {
+		e.trace.wrote(o, s)
+	}
 	o.data = append(o.data, s...)
 	if e.template.marks {
 		o.marks = o.marks || strings.Contains(s, markStart) || strings.Contains(s, markEnd)
@@ -143,6 +146,11 @@ func (e *execution) writeParts(base int, length int64) {
 
 // joinParts joins the last parts, and drops them.
 func (e *execution) joinParts(base int) string {
+	if e.trace != nil {
+		for _, part := range e.parts[base:] {
+			e.touchText(part)
+		}
+	}
 	text := strings.Join(e.parts[base:], "")
 	e.parts = e.parts[:base]
 	return text
@@ -215,12 +223,16 @@ func (e *execution) showJSON(n *filterExpr, s *scope) {
 	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
 	e.enter()
-	p := printer{e: e, out: e.text[:0]}
+	p := printer{e: e, out: e.text[:0], shown: e.out.top}
 	e.toJSON(&p, v, a)
 	e.depth -= 2
 	e.dropArguments(a)
 	e.text = p.out
 	e.room(len(p.out))
+	for _, m := range p.marks {
+		m.At += len(e.out.data) - e.out.from
+		e.trace.mark(m)
+	}
 	e.out.data = append(e.out.data, p.out...)
 	e.out.marks = e.out.marks || e.template.marks && (bytes.IndexByte(p.out, markStart[0]) >= 0 ||
 		bytes.IndexByte(p.out, markEnd[0]) >= 0)

@@ -22,6 +22,7 @@ type Template struct {
 	generation bool
 	closures   bool // blocks may be run after the scope in which they stand has ended
 	marks      bool // its text may hold markStart or markEnd
+	tail       int  // from which statement of the body on all are as isTail has them
 	names      map[string]bool
 	ids        map[string]int
 	size       int
@@ -47,6 +48,8 @@ func Parse(source string) (t *Template, err error) {
 	t = &Template{size: len(source)}
 	t.body = p.statements()
 	t.generation, t.closures, t.names, t.ids = p.generation, p.closures, p.used, p.ids
+	for t.tail = len(t.body); t.tail > 0 && isTail(t.body[t.tail-1]); t.tail-- {
+	}
 	t.marks = p.generation || strings.Contains(source, markStart) || strings.Contains(source, markEnd)
 	return t, nil
 }

@@ -3,6 +3,7 @@ package jinja
 import (
 	"math/big"
 	"strconv"
+	"strings"
 )
 
 // tuple parses expressions separated by commas: one expression, or a tuple.
@@ -96,7 +97,18 @@ func (p *parser) comparison() node {
 	if c == nil {
 		return first
 	}
+	c.empty = c.asksForNone()
 	return c
+}
+
+// asksForNone reports whether a comparison is like "messages|length == 0".
+func (c *compareExpr) asksForNone() bool {
+	f, ok := c.first.(*filterExpr)
+	if !ok || f.name != "length" && f.name != "count" || len(c.rest) != 1 || !is[*nameExpr](f.of) {
+		return false
+	}
+	zero, ok := c.rest[0].(*constExpr)
+	return ok && zero.value == int64(0) && strings.Contains("== != >", c.operators[0])
 }
 
 // binary parses operands joined by left-associative operators of one precedence.

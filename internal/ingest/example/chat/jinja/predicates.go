@@ -43,6 +43,7 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 	case "in":
 		return e.contains(other(), v)
 	case "sameas":
+		e.touch(v, other())
 		return same(v, other())
 	case "odd", "even", "divisibleby":
 		by := any(int64(2))
@@ -52,8 +53,10 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 		zero := e.equal(e.arithmetic("%", v, by), int64(0))
 		return zero != (name == "odd")
 	case "lower":
+		e.touch(v)
 		return stringMethods["islower"](e, e.str(v), a).(bool)
 	case "upper":
+		e.touch(v)
 		return stringMethods["isupper"](e, e.str(v), a).(bool)
 	case "filter":
 		return filters[e.str(v)] != nil

@@ -29,6 +29,8 @@ type Options struct {
 	Done <-chan struct{}
 	// Scratch is memory that executions of one goroutine share, nil for none.
 	Scratch *Scratch
+	// Trace is filled with what the execution did, unless it is nil.
+	Trace *Trace
 }
 
 // A Span is a part of a text: text[Start:End].
@@ -106,8 +108,19 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 			}
 		}
 	}
+	e.prompt = -1
+	if o.Trace != nil {
+		if id, ok := t.ids[o.Trace.Prompt]; ok {
+			e.prompt = id
+		}
+	}
 	inner := e.takeScope(root)
-	e.run(t.body, inner)
+	if e.trace = o.Trace; e.trace == nil {
+		e.run(t.body, inner)
+	} else {
+		e.trace.start(t)
+		e.runTraced(t.body, inner)
+	}
 	e.release(inner)
 	e.release(root)
 	out, spans = e.out.finish()
@@ -118,9 +131,11 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 type execution struct {
 	*Scratch
 	template     *Template
+	trace        *Trace // nil for none
 	left, limits Limits
 	until        int64 // steps to the next check of done
 	depth        int
+	prompt       int // the id of the trace's Prompt, -1 for none
 	line         int
 	out          *output
 	now          time.Time

@@ -265,7 +265,7 @@ func filterSum(e *execution, v any, a *arguments) any {
 
 // filterMap applies a filter to each element, or takes an attribute of each.
 func filterMap(e *execution, v any, a *arguments) any {
-	if !isTrue(v) { // None too
+	if !e.isTrue(v) { // None too
 		return &iterator{nil, "sync_do_map"}
 	}
 	items := e.iterate(v)
@@ -289,7 +289,7 @@ func filterMap(e *execution, v any, a *arguments) any {
 // selecting returns a filter that keeps or drops the elements that pass a test.
 func selecting(keep, byAttribute bool) filter {
 	return func(e *execution, v any, a *arguments) any {
-		if !isTrue(v) { // None too
+		if !e.isTrue(v) { // None too
 			return &iterator{nil, "select_or_reject"}
 		}
 		get := func(v any) any { return v }

@@ -41,7 +41,7 @@ func (e *execution) statement(n node, s *scope) control {
 	case *ifNode:
 		e.line = n.line
 		for i, test := range n.tests {
-			if isTrue(e.eval(test, s)) {
+			if e.isTrue(e.eval(test, s)) {
 				return e.run(n.bodies[i], s)
 			}
 		}
@@ -145,13 +145,13 @@ func (e *execution) forStatement(n *forNode, s *scope) {
 }
 
 func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
-	items := e.iterate(over)
+	items := e.looped(over)
 	if n.test != nil {
 		var kept []any
 		for _, item := range items {
 			inner := e.newScope(s)
 			e.assign(n.target, item, inner)
-			if isTrue(e.eval(n.test, inner)) {
+			if e.isTrue(e.eval(n.test, inner)) {
 				e.charge(valueBytes)
 				kept = append(kept, item)
 			}
@@ -163,7 +163,11 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 		e.runIn(n.none, s)
 		return
 	}
-	l := &loop{items: items, depth: depth}
+	l := &loop{items: items, depth: depth, main: e.trace != nil && e.trace.main && depth == 0}
+	if l.main {
+		e.trace.main = false // of loops within this one
+		defer func() { e.trace.main = true }()
+	}
 	if n.recursive {
 		l.again = func(e *execution, over any) any {
 			return e.capture(func() { e.loop(n, over, s, depth+1) })
@@ -171,16 +175,32 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 	}
 	for i, item := range items {
 		e.step(1)
-		l.at = i
+		if l.at = i; l.main {
+			e.trace.current = e.trace.Base + i
+			e.begin()
+		}
 		inner := e.newScope(s)
 		inner.set(loopID, l)
 		e.assign(n.target, item, inner)
 		c := e.run(n.body, inner)
 		e.release(inner)
 		if c == broken {
+			if l.main {
+				e.trace.Local = false
+			}
 			break
 		}
 	}
+}
+
+// looped returns the items of a loop.
+func (e *execution) looped(over any) []any {
+	if e.trace != nil && e.trace.main {
+		items := over.(*List).Items
+		e.step(int64(len(items)))
+		return items
+	}
+	return e.iterate(over)
 }
 
 // macro returns the function for a macro or for the body of a call block.

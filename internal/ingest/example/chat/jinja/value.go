@@ -45,6 +45,7 @@ type (
 		depth   int
 		changed *tuple
 		again   func(*execution, any) any // of a recursive loop
+		main    bool                      // it is traced
 	}
 	cycler struct {
 		items []any
@@ -317,7 +318,10 @@ func (e *execution) equal(a, b any) bool {
 	if s, ok := text(a); ok {
 		t, ok := text(b)
 		e.step(int64(min(len(s), len(t))) / stepBytes)
-		return ok && s == t
+		if ok = ok && s == t; ok && e.trace != nil && e.trace.find(s) != e.trace.find(t) {
+			e.trace.Faithful = false
+		}
+		return ok
 	}
 	switch a := a.(type) {
 	case nil:
@@ -326,6 +330,8 @@ func (e *execution) equal(a, b any) bool {
 		_, ok := b.(*undefined)
 		return ok
 	case *List:
+		e.asWhole(a)
+		e.asWhole(b)
 		b, ok := b.(*List)
 		return ok && e.equalItems(a.Items, b.Items)
 	case *tuple:
@@ -423,6 +429,8 @@ func (e *execution) compare(a, b any, operator string) int {
 	e.step(1)
 	if s, ok := text(a); ok {
 		if t, ok := text(b); ok {
+			e.touchText(s)
+			e.touchText(t)
 			e.step(int64(min(len(s), len(t))) / stepBytes)
 			switch { // UTF-8 sorts in the order of code points
 			case s < t:
@@ -442,6 +450,8 @@ func (e *execution) compare(a, b any, operator string) int {
 	if x, ok := b.(*undefined); ok {
 		e.fail("%s", x.why())
 	}
+	e.asWhole(a)
+	e.asWhole(b)
 	x, okX := sequence(a)
 	y, okY := sequence(b)
 	if !okX || !okY || typeName(a) != typeName(b) {
