@@ -1,4 +1,4 @@
-"""CPU a sample of the feed into torch tensors, server and client together, beside other loaders on the same examples.
+"""CPU a sample of the feed into torch tensors, server and client together, compared with other loaders on the same examples.
 
     python bench/feed/compare.py --dsload bin/dsload [--peers ../shared/peers] [--rows 200000] [--length 20] [--batch 32]
 
