@@ -66,7 +66,7 @@ func TestOptionLimits(t *testing.T) {
 	}{
 		{s: Settings{Filter: shape.Options{MinChars: -1}}, want: "`min-chars` -1: must be at least 0"},
 		{s: Settings{Filter: shape.Options{MaxChars: -1}}, want: "`max-chars` -1: must be at least 0"},
-		{s: Settings{Filter: shape.Options{Sample: 1.5}}, want: "`sample` 1.5: is a share"},
+		{s: Settings{Filter: shape.Options{Sample: 1.5}}, want: "`sample` 1.5: must be above 0 and at most 1"},
 		{s: Settings{Filter: shape.Options{Sample: -0.1}}, want: "above 0 and at most 1"},
 		{s: Settings{Filter: shape.Options{Sample: math.NaN()}}, want: "above 0 and at most 1"},
 		{s: Settings{MaxLength: maxMaxLength + 1}, want: "`max-length` 16777217: must be at most 16777216"},
