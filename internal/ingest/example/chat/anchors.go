@@ -28,11 +28,16 @@ const (
 // anchor 2n, and at its end by 2n+1, where n is its number.
 type place struct {
 	message int
-	kind    string // what the string is, such as "user content"
-	foreign bool   // nobody says it: it is no part of the assistant's turn
+	kind    kindOfText
+	foreign bool // nobody says it: it is no part of the assistant's turn
 	text    string
 	set     func(string)
 }
+
+// kindOfText is what a string is, such as the content of what the user says.
+type kindOfText struct{ role, key string }
+
+func (k kindOfText) String() string { return k.role + " " + k.key }
 
 // anchor is an anchor's place in a text without anchors.
 type anchor struct{ pos, id int }
@@ -80,7 +85,7 @@ func (a *anchors) inMessage(i int, m *jinja.Dict, blank bool) {
 		if slices.Contains(unanchored, key) {
 			continue
 		}
-		p := place{message: i, kind: role + " " + key, foreign: slices.Contains(resultFields, key)}
+		p := place{message: i, kind: kindOfText{role, key}, foreign: slices.Contains(resultFields, key)}
 		switch v := get(m, key).(type) {
 		case string:
 			p.set = func(s string) { m.Set(key, s) }
@@ -249,7 +254,7 @@ func (j *rendering) tryAnchors(text []byte) error {
 		ids[id] = id
 	}
 	slices.SortStableFunc(ids, func(x, y int) int { // what a template treats alike stands together
-		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind, a.places[y/2].kind))
+		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind.String(), a.places[y/2].kind.String()))
 	})
 	if err := j.try(text, ids); err != nil {
 		return err

@@ -76,6 +76,14 @@ func (d *Dict) Len() int { return len(d.entries) }
 
 // Set sets a key that is a string.
 func (d *Dict) Set(key string, value any) {
+	if d.index == nil {
+		for i := range d.entries {
+			if s, ok := d.entries[i].hash.(string); ok && s == key {
+				d.entries[i].value = value
+				return
+			}
+		}
+	}
 	k := any(key)
 	d.put(k, k, value)
 }
