@@ -2,6 +2,8 @@ package jinja
 
 // A Scratch is memory that the executions of one goroutine share, one after the other.
 type Scratch struct {
+	execution execution
+	output    output
 	parts     []string // text that is about to be joined
 	values    []any    // that are about to be joined
 	text      []byte   // of JSON
@@ -88,6 +90,7 @@ func (s *Scratch) clean() {
 	}
 	clear(s.parts[:cap(s.parts)])
 	clear(s.values[:cap(s.values)])
+	s.execution.trace, s.execution.out, s.output = nil, nil, output{}
 	clear(s.absent)
 	s.parts, s.values, s.absent = s.parts[:0], s.values[:0], s.absent[:0]
 }
