@@ -10,7 +10,9 @@
 # make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
 # make release-check  make a release twice, compare the bytes, install and start what is in it
-# make bench  the benchmarks of the Go packages
+# make gate   instructions and peak memory of fixed workloads, compared with bench/gate/numbers.json; make gate-update counts them anew
+# make vulncheck  known vulnerabilities in what the programs link, from vuln.go.dev
+# make bench-go  the benchmarks of the Go packages
 # make screenshots  the pictures of docs/pages.md, taken by Chromium of pages that are running
 # make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
@@ -19,6 +21,7 @@ PYTHON      ?= python3
 VENV        := .venv
 VENV_PYTHON  = $(abspath $(VENV))/bin/python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
@@ -41,12 +44,12 @@ PYTESTMODE   = $(if $(QUICK),--setup-only)
 # Python's two runs at once, where make keeps what each prints together.
 SIDEBYSIDE   = $(if $(filter output-sync,$(.FEATURES)),-j2 --output-sync=target)
 
-# What programs are released for. s390x stands for big-endian machines: the program refuses them at its start, the libraries work there.
-TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+# What programs are released for: the platforms of python/build_wheel.py. s390x stands for big-endian machines: the program refuses them at its start, the libraries work there.
+TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/build_wheel.py)
 ENDIAN  := linux/s390x
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check bench man screenshots site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench-go man screenshots site wheel clean
 
 all: build
 
@@ -130,7 +133,7 @@ lint-go:
 	$(GO) test ./internal/archtest
 
 vet-targets:
-	@set -e; for target in $(TARGETS) $(ENDIAN); do \
+	@set -e; test -n "$(TARGETS)"; for target in $(TARGETS) $(ENDIAN); do \
 	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./..."; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
 	done
 
@@ -142,7 +145,16 @@ lint-python: $(VENV)/installed
 test-arm64:
 	@release/test-arm64.sh
 
-bench:
+gate: build
+	@$(PYTHON) bench/gate/gate.py bin/dsload
+
+gate-update: build
+	@$(PYTHON) bench/gate/gate.py bin/dsload --update
+
+vulncheck:
+	$(GO) run $(GOVULNCHECK) ./...
+
+bench-go:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./internal/...
 
 screenshots: build $(VENV)/installed

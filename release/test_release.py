@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import runpy
 import subprocess
 import sys
 import time
@@ -28,6 +29,14 @@ def checkout(tmp_path: pathlib.Path) -> pathlib.Path:
     for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "all"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     return tmp_path
+
+
+def test_targets_are_those_of_wheels() -> None:
+    wheels = runpy.run_path(str(release.ROOT / "python/build_wheel.py"))
+    assert release.TARGETS == ["/".join(platform) for platform in wheels["PLATFORMS"]]
+    assert release.TARGETS[:4] == [f"{system}/{machine}" for system in ("linux", "darwin") for machine in ("amd64", "arm64")], "packages and the formula take these"
+    made = subprocess.run(["make", "-s", "-n", "vet-targets"], cwd=release.ROOT, check=True, capture_output=True, text=True).stdout
+    assert " ".join(release.TARGETS) in made
 
 
 def test_versions_agree() -> None:

@@ -1,24 +1,18 @@
 package feed
 
 import (
-	"bytes"
 	"encoding/binary"
-	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/arrowipc"
 	"github.com/dsload/dsload/internal/serve/collate"
 )
 
 // The metadata of a record batch is a flatbuffer whose shape depends on the schema alone: all
 // batches of a stream differ in a few integers at fixed offsets. So it is laid out once by hand and
-// patched for each batch; arrow-go makes the schema message. Tests check the bytes with arrow-go's
-// reader and pyarrow's verifier.
-//
-// Package shard writes flatbuffers by hand too. Its writer is not used here: feed must not import
-// shard, and only the schema could use it, for which arrow-go costs nothing, since the program
-// already uses it for exports.
+// patched for each batch; package arrowipc makes the schema message. Tests check the bytes with
+// arrow-go's reader and pyarrow's verifier.
 //
 // Layout, offsets from the flatbuffer's beginning (Message.fbs and Schema.fbs of the Arrow format,
 // metadata version V5):
@@ -40,11 +34,11 @@ const (
 	metadataV5        = 4
 	headerRecordBatch = 3
 	prefixBytes       = 8 // continuation marker and metadata size
-	alignment         = 64
+	alignment         = arrowipc.Alignment
 )
 
 // endOfStream is the marker that ends an Arrow stream.
-var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
+var endOfStream = []byte(arrowipc.EndOfStream)
 
 // paddedColumns names the list columns.
 var paddedColumns = map[collate.Column]string{
@@ -52,73 +46,69 @@ var paddedColumns = map[collate.Column]string{
 	collate.PositionIDs: "position_ids", collate.SegmentIDs: "segments",
 }
 
+// listColumn is a padded column on the wire.
+type listColumn struct {
+	collate.Column
+	width int // bytes of an element
+}
+
+// elementTypes are the Arrow types of elements by their width.
+var elementTypes = map[int]arrowipc.Type{2: arrowipc.Uint16, 4: arrowipc.Int32, 8: arrowipc.Int64}
+
 // encoder makes the messages of one stream.
 type encoder struct {
-	lists   []collate.Column
+	lists   []listColumn
 	mixed   bool
 	head    []byte // metadata of the record batch, prefix and padding included
 	buffers int    // offset in head of the first buffer's {offset, length}
 	schema  []byte
 }
 
-func newEncoder(p *Plan) (*encoder, error) {
-	e := &encoder{mixed: p.Mixed}
-	shape := collate.New(p.Collate)
-	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
-		if shape.Has(c) {
-			e.lists = append(e.lists, c)
-		}
-	}
+func newEncoder(p *Plan, narrow bool) *encoder {
+	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed}
 	e.layout()
-	var err error
-	e.schema, err = schemaMessage(batchSchema(p))
-	return e, err
+	var metadata [][2]string
+	for _, key := range slices.Sorted(maps.Keys(p.Metadata)) {
+		metadata = append(metadata, [2]string{key, p.Metadata[key]})
+	}
+	e.schema = arrowipc.AppendSchema(nil, e.fields(), metadata)
+	return e
 }
 
-// batchSchema returns the Arrow schema of a plan's batches.
-func batchSchema(p *Plan) *arrow.Schema {
-	element := arrow.DataType(arrow.PrimitiveTypes.Int64)
-	if p.Collate.Narrow {
-		element = arrow.PrimitiveTypes.Int32
-	}
-	var fields []arrow.Field
-	shape := collate.New(p.Collate)
+// listColumns returns the list columns of batches. Narrow ones have ids as wide as in the shards and
+// four bytes for the rest, and leave out what follows from other columns: attention_mask from length,
+// and causal labels from input_ids and length, unless tokens are ignored.
+func listColumns(o collate.Options, narrow bool) (lists []listColumn) {
+	shape := collate.New(o)
 	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
-		if shape.Has(c) {
-			fields = append(fields, arrow.Field{Name: paddedColumns[c], Type: arrow.ListOfNonNullable(element)})
+		column := listColumn{c, shape.Width()}
+		if narrow {
+			column.width = 4
 		}
+		switch {
+		case !shape.Has(c), narrow && c == collate.AttentionMask, narrow && c == collate.LabelIDs && o.LabelsAreIDs():
+			continue
+		case narrow && c == collate.InputIDs:
+			column.width = shape.TokenBytes()
+		}
+		lists = append(lists, column)
 	}
-	fields = append(fields, arrow.Field{Name: "length", Type: arrow.PrimitiveTypes.Int32})
-	for _, name := range []string{"example", "row", "next"} {
-		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
-	}
-	if p.Mixed {
-		fields = append(fields, arrow.Field{Name: "dataset", Type: arrow.PrimitiveTypes.Int32})
-	}
-	keys := make([]string, 0, len(p.Metadata))
-	for k := range p.Metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	values := make([]string, len(keys))
-	for i, k := range keys {
-		values[i] = p.Metadata[k]
-	}
-	metadata := arrow.NewMetadata(keys, values)
-	return arrow.NewSchema(fields, &metadata)
+	return lists
 }
 
-// schemaMessage returns the encapsulated schema message as arrow-go writes it.
-func schemaMessage(s *arrow.Schema) ([]byte, error) {
-	var buf bytes.Buffer
-	if err := ipc.NewWriter(&buf, ipc.WithSchema(s)).Close(); err != nil {
-		return nil, fmt.Errorf("encode the schema: %w", err)
+// fields returns the columns of the batches.
+func (e *encoder) fields() (fields []arrowipc.Field) {
+	for _, c := range e.lists {
+		fields = append(fields, arrowipc.Field{Name: paddedColumns[c.Column], Type: elementTypes[c.width], List: true})
 	}
-	message, ok := bytes.CutSuffix(buf.Bytes(), endOfStream)
-	if !ok {
-		return nil, fmt.Errorf("encode the schema: an Arrow stream without its end marker")
+	fields = append(fields, arrowipc.Field{Name: "length", Type: arrowipc.Int32})
+	for _, name := range []string{"example", "row", "next"} {
+		fields = append(fields, arrowipc.Field{Name: name, Type: arrowipc.Int64})
 	}
-	return message, nil
+	if e.mixed {
+		fields = append(fields, arrowipc.Field{Name: "dataset", Type: arrowipc.Int32})
+	}
+	return fields
 }
 
 // plainColumns returns the number of columns that are not lists.
@@ -180,13 +170,13 @@ func (e *encoder) prepare(b *collate.Batch) int64 {
 		offset += int64(roundUp(int(size), alignment))
 	}
 	for _, c := range e.lists {
-		elements := rows * int64(b.Length(c))
+		elements := rows * int64(b.Length(c.Column))
 		addNode(rows)
 		addNode(elements)
 		addBuffer(0) // validity: nothing is null
 		addBuffer(4 * (rows + 1))
 		addBuffer(0)
-		addBuffer(elements * int64(b.Width()))
+		addBuffer(elements * int64(c.width))
 	}
 	addPlain := func(size int64) {
 		addNode(rows)
