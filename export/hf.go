@@ -5,8 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/arrowipc"
 )
 
 // hfFileBytes is the size at which a file of the hf export ends, the same as in datasets.
@@ -15,26 +14,27 @@ const hfFileBytes = 500_000_000
 // hfSink writes OUT/hf/SPLIT as datasets.save_to_disk does: Arrow streams, state.json and
 // dataset_info.json.
 type hfSink struct {
-	rows
-	dir     string
-	split   string
-	seal    string
-	columns *columns
-	out     *file
-	stream  *ipc.Writer
-	bytes   int64 // in the open file
-	files   int
+	dir      string
+	split    string
+	seal     string
+	features map[string]any
+	schema   []byte // the message that begins a file
+	columns  *columns
+	document int64
+	tokens   int // of it
+	out      *file
+	bytes    int64 // in the open file
+	files    int
 }
 
 func newHFSink(out, split, seal string, width int, labels, mask bool) (*hfSink, error) {
-	s := &hfSink{dir: filepath.Join(out, hfFolder, split), split: split, seal: seal}
-	features, err := json.Marshal(map[string]any{"info": map[string]any{"features": hfFeatures(width, labels, mask)}})
+	s := &hfSink{dir: filepath.Join(out, hfFolder, split), split: split, seal: seal,
+		features: hfFeatures(width, labels, mask), columns: newColumns(width, labels, mask)}
+	features, err := json.Marshal(map[string]any{"info": map[string]any{"features": s.features}})
 	if err != nil {
 		return nil, err
 	}
-	metadata := arrow.NewMetadata([]string{"huggingface"}, []string{string(features)})
-	s.columns = newColumns(width, labels, mask, &metadata)
-	s.rows = rows{format: HF, width: width, add: s.add}
+	s.schema = arrowipc.AppendSchema(nil, s.columns.fields, [][2]string{{"huggingface", string(features)}})
 	if err := makeFolders(out, hfFolder, split); err != nil {
 		return nil, err
 	}
@@ -75,9 +75,25 @@ func hfFeatures(width int, labels, mask bool) map[string]any {
 	return f
 }
 
-func (s *hfSink) add(d *document) error {
-	s.bytes += int64(len(d.input) + len(d.labels) + len(d.mask)/8)
-	if !s.columns.add(d) {
+func (s *hfSink) begin(number int64) error {
+	s.document, s.tokens = number, 0
+	return nil
+}
+
+func (s *hfSink) ids(raw []byte, extras *rowExtras) error {
+	if s.tokens += len(raw) / s.columns.width; s.tokens > MaxRowTokens {
+		return longRow(HF, s.document)
+	}
+	s.columns.add(raw, extras)
+	s.bytes += int64(len(raw))
+	if extras != nil {
+		s.bytes += int64(len(extras.labels) + len(extras.mask)/8)
+	}
+	return nil
+}
+
+func (s *hfSink) end() error {
+	if !s.columns.endRow() {
 		return nil
 	}
 	return s.flush()
@@ -85,11 +101,9 @@ func (s *hfSink) add(d *document) error {
 
 // flush writes the batch, and closes the file if it is large enough.
 func (s *hfSink) flush() error {
-	rec := s.columns.take()
-	if rec == nil {
+	if s.columns.rows == 0 {
 		return nil
 	}
-	defer rec.Release()
 	if s.out == nil {
 		var err error
 		// With create's suffix this is the name that renameAll expects.
@@ -97,9 +111,11 @@ func (s *hfSink) flush() error {
 			return err
 		}
 		s.files++
-		s.stream = ipc.NewWriter(s.out, ipc.WithSchema(s.columns.schema))
+		if _, err := s.out.Write(s.schema); err != nil {
+			return err
+		}
 	}
-	if err := s.stream.Write(rec); err != nil {
+	if err := s.columns.writeTo(s.out); err != nil {
 		return err
 	}
 	if s.bytes < hfFileBytes {
@@ -112,11 +128,11 @@ func (s *hfSink) closeFile() error {
 	if s.out == nil {
 		return nil
 	}
-	if err := s.stream.Close(); err != nil {
+	if _, err := s.out.WriteString(arrowipc.EndOfStream); err != nil {
 		return err
 	}
 	err := s.out.commit()
-	s.out, s.stream, s.bytes = nil, nil, 0
+	s.out, s.bytes = nil, 0
 	return err
 }
 
@@ -143,7 +159,7 @@ func (s *hfSink) finish() error {
 		"_format_type": nil, "_output_all_columns": false, "_split": s.split,
 	}
 	info := map[string]any{"citation": "", "description": "", "homepage": "", "license": "",
-		"features": hfFeatures(s.width, s.columns.schema.HasField("labels"), s.columns.schema.HasField("loss_mask"))}
+		"features": s.features}
 	if err := writeJSON(filepath.Join(s.dir, hfStateName), state); err != nil {
 		return err
 	}

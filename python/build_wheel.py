@@ -160,7 +160,7 @@ class _Wheel:
 
 
 def wheel_of(directory: pathlib.Path, program: pathlib.Path, platform: tuple[str, str], *licenses: pathlib.Path) -> str:
-    """The wheel with a program that is there, and licences beside the project's own. Returns its file's name."""
+    """The wheel with an existing program, and licences besides the project's own. Returns its file's name."""
     wheel = _Wheel(directory, f"py3-none-{PLATFORMS[platform]}")
     wheel.add("dsload/_bin/dsload" + (".exe" if platform[0] == "windows" else ""), program.read_bytes(), 0o755)
     for name, data in _sources():

@@ -91,7 +91,7 @@ def check_image(out: pathlib.Path, program: pathlib.Path) -> None:
         config = json.loads(blob[manifest["config"]["digest"]])
         check([f"sha256:{hashlib.sha256(x).hexdigest()}" for x in layers] == config["rootfs"]["diff_ids"]
               and all(len(blob[d["digest"]]) == d["size"] for d in (m, manifest["config"], *manifest["layers"])),
-              f"the {m['platform']['architecture']} image's layers are those of its configuration")  # fmt: skip
+              f"the {m['platform']['architecture']} image's layers are those of its configuration")
         used |= {m["digest"], manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])}
         if program.parent.name.endswith("linux-" + config["architecture"]):
             check(program.read_bytes() in layers[1], "the image has the archived program")
@@ -101,7 +101,7 @@ def check_image(out: pathlib.Path, program: pathlib.Path) -> None:
 def check_packages(out: pathlib.Path, program: pathlib.Path, scratch: pathlib.Path) -> None:
     machine = program.parent.name.rpartition("-")[2]
     kinds = {"deb": ("dpkg-deb", f"*_{machine}.deb", "dpkg-deb -x"),
-             "rpm": ("rpm2cpio", f"*.{ {'amd64': 'x86_64', 'arm64': 'aarch64'}[machine] }.rpm", "unpack() { rpm2cpio $1 | (cd $2 && cpio -id --quiet --no-absolute-filenames); }; unpack")}  # fmt: skip
+             "rpm": ("rpm2cpio", f"*.{ {'amd64': 'x86_64', 'arm64': 'aarch64'}[machine] }.rpm", "unpack() { rpm2cpio $1 | (cd $2 && cpio -id --quiet --no-absolute-filenames); }; unpack")}
     for kind, (tool, pattern, unpack) in kinds.items():
         if not shutil.which(tool) or (kind == "rpm" and not shutil.which("cpio")):
             print(f"skipped: the {kind}, since {tool} or cpio is not installed")

@@ -129,5 +129,5 @@ def sbom(go: list[str], programs: dict[str, pathlib.Path], modules: dict[str, Mo
         "packages": packages, "files": files,
         "hasExtractedLicensingInfos": [{"licenseId": "LicenseRef-public-domain", "extractedText": "Put into the public domain by its authors."}],
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in relations],
-    }  # fmt: skip
+    }
     return json.dumps(document, indent=1) + "\n"

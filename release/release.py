@@ -139,7 +139,7 @@ class Release:
             config = {"name": "dsload", "arch": target.split("/")[1], "platform": "linux", "version": self.version, "release": "1",
                       "section": "utils", "maintainer": f"The dsload authors <{URL}>", "description": SUMMARY, "homepage": URL,
                       "license": "Apache-2.0", "mtime": self.created, "rpm": {"buildhost": "localhost"},
-                      "recommends": ["ca-certificates"], "contents": contents}  # fmt: skip
+                      "recommends": ["ca-certificates"], "contents": contents}
             path = self.scratch / "nfpm.json"
             path.write_text(json.dumps(config))
             for kind in ("deb", "rpm"):
@@ -148,7 +148,7 @@ class Release:
     def image(self) -> None:
         folder = pathlib.Path(json.loads(run("go", "mod", "download", "-json", ROOTS, cwd=self.scratch))["Dir"])
         labels = {"org.opencontainers.image." + name: value for name, value in
-                  {"title": "dsload", "version": self.version, "revision": self.commit, "source": URL, "licenses": "Apache-2.0"}.items()}  # fmt: skip
+                  {"title": "dsload", "version": self.version, "revision": self.commit, "source": URL, "licenses": "Apache-2.0"}.items()}
         programs = {t.split("/")[1]: self.programs[t].read_bytes() for t in TARGETS if t.startswith("linux")}
         certificates = pem((folder / "bundle/bundle.der").read_bytes())
         self.write(f"{self.stem}-oci.tar", pack.image(programs, certificates, labels, self.created, self.time))

@@ -17,7 +17,7 @@ const (
 	numTop = 20
 	// decodeTokens bounds the tokens that are decoded in search of U+FFFD.
 	decodeTokens = 1 << 25
-	blockRows    = 64  // rows that are decoded or skipped together
+	blockRows    = 64  // rows that are read or skipped together
 	sampleTokens = 192 // tokens of a sample that are shown
 )
 
@@ -68,12 +68,21 @@ type tokenFigures struct {
 	unknown   *int64
 	fallback  int64
 	textBytes float64
-	suspects  []bool // by id: the token alone decodes to U+FFFD; a row without suspects has none
+	kinds     []kind // by id
 	suspected int64  // number of suspects
 }
 
+// A kind says how a token may be a part of a character that is replaced by U+FFFD.
+type kind uint8
+
+const (
+	whole    kind = 0
+	suspect  kind = 1 // alone it decodes to U+FFFD; a row without suspects has none
+	fallback kind = 2 // it stands for one byte: it is replaced too if those beside it are
+)
+
 func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
-	f := tokenFigures{suspects: make([]bool, len(counts)), unknown: unknownTokens(counts, tok)}
+	f := tokenFigures{kinds: make([]kind, len(counts)), unknown: unknownTokens(counts, tok)}
 	// Decoders treat the first token of a text differently, such as the space that SentencePiece
 	// puts before it, so each token is decoded after another one.
 	anchor := uint32(0)
@@ -93,11 +102,12 @@ func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 		name, _ := tok.Token(uint32(id))
 		if isByteToken(name) {
 			f.fallback += n
+			f.kinds[id] = fallback
 		}
 		text = tok.AppendText(text[:0], []uint32{anchor, uint32(id)}, tokenize.DecodeOptions{SkipSpecial: true})
 		size := max(0, len(text)-alone)
 		if bytes.ContainsRune(text, utf8.RuneError) {
-			f.suspects[id] = true
+			f.kinds[id] |= suspect
 			f.suspected += n
 			size = partBytes(tok, name)
 		}
@@ -144,7 +154,7 @@ func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.
 	expected := min(float64(split.Info().Tokens), float64(split.Info().Tokens)/float64(rows)*float64(f.suspected))
 	stride := int64(expected/float64(limit)) + 1
 	var n, seen int64
-	d := rowDecoder{split: split, tok: tok, suspects: f.suspects}
+	d := rowDecoder{split: split, tok: tok, kinds: f.kinds}
 	for first := int64(0); first < rows; first += stride * blockRows {
 		if err := ctx.Err(); err != nil {
 			return 0, false, context.Cause(ctx)
@@ -152,14 +162,13 @@ func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.
 		if stride > 1 {
 			d.tail = d.tail[:0]
 		}
-		for row := first; row < min(rows, first+blockRows); row++ {
-			k, err := d.replaced(row)
-			if err != nil {
-				return 0, false, err
-			}
-			n += k
-			seen++
+		last := min(rows, first+blockRows)
+		k, err := d.block(first, int(last-first))
+		if err != nil {
+			return 0, false, err
 		}
+		n += k
+		seen += last - first
 	}
 	if stride > 1 {
 		return int64(float64(n) / float64(seen) * float64(rows)), true, nil
@@ -169,56 +178,96 @@ func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.
 
 // rowDecoder reads rows and decodes those with suspects.
 type rowDecoder struct {
-	split    *shard.SplitReader
-	tok      *tokenize.Tokenizer
-	suspects []bool
-	tail     []uint32 // the last ids before the next part to read, empty if unknown
-	data     []byte
-	ids      []uint32
-	text     []byte
+	split *shard.SplitReader
+	tok   *tokenize.Tokenizer
+	kinds []kind
+	tail  []uint32 // the last ids before the next part to read, empty if unknown
+	rows  []int64
+	spans []shard.Span
+	data  []byte
+	ids   []uint32
+	text  []byte
 }
 
 // nearIDs is how many ids on each side of a cut can belong to one character.
 const nearIDs = 8
 
-// replaced counts U+FFFD in a row. The parts of a character that is cut between this row and the
-// previous one do not count.
-func (d *rowDecoder) replaced(row int64) (n int64, err error) {
-	var span [1]shard.Span
-	if err := d.split.Locate(span[:], []int64{row}); err != nil {
+// block counts U+FFFD in the n rows from first on. The parts of a character that is cut between two rows do not
+// count.
+func (d *rowDecoder) block(first int64, n int) (replaced int64, err error) {
+	d.rows, d.spans = d.rows[:0], slices.Grow(d.spans[:0], n)[:n]
+	for i := range n {
+		d.rows = append(d.rows, first+int64(i))
+	}
+	if err := d.split.Locate(d.spans, d.rows); err != nil {
 		return 0, err
 	}
 	width := d.split.IDWidth()
-	for at := 0; at < int(span[0].Len); { // decode a very long row in parts
-		k := min(maxReadBytes/width, int(span[0].Len)-at)
-		part := shard.Span{Off: span[0].Off + int64(at*width), Shard: span[0].Shard, Len: int32(k)}
+	for i := 0; i < n; {
+		together, size := 0, 0
+		for i+together < n && size+int(d.spans[i+together].Len)*width <= maxReadBytes {
+			size += int(d.spans[i+together].Len) * width
+			together++
+		}
+		if together == 0 { // a very long row is decoded in parts
+			k, err := d.longRow(d.spans[i])
+			if err != nil {
+				return 0, err
+			}
+			replaced += k
+			i++
+			continue
+		}
+		if d.data, err = d.split.AppendIDs(d.data[:0], d.spans[i:i+together]); err != nil {
+			return 0, err
+		}
+		at := 0
+		for _, span := range d.spans[i : i+together] {
+			end := at + int(span.Len)*width
+			replaced += d.count(d.data[at:end], width)
+			at = end
+		}
+		i += together
+	}
+	return replaced, nil
+}
+
+func (d *rowDecoder) longRow(row shard.Span) (replaced int64, err error) {
+	width := d.split.IDWidth()
+	for at := 0; at < int(row.Len); {
+		k := min(maxReadBytes/width, int(row.Len)-at)
+		part := shard.Span{Off: row.Off + int64(at*width), Shard: row.Shard, Len: int32(k)}
 		if d.data, err = d.split.AppendIDs(d.data[:0], []shard.Span{part}); err != nil {
 			return 0, err
 		}
-		n += d.count(k, width)
+		replaced += d.count(d.data, width)
 		at += k
 	}
-	return n, nil
+	return replaced, nil
 }
 
-// count decodes the k ids in d.data.
-func (d *rowDecoder) count(k, width int) (n int64) {
-	found := false
+// count decodes the suspects among ids, with what may belong to the same characters.
+func (d *rowDecoder) count(data []byte, width int) (n int64) {
 	d.ids = d.ids[:0]
-	for i := range k {
-		var id uint32
-		if width == 2 {
-			id = uint32(binary.LittleEndian.Uint16(d.data[2*i:]))
-		} else {
-			id = binary.LittleEndian.Uint32(d.data[4*i:])
+	var any kind
+	if width == 2 {
+		for ; len(data) > 0; data = data[2:] {
+			id := uint32(binary.LittleEndian.Uint16(data))
+			any |= d.kind(id)
+			d.ids = append(d.ids, id)
 		}
-		found = found || d.suspect(id)
-		d.ids = append(d.ids, id)
+	} else {
+		for ; len(data) > 0; data = data[4:] {
+			id := binary.LittleEndian.Uint32(data)
+			any |= d.kind(id)
+			d.ids = append(d.ids, id)
+		}
 	}
-	if found {
-		n = d.replacements(d.ids)
+	k := len(d.ids)
+	if any&suspect != 0 {
+		n = d.countRuns()
 	}
-	if len(d.tail) > 0 && k > 0 && d.suspect(d.tail[len(d.tail)-1]) && d.suspect(d.ids[0]) {
+	if len(d.tail) > 0 && k > 0 && d.kind(d.tail[len(d.tail)-1])&suspect != 0 && d.kind(d.ids[0])&suspect != 0 {
 		// Any surplus when the two sides are decoded separately comes from the cut.
 		head := d.ids[:min(k, nearIDs)]
 		n += d.replacements(slices.Concat(d.tail, head)) - d.replacements(d.tail) - d.replacements(head)
@@ -228,7 +277,28 @@ func (d *rowDecoder) count(k, width int) (n int64) {
 	return n
 }
 
-func (d *rowDecoder) suspect(id uint32) bool { return int(id) < len(d.suspects) && d.suspects[id] }
+// countRuns decodes the runs of ids with suspects. What is around a run is whole characters, of which the id
+// before and the one after it are decoded too: a decoder treats the ends of a text in another way.
+func (d *rowDecoder) countRuns() (n int64) {
+	for i := 0; i < len(d.ids); {
+		first, run := i, kind(0)
+		for ; i < len(d.ids) && d.kind(d.ids[i]) != whole; i++ {
+			run |= d.kind(d.ids[i])
+		}
+		if run&suspect != 0 {
+			n += d.replacements(d.ids[max(0, first-1):min(len(d.ids), i+1)])
+		}
+		i = max(i, first+1)
+	}
+	return n
+}
+
+func (d *rowDecoder) kind(id uint32) kind {
+	if int(id) < len(d.kinds) {
+		return d.kinds[id]
+	}
+	return whole
+}
 
 func (d *rowDecoder) replacements(ids []uint32) int64 {
 	d.text = d.tok.AppendText(d.text[:0], ids, tokenize.DecodeOptions{})

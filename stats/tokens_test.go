@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +151,65 @@ func TestBytesATokenAreTheBuildsOwnWhereItCountedThem(t *testing.T) {
 		r.describeSources(m)
 		if got := *r.Splits[0].BytesPerToken; got != c.want || *r.Sources[0].BytesPerToken != c.want {
 			t.Errorf("%+v: %v bytes a token, of its source %v", c, got, *r.Sources[0].BytesPerToken)
+		}
+	}
+}
+
+// TestRunsOfSuspectsAreEnough compares the count from runs of suspect tokens with that of whole rows.
+func TestRunsOfSuspectsAreEnough(t *testing.T) {
+	bytesOf := `"<unk>":0,"▁a":1,"b":2,"\ufffd":3`
+	for i, b := range []string{"41", "E6", "B0", "B4", "FF"} {
+		bytesOf += fmt.Sprintf(`,"<0x%s>":%d`, b, 4+i)
+	}
+	fallback, err := tokenize.Parse([]byte(`{"version":"1.0","added_tokens":[{"id":0,"content":"<unk>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
+		"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},
+		"model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"byte_fallback":true,"vocab":{`+bytesOf+`},"merges":[]}}`), tokenize.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for name, tok := range map[string]*tokenize.Tokenizer{"gpt2": gpt2(t), "fallback": fallback} {
+		vocab := min(tok.VocabSize(), 9)
+		var odd []uint32 // of gpt2, tokens that are parts of characters, and some that are not
+		if name == "gpt2" {
+			vocab = 300
+			odd = []uint32{4210, 447, 237, 12520, 99, 220}
+		}
+		var rows []shard.Example
+		for i := range 500 {
+			var ids []uint32
+			for range 1 + rnd.IntN(30) {
+				id := uint32(rnd.IntN(vocab))
+				if len(odd) > 0 && rnd.IntN(2) == 0 {
+					id = odd[rnd.IntN(len(odd))]
+				}
+				ids = append(ids, id)
+			}
+			rows = append(rows, shard.Example{InputIDs: ids, Document: int64(i)})
+		}
+		split, err := dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, rows).Split("train")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc, err := newScan(split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sc.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f := figuresOf(sc.ids, tok)
+		found := 0
+		for i, row := range rows {
+			d := rowDecoder{split: split, tok: tok, kinds: f.kinds}
+			got, err := d.block(int64(i), 1)
+			if want := d.replacements(row.InputIDs); err != nil || got != want {
+				t.Fatalf("%s: %d replaced in %d, want %d (%v)", name, got, row.InputIDs, want, err)
+			}
+			found += int(got)
+		}
+		if found < 100 {
+			t.Errorf("%s: %d characters replaced in all rows", name, found)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests_clients"))
 
-from reference_data import find_shared  # noqa: E402 (beside this file, for every folder below it)
+from reference_data import find_shared  # noqa: E402 (next to this file, for every folder below it)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ PASSED = go_test("TestA", "pass", "=== RUN   TestA") + package("pass", "ok")
 
 @pytest.fixture()
 def ci(tmp_path):
-    """Runs .ci/run of a clone, with or without reference data beside it; gives (exit status, output, calls)."""
+    """Runs .ci/run of a clone, with or without reference data next to it; gives (exit status, output, calls)."""
     for program in ("git", "bash", "strace", "curl", "openssl", "node", "npm", "chromium"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
@@ -108,7 +108,7 @@ def skipped(reason):
     (False, {"whole": "SKIPPED [1] python/tests/x.py:3: could not import 'pytorch_lightning'\n"}),
     (False, {"alone": "SKIPPED [1] tests_clients/x.py:3: curl is not installed\n"}),
     (True, {"whole": "SKIPPED [1] python/tests/x.py:3: the reference corpora are not there (DSLOAD_SHARED)\n"}),
-])  # fmt: skip
+])
 def test_what_fails(ci, shared, env):
     status, output, _ = ci(shared=shared, **env)
     assert status != 0 and "\nfailed: " in output or "_STATUS" in str(env) and status != 0
@@ -118,7 +118,7 @@ def test_what_fails(ci, shared, env):
     {"alone": "SKIPPED [1] python/tests/x.py:3: the reference corpora are not there (DSLOAD_SHARED)\n"},
     {"whole": "SKIPPED [1] python/tests/x.py:3: no CUDA device\n"},
     {"whole": skipped("the program is built without the race detector").replace("TestInjected", "TestSharedRealData")},
-])  # fmt: skip
+])
 def test_what_passes(ci, env):
     assert ci(shared=True, **env)[0] == 0
 
@@ -164,7 +164,7 @@ FUZZ_FAILED = PASSED + "./shard FuzzManifest\n    manifest_test.go:7: panic\nmak
         "\nfailed: python/tests/test_order.py::TestOrder::test_rows[2]\n",
     ]),
     (FUZZ_FAILED, ["go: 1 passed, 1 failed", "    ./shard FuzzManifest\n        manifest_test.go:7: panic\n", "\nfailed: make\n"]),
-])  # fmt: skip
+])
 def test_failures_explain_themselves(ci, printed, said):
     status, output, _ = ci(whole=printed, WHOLE_STATUS="2")
     assert status != 0

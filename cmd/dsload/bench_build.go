@@ -29,6 +29,9 @@ type buildFigures struct {
 	Workers        int     `json:"workers"`
 	Memory         int64   `json:"memory_cap_bytes"`
 	Tokenizer      string  `json:"tokenizer"`
+	// with --profile: the CPU time by stages, and how many samples of it were taken
+	Stages  []stageCost `json:"stages,omitempty"`
+	Samples int64       `json:"samples,omitempty"`
 }
 
 func newBenchBuildCommand() *cobra.Command {
@@ -40,13 +43,20 @@ func newBenchBuildCommand() *cobra.Command {
 		tokenizer string
 		format    string
 		maxBytes  int64
+		profile   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "build SOURCE...",
 		Short: "Measure whole builds: text per CPU-second, tokens per second, peak memory",
 		Long: `Builds the sources into a temporary folder, each round in a process of its own, and
 prints the round with the most text per CPU-second. CPU time (user and system) and peak
-resident memory are the kernel's figures for the whole process, start-up included.`,
+resident memory are the kernel's figures for the whole process, start-up included.
+
+With --profile it also prints how the CPU time divides among the stages of a build: start,
+reading and framing the sources, formatting records as text, tokenizing it, cutting ids into
+rows, writing shards, all checksums, and the rest, such as the collection of garbage. Beside
+each stands how fast a build would be if it had only this stage. The shares come from samples,
+100 a second: of a build of a second they are good to a few percent.`,
 		Example: "  dsload bench build corpus.txt --json\n" +
 			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
 		Args: minArgs(1, "at least one source"),
@@ -60,8 +70,12 @@ resident memory are the kernel's figures for the whole process, start-up include
 				flags = append(flags, "--workers", strconv.Itoa(workers))
 			}
 			var best *buildFigures
+			var samples map[string]int64
+			if profile {
+				samples = map[string]int64{}
+			}
 			for range rounds {
-				f, err := measureBuild(cmd, append(flags, args...))
+				f, err := measureBuild(cmd, append(flags, args...), samples)
 				if err != nil {
 					return err
 				}
@@ -70,6 +84,9 @@ resident memory are the kernel's figures for the whole process, start-up include
 				}
 			}
 			best.Rounds, best.Workers, best.Memory, best.Tokenizer = rounds, workers, memory, tokenizer
+			if profile {
+				best.addStages(samples)
+			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(best)
 			}
@@ -77,6 +94,9 @@ resident memory are the kernel's figures for the whole process, start-up include
 				"%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
 				best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)),
 				formatSize(best.PeakRSSBytes), rounds)
+			if err == nil && profile {
+				err = printStages(cmd.OutOrStdout(), best)
+			}
 			return err
 		},
 	}
@@ -89,13 +109,15 @@ resident memory are the kernel's figures for the whole process, start-up include
 	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
 	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after so much text, 0 for no limit")
+	flags.BoolVar(&profile, "profile", false, "print the CPU time of each stage")
 	likeOption(flags, "tokenizer", "format", "max-bytes")
-	inGroup(flags, groupMeasurement, "rounds")
+	inGroup(flags, groupMeasurement, "rounds", "profile")
 	return cmd
 }
 
-// measureBuild runs a build in a child process and reads its cost from the kernel.
-func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
+// measureBuild runs a build in a child process and reads its cost from the kernel. Samples of where it spends its
+// time are added to samples, by stages; nil asks for none.
+func measureBuild(cmd *cobra.Command, args []string, samples map[string]int64) (*buildFigures, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program to measure it: %w", err)
@@ -105,6 +127,10 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	profile := filepath.Join(dir, "profile")
+	if samples != nil {
+		args = append([]string{"--cpu-profile", profile}, args...)
+	}
 	child := exec.CommandContext(cmd.Context(), self, append([]string{"build", "--out", filepath.Join(dir, "data"),
 		"--max-examples", "0",
 		"--progress", "none", "--json"}, args...)...)
@@ -134,5 +160,10 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall
 	f.PeakRSSBytes = peakOfEnded(child.ProcessState)
+	if samples != nil {
+		if err := addSamples(samples, profile); err != nil {
+			return nil, fmt.Errorf("read the measured build's profile: %w", err)
+		}
+	}
 	return f, nil
 }

@@ -29,7 +29,8 @@ type buildFlags struct {
 	preview  int // documents of each input to show, in place of a build
 	part     partFlags
 	cached   bool
-	announce bool // for a server, which serves the dataset while it is built
+	announce bool   // for a server, which serves the dataset while it is built
+	profile  string // a file for a CPU profile, for bench build
 	http     string
 	notify   []string
 }
@@ -70,7 +71,11 @@ are dropped.`,
 		Annotations: map[string]string{usualFlags: "out tokenizer format text-field max-length pack eos " +
 			"max-val-examples memory preview"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runBuild(cmd, args, &f)
+			stop, err := profileTo(f.profile)
+			if err != nil {
+				return err
+			}
+			return errors.Join(runBuild(cmd, args, &f), stop())
 		},
 	}
 	f.add(cmd.Flags())
@@ -85,7 +90,8 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 		"build into the user's cache, unless it has the dataset of unchanged sources")
 	flags.BoolVar(&f.announce, "announce", false,
 		"with --cached --json: print the folder first, and end with standard input")
-	_ = flags.MarkHidden("announce") // the flag exists
+	flags.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile to `FILE`, for bench build --profile")
+	_ = errors.Join(flags.MarkHidden("announce"), flags.MarkHidden("cpu-profile")) // the flags exist
 	f.addRowFlags(flags)
 	addOption(flags, &f.opts, "overwrite")
 	f.part.add(flags)

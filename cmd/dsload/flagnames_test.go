@@ -32,7 +32,7 @@ func TestNamedOptionsAreFlags(t *testing.T) {
 	}
 	walk(newRootCommand())
 	named := 0
-	for _, root := range []string{"../../loader", "../../export", "."} {
+	for _, root := range []string{"../../internal", "../../export", "."} {
 		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
 				strings.Contains(path, "sampler") { // whose options are parameters of the feed

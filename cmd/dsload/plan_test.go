@@ -12,7 +12,7 @@ import (
 func TestPlanTakesBuildFlags(t *testing.T) {
 	plan := newPlanCommand().Flags()
 	ofBuildAlone := []string{"plan", "partition", "out", "overwrite", "http", "notify", "append",
-		"cached", "announce", "preview"}
+		"cached", "announce", "cpu-profile", "preview"}
 	newBuildCommand().Flags().VisitAll(func(f *pflag.Flag) {
 		if plan.Lookup(f.Name) == nil && !slices.Contains(ofBuildAlone, f.Name) {
 			t.Errorf("plan has no flag --%s", f.Name)

@@ -20,7 +20,7 @@ const module = "github.com/dsload/dsload"
 var allowed = map[string][]string{
 	"cmd/dsload": {"internal", "loader", "shard", "export", "stats", "tokenize"},
 	"loader":     {"internal/ingest", "internal/serve"},
-	"export":     {"internal/counts", "internal/fault", "shard"},
+	"export":     {"internal/arrowipc", "internal/counts", "internal/fault", "shard"},
 	"stats":      {"internal/counts", "internal/pack", "internal/serve/sampler", "internal/units", "shard", "tokenize"},
 	"shard":      {},
 	"tokenize":   {},
@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
 
 	// What both use.
+	"internal/arrowipc":   {},
 	"internal/budget":     {"internal/units"},
 	"internal/counts":     {},
 	"internal/cputime":    {},

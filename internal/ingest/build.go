@@ -59,8 +59,8 @@ type build struct {
 
 	// Of the phase that runs.
 	current       *phase
-	mapping       *mapping  // nil without Map
-	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
+	mapping       *mapping     // nil without Map
+	ordered, work chan *parcel // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
 	readErr       error // of the sources; set before ordered is closed
 	ended         bool  // the sources were read to their end; likewise
@@ -241,8 +241,8 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		return err
 	}
 
-	inFlight := int(b.plan.jobs)
-	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
+	b.ordered, b.work = make(chan *parcel, b.plan.parcels), make(chan *parcel, b.plan.parcels)
+	b.idle = make(chan *job, b.plan.jobs)
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
@@ -264,6 +264,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		w.unhashed = f.hold.documents == nil
 		if b.chat != nil {
 			w.chat = b.chat.newWorker(b, w, ctx.Done())
 		}
@@ -295,7 +296,8 @@ func (f *flusher) begun() bool {
 
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
-		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
+		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup),
+		asIs: b.template == "", judges: b.opts.shapes()}
 }
 
 // leaseError names the record that is too large for the cap.

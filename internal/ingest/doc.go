@@ -4,8 +4,9 @@
 //
 // Run runs one reader, some workers and one flusher. The reader frames records into jobs; a job
 // goes to the workers in any order and to the flusher in the order of reading; the flusher waits
-// for each in turn and decides everything that depends on order. What becomes of the rows is up to
-// the target: a dataset, an addition to one, a partition of a plan, or the plan itself.
+// for each in turn and decides everything that depends on order. Jobs change hands by the parcel.
+// What becomes of the rows is up to the target: a dataset, an addition to one, a partition of a plan,
+// or the plan itself.
 //
 // Invariants of a build:
 //

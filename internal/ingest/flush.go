@@ -47,50 +47,59 @@ type flusher struct {
 // at the end of a job.
 func (f *flusher) run(ctx context.Context) error {
 	for {
-		var j *job
+		var p *parcel
 		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
 				return nil
 			}
-			j = next
+			p = next
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		select {
-		case <-j.done:
+		case <-p.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		waited(&f.b.waits.flusher, idle)
-		if j.stopped {
-			return errUnfinished
-		}
-		if err := f.keepBefore(j); err != nil {
-			return err
-		}
-		err := f.flush(j)
-		f.state.Position, f.state.SourceBytes = j.next, j.read
-		f.state.Answered = cmp.Or(j.answered, f.state.Answered)
-		mark := j.mark
-		f.b.recycle(j)
-		switch {
-		case err != nil:
-			return err
-		case f.stopped != "":
-			return errStopped
-		}
-		if mark != nil {
-			f.b.target.border(f, mark)
-		}
-		f.show()
-		if f.due() {
-			if err := f.b.target.checkpoint(f); err != nil {
+		for i, j := range p.jobs {
+			if err := f.job(j); err != nil {
+				release(p.jobs[i+1:])
 				return err
 			}
 		}
 	}
+}
+
+// job flushes a job and recycles it, and takes a checkpoint where one is due.
+func (f *flusher) job(j *job) error {
+	if j.stopped {
+		return errUnfinished
+	}
+	if err := f.keepBefore(j); err != nil {
+		return err
+	}
+	err := f.flush(j)
+	f.state.Position, f.state.SourceBytes = j.next, j.read
+	f.state.Answered = cmp.Or(j.answered, f.state.Answered)
+	mark := j.mark
+	f.b.recycle(j)
+	switch {
+	case err != nil:
+		return err
+	case f.stopped != "":
+		return errStopped
+	}
+	if mark != nil {
+		f.b.target.border(f, mark)
+	}
+	f.show()
+	if f.due() {
+		return f.b.target.checkpoint(f)
+	}
+	return nil
 }
 
 func (f *flusher) flush(j *job) error {

@@ -14,6 +14,10 @@ const (
 	pieceBytes = 64 << 10
 	// jobTextBytes is the text after which a job is full; its last record may go over by a piece.
 	jobTextBytes = 32 << 10
+	// maxRawBytes is the largest buffer of text that a job keeps.
+	maxRawBytes = 2 * (jobTextBytes + pieceBytes)
+	// parcelJobs is how many jobs change hands together, where leases allow it.
+	parcelJobs = 4
 	// maxRecordBytes is the longest record of a format that cannot be cut, a constant for the same
 	// reason.
 	maxRecordBytes = 4 << 20
@@ -45,7 +49,6 @@ func encoderOptions(cacheBytes int) tokenize.EncoderOptions {
 // reused with their buffers; the lease covers the buffers at their largest.
 type job struct {
 	lease *budget.Lease
-	done  chan struct{} // receives once when the worker is through
 
 	// Filled by the reader.
 	raw       []byte // the records, back to back
@@ -61,6 +64,13 @@ type job struct {
 	mask    []bool   // of the ids of conversations: whether they are trained on
 	keys    []byte   // what Dedup compares of each document, back to back
 	stopped bool     // the build was stopped before the worker was done: the next run does this job again
+}
+
+// A parcel is some consecutive jobs that change hands together: waking up a goroutine takes as long as a good part
+// of a job. The jobs stay apart, since a checkpoint is taken at the end of a job.
+type parcel struct {
+	jobs []*job
+	done chan struct{} // receives once when the worker is through
 }
 
 // A document is one record on its way: a whole document, or one piece of a long one.
@@ -104,7 +114,7 @@ func leaseBytes(raw, records, templateBytes int64) int64 {
 // reset makes the job ready for the next records, dropping buffers that an unusually large record
 // left behind.
 func (j *job) reset() {
-	if cap(j.raw) > 2*(jobTextBytes+pieceBytes) {
+	if cap(j.raw) > maxRawBytes {
 		j.raw = nil
 	}
 	if cap(j.ids) > worstExpansion*(jobTextBytes+pieceBytes) {

@@ -84,7 +84,8 @@ type mapping struct {
 
 	last     queued          // that Next returned
 	before   source.Position // last
-	answer   []byte          // to last
+	noted    source.Position
+	answer   []byte // to last
 	ends     []func()
 	feedDone sync.WaitGroup
 }
@@ -265,8 +266,14 @@ func (m *mapping) note(j *job, d *document) {
 	}
 }
 
-// Position is like source.Reader.Position.
-func (m *mapping) Position() source.Position { return m.last.at }
+// Note is like source.Reader.Note.
+func (m *mapping) Note() *source.Position {
+	m.noted = m.last.at
+	return &m.noted
+}
+
+// Noted is like source.Reader.Noted.
+func (m *mapping) Noted() source.Position { return m.noted }
 
 // Progress is like source.Reader.Progress.
 func (m *mapping) Progress() (read, total int64) {

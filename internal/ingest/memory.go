@@ -30,6 +30,7 @@ type MemoryPlan struct {
 	maxShards  int
 	seenPool   int64 // pages of the hashes that Dedup compares
 	jobs       int64 // jobs that fit in flight
+	parcels    int   // of them that may wait for the flusher
 	readers    int   // of a plan that counts: inputs that are read at once
 }
 
@@ -125,7 +126,8 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		fixed = append(fixed, seenPart(p.seenPool))
 		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
 	}
-	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
+	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
+	p.jobs = min((o.Memory-need)/p.jobLease, int64(parcelJobs*(p.parcels+2)))
 	if p.jobs < leastJobs {
 		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largestPart(fixed[1:], phases)}
 	}

@@ -222,7 +222,8 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		}
 	}
 	v.looked++
-	return v.estimator.input(v.b.current.set, i, &v.sample, input.Position(), p.Ended)
+	input.Note()
+	return v.estimator.input(v.b.current.set, i, &v.sample, input.Noted(), p.Ended)
 }
 
 // endPartial ends an input inside a document that is too long, or where a budget is reached.
@@ -323,7 +324,7 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 
 // beginning returns the beginning of the text of a document, or of its record where there is no text yet.
 func (v *previewer) beginning(j *job, d *document) string {
-	text := v.w.scratch.Prompt
+	text := v.w.text.Prompt
 	if d.dropped == shape.ByWhere {
 		if text = j.raw; len(d.Columns) > 0 {
 			return ""

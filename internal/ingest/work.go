@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/shape"
@@ -18,7 +19,11 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
-	chat      *chatWorker // nil if no input holds conversations
+	text      example.Formatted // of the document at hand: scratch, or the record itself
+	asIs      bool              // text without fields is what documents are made of, no template is
+	judges    bool              // documents are judged
+	unhashed  bool              // no document is held out by its hash
+	chat      *chatWorker       // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
 	skip      func(*document) bool // reports whether the ids of a document are not needed
@@ -30,14 +35,18 @@ func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
 		idle := time.Now()
 		select {
-		case j, ok := <-b.work:
+		case p, ok := <-b.work:
 			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}
-			j.stopped = !w.run(j)
-			w.trim()
-			j.done <- struct{}{}
+			stopped := false
+			for _, j := range p.jobs {
+				stopped = stopped || !w.run(j)
+				j.stopped = stopped
+				w.trim()
+			}
+			p.done <- struct{}{}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -47,7 +56,7 @@ func (b *build) tokenize(ctx context.Context, w *worker) error {
 // trim drops the text buffers that an unusually large record left behind.
 func (w *worker) trim() {
 	if cap(w.scratch.Prompt)+cap(w.scratch.Target) > worstExpansion*(jobTextBytes+pieceBytes) {
-		w.scratch = example.Formatted{}
+		w.scratch, w.text = example.Formatted{}, example.Formatted{}
 	}
 }
 
@@ -56,28 +65,25 @@ func (w *worker) trim() {
 func (w *worker) run(j *job) bool {
 	for i := range j.documents {
 		d := &j.documents[i]
-		if d.Err != nil || !w.judgeFields(j, d) {
+		if d.Err != nil || w.judges && !w.judgeFields(j, d) {
 			continue
 		}
 		isChat := w.chat != nil && w.chat.takes(d)
-		if isChat {
-			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
-		} else {
-			d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end])
-		}
-		switch {
-		case errors.Is(d.err, example.ErrStopped):
-			return false
-		case d.err != nil:
+		if d.err = w.format(d, j.raw[d.raw.start:d.raw.end], isChat); d.err != nil {
+			if errors.Is(d.err, example.ErrStopped) {
+				return false
+			}
 			continue
 		}
-		f := &w.scratch
-		if !w.judgeText(j, d) {
+		f := &w.text
+		if w.judges && !w.judgeText(j, d) {
 			continue
 		}
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced += int64(f.Replaced)
-		d.hash = textHash(f.Prompt, f.Target)
+		if !w.unhashed {
+			d.hash = textHash(f.Prompt, f.Target)
+		}
 		if w.skip(d) {
 			continue
 		}
@@ -93,6 +99,21 @@ func (w *worker) run(j *job) bool {
 		}
 	}
 	return true
+}
+
+// format sets text to that of a document. Text that is valid as it stands is not copied.
+func (w *worker) format(d *document, raw []byte, isChat bool) (err error) {
+	switch {
+	case w.asIs && d.Decoded && utf8.Valid(raw):
+		w.text = example.Formatted{Prompt: raw}
+		return nil
+	case isChat:
+		err = w.chat.format(&w.scratch, d, raw)
+	default:
+		err = w.formatter.Format(&w.scratch, d.record(), raw)
+	}
+	w.text = w.scratch
+	return err
 }
 
 // encode appends the ids of a text to j.ids. A text that the tokenizer multiplies beyond what the

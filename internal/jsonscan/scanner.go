@@ -232,26 +232,27 @@ func (s *Scanner) String() (Span, error) {
 		return Span{}, s.sliding()
 	}
 	span := Span{Start: s.pos + 1}
-	for p := s.pos + 1; p < len(s.data); p++ {
-		switch b := s.data[p]; {
-		case b == '"':
-			span.End, s.pos = p, p+1
+	for s.pos++; ; {
+		s.pos += plain(s.data[s.pos:])
+		if s.pos == len(s.data) {
+			return span, s.Fail(Unclosed)
+		}
+		switch s.data[s.pos] {
+		case '"':
+			span.End = s.pos
+			s.pos++
 			return span, nil
-		case b < ' ':
-			s.pos = p
-			return span, s.Fail(BadControl)
-		case b == '\\':
+		case '\\':
 			span.Escaped = true
-			n := escapeLen(s.data[p:])
+			n := escapeLen(s.data[s.pos:])
 			if n == 0 {
-				s.pos = p
 				return span, s.Fail(BadEscape)
 			}
-			p += n - 1
+			s.pos += n
+		default:
+			return span, s.Fail(BadControl)
 		}
 	}
-	s.pos = len(s.data)
-	return span, s.Fail(Unclosed)
 }
 
 const (

@@ -2,8 +2,7 @@
 
 Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets
 come only from the environment (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no
-message, error or repr shows one. A report
-that cannot be delivered never stops a run: it is dropped, with one warning.
+message, error or repr shows one. A report that cannot be delivered never stops a run: it is dropped, with one warning.
 """
 
 from __future__ import annotations

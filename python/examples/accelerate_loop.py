@@ -2,7 +2,7 @@
 
     pip install dsload[transformers]
     accelerate launch accelerate_loop.py DATASET --out run --steps 200
-    accelerate launch accelerate_loop.py DATASET --out run --steps 200    # the same again goes on from the last
+    accelerate launch accelerate_loop.py DATASET --out run --steps 200    # the same again resumes from the last
     checkpoint
 
 DATASET with prompts and targets (recipe-seq2seq) trains a small T5, any other a small GPT-2; both made from configs.

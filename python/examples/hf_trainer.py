@@ -2,7 +2,7 @@
 
     pip install dsload[transformers]
     python hf_trainer.py DATASET --out run --steps 200            # a dataset folder of `dsload build`
-    python hf_trainer.py DATASET --out run --steps 200 --resume   # goes on where the last checkpoint was taken
+    python hf_trainer.py DATASET --out run --steps 200 --resume   # continues from the last checkpoint
 
 The loader makes whole batches, one for each rank, so that Trainer has nothing left to batch, shuffle or skip.
 TrainerMixin saves the loader's state in each checkpoint and loads it on resume, which takes no time wherever the run

@@ -3,7 +3,7 @@
     pip install dsload[lightning,transformers]
     python lightning_module.py DATASET --steps 100
 
-Lightning saves a DataModule's state in its checkpoints, so `trainer.fit(..., ckpt_path=…)` goes on at the right row.
+Lightning saves a DataModule's state in its checkpoints, so `trainer.fit(..., ckpt_path=…)` continues at the right row.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def apart(run: Callable[..., None], *args: Any) -> Optional[int]:
 
 @contextlib.contextmanager
 def server(command: Callable[[int], list[str]]) -> Iterator[int]:
-    """Runs a program that must be told its port, and yields the port once it answers. Where another has taken the port
-    meanwhile, tries the next."""
+    """Runs a program with a port as its argument, and yields the port once it answers. If another program has taken
+    the port meanwhile, tries the next."""
     for _ in range(20):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -80,7 +80,7 @@ def on_gloo(world: int, run: Callable[..., Any], *args: Any, killed: bool = Fals
         return [run(0, 1, *args)]
     from torch.distributed import TCPStore
 
-    # Where the processes meet is kept here, as torchrun keeps it: a port that they were only told could be taken
+    # Where the processes meet is kept here, as torchrun keeps it: a port that they only know by number could be taken
     # meanwhile.
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     context = processes_of_their_own()
@@ -129,10 +129,18 @@ def _received(pipe: Any) -> Any:
 
 def _child(rank: int, world: int, port: int, pipe: Any, run: Callable[..., Any], args: Any) -> None:
     os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), NODE_RANK="0", WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
-        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo", ACCELERATE_USE_CPU="true",
-        TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",
-    )  # fmt: skip
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        NODE_RANK="0",
+        WORLD_SIZE=str(world),
+        LOCAL_WORLD_SIZE=str(world),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        GLOO_SOCKET_IFNAME="lo",
+        ACCELERATE_USE_CPU="true",
+        TORCHELASTIC_USE_AGENT_STORE="True",
+        TORCHELASTIC_RESTART_COUNT="0",
+    )
     pipe.send(run(rank, world, *args))
 
 

@@ -183,7 +183,7 @@ def holders(folder: Path) -> list[str]:
     ],
 )
 def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> None:
-    """A build without a reader would go on, keep its folder locked and take the machine's time."""
+    """A build without a reader would keep running, with its folder locked, and take the machine's time."""
     source = f"synth://wikitext?bytes=100GB&seed={os.getpid()}"
     code = f"import sys, dsload; source, out = sys.argv[1:]; dsload.{call}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -20,7 +20,7 @@ DEPLOY = REPOSITORY / "deploy"
 
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.skipif(not DEPLOY.is_dir(), reason="the deploy files are not beside the package"),
+    pytest.mark.skipif(not DEPLOY.is_dir(), reason="the deploy files are not next to the package"),
 ]
 
 

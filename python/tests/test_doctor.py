@@ -1,4 +1,4 @@
-"""`dsload doctor`: records of several runs, files that are no records, settings for a GPU."""
+"""`dsload doctor`: records of several runs, files that are not records, settings for a GPU."""
 
 from __future__ import annotations
 

@@ -64,11 +64,18 @@ def fit(
             )
         )
     trainer = lightning.Trainer(
-        max_epochs=2, max_steps=stop if stop and not kill else -1, accelerator="cpu", devices=world,
-        strategy="ddp" if world > 1 else "auto", logger=False,
-        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=bool(stop),
-        use_distributed_sampler=False, callbacks=callbacks,
-    )  # fmt: skip
+        max_epochs=2,
+        max_steps=stop if stop and not kill else -1,
+        accelerator="cpu",
+        devices=world,
+        strategy="ddp" if world > 1 else "auto",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=bool(stop),
+        use_distributed_sampler=False,
+        callbacks=callbacks,
+    )
     feed = loader if workers < 0 else DataLoader(loader, batch_size=None, num_workers=workers)
     model = Model(notes, stop + 2 if kill else -1)
     if resume:

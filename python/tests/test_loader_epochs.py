@@ -31,17 +31,24 @@ def counted(loader: Loader, steps: int) -> list[int]:
 
 
 SHAPES: list[dict[str, Any]] = [
-    {"batch_size": 16}, {"batch_size": 18}, {"batch_size": 1000}, {"batch_size": 16, "tail": "drop"},
+    {"batch_size": 16},
+    {"batch_size": 18},
+    {"batch_size": 1000},
+    {"batch_size": 16, "tail": "drop"},
     {"batch_size": 16, "rank": 1, "world": 2},
-    {"batch_size": 7, "rank": 2, "world": 3, "tail": "keep"}, {"batch_size": 100, "rank": 2, "world": 5,
-        "tail": "keep"},
-    {"batch_size": 13, "rank": 0, "world": 2, "tail": "pad"}, {"max_tokens": 700}, {"max_tokens": 700, "tail": "drop"},
-    {"max_tokens": 700, "rank": 1, "world": 3}, {"max_tokens": 700, "rank": 2, "world": 3, "tail": "keep"},
-    {"max_tokens": 700, "rank": 1, "world": 2, "tail": "pad"}, {"batch_size": 13, "rank": 2, "world": 3,
-        "tail": "once"},
-    {"max_tokens": 700, "rank": 2, "world": 3, "tail": "once"}, {"batch_size": 16, "epochs": 2}, {"batch_size": 16,
-        "tail": "drop", "epochs": 2},
-]  # fmt: skip
+    {"batch_size": 7, "rank": 2, "world": 3, "tail": "keep"},
+    {"batch_size": 100, "rank": 2, "world": 5, "tail": "keep"},
+    {"batch_size": 13, "rank": 0, "world": 2, "tail": "pad"},
+    {"max_tokens": 700},
+    {"max_tokens": 700, "tail": "drop"},
+    {"max_tokens": 700, "rank": 1, "world": 3},
+    {"max_tokens": 700, "rank": 2, "world": 3, "tail": "keep"},
+    {"max_tokens": 700, "rank": 1, "world": 2, "tail": "pad"},
+    {"batch_size": 13, "rank": 2, "world": 3, "tail": "once"},
+    {"max_tokens": 700, "rank": 2, "world": 3, "tail": "once"},
+    {"batch_size": 16, "epochs": 2},
+    {"batch_size": 16, "tail": "drop", "epochs": 2},
+]
 
 
 @pytest.mark.parametrize("in_process", [False, True])

@@ -240,7 +240,7 @@ def test_answers_of_garbage(fake: Any, body: bytes) -> None:
 
 
 def test_random_bytes_at_random_places(fake: Any) -> None:
-    """Whatever is changed in a stream: an error, or the very rows that were sent; other values cannot be told from
+    """Whatever is changed in a stream: an error, or the very rows that were sent; other values cannot be detected
     here."""
     rng = random.Random(effort.seed(5))
     good = stream(range(0, 100, 10))

@@ -57,11 +57,14 @@ def test_workers_yield_what_one_process_yields(dataset: str, workers: int, conte
     cases: list[dict[str, Any]] = [{"batch_size": 36, "epochs": 2}]
     if context == "fork":
         cases += [
-            {"batch_size": 26, "rank": 1, "world": 2}, {"batch_size": 50, "rank": 0, "world": 3, "tail": "keep"},
+            {"batch_size": 26, "rank": 1, "world": 2},
+            {"batch_size": 50, "rank": 0, "world": 3, "tail": "keep"},
             {"batch_size": 43, "tail": "drop"},
-            {"batch_size": 16, "rank": 2, "world": 3, "tail": "pad"}, {"batch_size": 16, "rank": 2, "world": 3,
-                "tail": "once"}, {"max_tokens": 900, "epochs": 2}, {"max_tokens": 900, "rank": 1, "world": 2},
-        ]  # fmt: skip
+            {"batch_size": 16, "rank": 2, "world": 3, "tail": "pad"},
+            {"batch_size": 16, "rank": 2, "world": 3, "tail": "once"},
+            {"max_tokens": 900, "epochs": 2},
+            {"max_tokens": 900, "rank": 1, "world": 2},
+        ]
     for parameters in cases:
         with Loader(dataset, seed=4, in_process=in_process, **parameters) as loader:
             start = {**loader.state_dict(), "start": 77}

@@ -78,12 +78,23 @@ def test_batches_of_packed_rows(dataset: str, policy: str) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("shape", [
-    {}, {"batch_size": 20}, {"padding": "max_length"}, {"pad_to_multiple_of": 32},
-    {"tail": "drop", "world": 2, "rank": 1}, {"tail": "pad", "world": 3, "rank": 2},
-    {"tail": "once", "world": 3, "rank": 0}, {"balance": "tokens", "world": 2},
-    {"bucket": 300}, {"pack": "bfd", "max_length": 90, "epochs": 2}, {"pack": "wrapped", "max_length": 200},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"batch_size": 20},
+        {"padding": "max_length"},
+        {"pad_to_multiple_of": 32},
+        {"tail": "drop", "world": 2, "rank": 1},
+        {"tail": "pad", "world": 3, "rank": 2},
+        {"tail": "once", "world": 3, "rank": 0},
+        {"balance": "tokens", "world": 2},
+        {"bucket": 300},
+        {"pack": "bfd", "max_length": 90, "epochs": 2},
+        {"pack": "wrapped", "max_length": 200},
+    ],
+    ids=str,
+)
 def test_batches_under_a_budget(dataset: str, shape: dict[str, Any]) -> None:
     with Loader(dataset, output="numpy", max_tokens=2000, **{"rank": 0, "world": 1, **shape}) as loader:
         for _ in range(2):

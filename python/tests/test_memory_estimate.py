@@ -161,11 +161,17 @@ class Device:
         return DeviceMemory(self.total, self.total)
 
 
-@pytest.mark.parametrize(("gigabytes", "name", "batch", "examples", "validation"), [
-    (80, "medium", 16, 100_000, 0), (35, "medium", 16, 100_000, 0), (34.9, "small", 6, 50_000, 0), (14, "small", 6,
-        50_000, 0),
-    (13.9, "tiny", 4, 30_000, 3_000), (0.5, "tiny", 4, 30_000, 3_000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gigabytes", "name", "batch", "examples", "validation"),
+    [
+        (80, "medium", 16, 100_000, 0),
+        (35, "medium", 16, 100_000, 0),
+        (34.9, "small", 6, 50_000, 0),
+        (14, "small", 6, 50_000, 0),
+        (13.9, "tiny", 4, 30_000, 3_000),
+        (0.5, "tiny", 4, 30_000, 3_000),
+    ],
+)
 def test_presets(gigabytes: float, name: str, batch: int, examples: int, validation: int) -> None:
     got = preset(int(gigabytes * 1e9))
     assert (got.name, got.batch_size, got.max_examples, got.max_val_examples) == (name, batch, examples, validation)

@@ -10,7 +10,7 @@ import pytest
 from dsload.memory import ModelShape, estimate
 from dsload.memory.shape import FAMILIES
 
-# Sizes away from the defaults, by which each family's options are told apart.
+# Sizes away from the defaults, which show the difference between each family's options.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "llama": [
         {

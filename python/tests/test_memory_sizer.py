@@ -48,11 +48,14 @@ def loss_of(model: Any, micro: Any) -> Any:
     return model(**micro.inputs()).loss
 
 
-@pytest.mark.parametrize(("make", "batch"), [
-    (models.gpt2, models.causal_batch(24, 40)),
-    (models.gpt2, models.causal_batch(24, 40, left=True)),
-    (models.t5, models.seq2seq_batch(24, 30, 17)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "batch"),
+    [
+        (models.gpt2, models.causal_batch(24, 40)),
+        (models.gpt2, models.causal_batch(24, 40, left=True)),
+        (models.t5, models.seq2seq_batch(24, 30, 17)),
+    ],
+)
 @pytest.mark.parametrize("micro", [24, 8, 7, 1])
 def test_gradients_equal_those_of_the_undivided_batch(make: Any, batch: dict[str, Any], micro: int) -> None:
     model = make()
@@ -67,9 +70,13 @@ def test_gradients_equal_those_of_the_undivided_batch(make: Any, batch: dict[str
     same(models.gradients(model), want)
 
 
-@pytest.mark.parametrize(("make", "batch"), [
-    (models.gpt2, models.causal_batch(16, 48)), (models.t5, models.seq2seq_batch(16, 40, 20)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "batch"),
+    [
+        (models.gpt2, models.causal_batch(16, 48)),
+        (models.t5, models.seq2seq_batch(16, 40, 20)),
+    ],
+)
 @pytest.mark.parametrize("limit_mb", [30, 9, 5])
 def test_out_of_memory_splits_the_batch_in_hand(make: Any, batch: dict[str, Any], limit_mb: int) -> None:
     """A real allocator limit, hit wherever it is hit; what comes out are the gradients of a device without limit."""

@@ -15,23 +15,35 @@ from dsload._words import did_you_mean, in_python
 @pytest.mark.parametrize(
     ("said", "want"),
     [
-        ("dsload: build: unknown flag: --maxlength; did you mean --max-length? See 'dsload build -h'",
-         "unknown option: maxlength; did you mean max_length? See help(dsload.build)"),
+        (
+            "dsload: build: unknown flag: --maxlength; did you mean --max-length? See 'dsload build -h'",
+            "unknown option: maxlength; did you mean max_length? See help(dsload.build)",
+        ),
         ("dsload: build: unknown flag: --foo; see 'dsload build -h'", "unknown option: foo; see help(dsload.build)"),
-        ("dsload: --memory 1MiB is too small: they need 38MiB; raise --memory, or lower --workers",
-         "memory 1MiB is too small: they need 38MiB; raise memory, or lower workers"),
-        ("take it with --text-field body, or leave such records out with --on-bad-record skip",
-         "take it with text_field='body', or leave such records out with on_bad_record='skip'"),
+        (
+            "dsload: --memory 1MiB is too small: they need 38MiB; raise --memory, or lower --workers",
+            "memory 1MiB is too small: they need 38MiB; raise memory, or lower workers",
+        ),
+        (
+            "take it with --text-field body, or leave such records out with --on-bad-record skip",
+            "take it with text_field='body', or leave such records out with on_bad_record='skip'",
+        ),
         ("take it with --text-field 'a b', or --format=chat.", "take it with text_field='a b', or format='chat'."),
-        ("--overflow chunk: --pack bfd truncates; leave --overflow out",
-            "overflow='chunk': pack bfd truncates; leave overflow out"),
-        ("it is damaged; dsload verify data --json names the files; or pass --overwrite",
-         "it is damaged; dsload verify data --json names the files; or pass overwrite"),
-        ("run 'dsload verify x --json' or set --on-bad-record skip",
-            "run 'dsload verify x --json' or set on_bad_record='skip'"),
+        (
+            "--overflow chunk: --pack bfd truncates; leave --overflow out",
+            "overflow='chunk': pack bfd truncates; leave overflow out",
+        ),
+        (
+            "it is damaged; dsload verify data --json names the files; or pass --overwrite",
+            "it is damaged; dsload verify data --json names the files; or pass overwrite",
+        ),
+        (
+            "run 'dsload verify x --json' or set --on-bad-record skip",
+            "run 'dsload verify x --json' or set on_bad_record='skip'",
+        ),
         ("a file--name and a -- b are no flags", "a file--name and a -- b are no flags"),
     ],
-)  # fmt: skip
+)
 def test_options_by_their_names_in_python(said: str, want: str) -> None:
     assert in_python(said) == want
 

@@ -1,4 +1,4 @@
-"""Three servers, as on three nodes, each for its own ranks: a run goes on with another number of nodes, and every row
+"""Three servers, as on three nodes, each for its own ranks: a run continues with another number of nodes, and every row
 comes once."""
 
 from __future__ import annotations

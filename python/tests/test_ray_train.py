@@ -1,4 +1,4 @@
-"""Ray Train: workers feed from one server or each from its own, every row comes once, and a run goes on with another
+"""Ray Train: workers feed from one server or each from its own, every row comes once, and a run continues with another
 number of workers."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dsload._read.blake3 import hexdigest
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets" / "listed"
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the fixtures are not beside the package")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the fixtures are not next to the package")
 
 
 def batches(**options: Any) -> list[dict[str, Any]]:

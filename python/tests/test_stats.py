@@ -29,8 +29,10 @@ def test_figures_are_those_of_the_manifest(dataset: str, figures: dsload.Stats) 
         (s["name"], s["examples"], s["tokens"], s["min_length"], s["max_length"]) for s in splits
     ]
     for split in splits:
-        rows = {name: [r for r in getattr(figures, name) if r["split"] == split["name"]] for name in (
-            "lengths", "document_lengths", "padding", "packing", "top_tokens")}  # fmt: skip
+        rows = {
+            name: [r for r in getattr(figures, name) if r["split"] == split["name"]]
+            for name in ("lengths", "document_lengths", "padding", "packing", "top_tokens")
+        }
         assert sum(r["rows"] for r in rows["lengths"]) == split["examples"]
         assert sum(r["rows"] * r["tokens"] for r in rows["lengths"]) == split["tokens"]
         assert all(0 <= r["waste"] < 1 for r in rows["padding"]) and all(0 < r["fill"] <= 1 for r in rows["packing"])

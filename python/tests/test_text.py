@@ -135,7 +135,7 @@ def stopped_builder(source: Path, cache: Path) -> subprocess.Popen[bytes]:
 
 
 def test_a_killed_builder_is_succeeded(tmp_path: Path, cache: Path) -> None:
-    """The builder is killed while others wait: one of them goes on."""
+    """The builder is killed while others wait: one of them continues."""
     for size in (200_000, 800_000, 3_200_000):
         source = write(tmp_path / f"corpus-{size}.jsonl", size)
         builder = stopped_builder(source, cache)

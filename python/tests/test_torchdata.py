@@ -19,11 +19,16 @@ from dsload import Loader  # noqa: E402
 pytestmark = [pytest.mark.torch, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 
 SHAPES: list[dict[str, Any]] = [
-    {"batch_size": 50}, {"batch_size": 70}, {"batch_size": 70, "tail": "drop"}, {"batch_size": 70, "tail": "pad"},
-    {"batch_size": 35, "rank": 1, "world": 2, "tail": "keep"}, {"max_tokens": 2000}, {"batch_size": 150, "epochs": 2},
-    {"batch_size": 9, "pack": "bfd", "max_length": 200}, {"batch_size": 7, "pack": "wrapped", "max_length": 150,
-                                                          "rank": 1, "world": 2},
-]  # fmt: skip
+    {"batch_size": 50},
+    {"batch_size": 70},
+    {"batch_size": 70, "tail": "drop"},
+    {"batch_size": 70, "tail": "pad"},
+    {"batch_size": 35, "rank": 1, "world": 2, "tail": "keep"},
+    {"max_tokens": 2000},
+    {"batch_size": 150, "epochs": 2},
+    {"batch_size": 9, "pack": "bfd", "max_length": 200},
+    {"batch_size": 7, "pack": "wrapped", "max_length": 150, "rank": 1, "world": 2},
+]
 
 
 def examples(batches: Any) -> list[list[int]]:

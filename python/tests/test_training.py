@@ -1,4 +1,4 @@
-"""End to end on real text: loss falls, and a run that was killed goes on as if it had not been."""
+"""End to end on real text: loss falls, and a run that was killed continues as if it had not been."""
 
 from __future__ import annotations
 
@@ -153,10 +153,14 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
         data.setup("fit")
         model = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
         trainer = lightning.Trainer(
-            max_steps=steps, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+            max_steps=steps,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
             enable_model_summary=False,
             default_root_dir=tmp_path,
-        )  # fmt: skip
+        )
         trainer.fit(model, data, ckpt_path=resume, **({"weights_only": False} if resume else {}))
         return trainer, model
 
@@ -173,10 +177,15 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
     data.setup("fit")
     first = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
     lightning.Trainer(
-        max_steps=6, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        max_steps=6,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[Save()], default_root_dir=tmp_path,
-    ).fit(first, data)  # fmt: skip
+        callbacks=[Save()],
+        default_root_dir=tmp_path,
+    ).fit(first, data)
     assert saved.exists()
     _, second = fit(12, resume=saved)
     assert first.examples + second.examples == whole.examples

@@ -110,7 +110,7 @@ def test_one_process_of_accelerate(rows300: str) -> None:
                     loader.state_dict()
                 state = loader.state_dict(after=batch)
                 break
-        # It counts epochs from 0 again; the loader goes on from its state.
+        # It counts epochs from 0 again; the loader continues from its state.
         state["start"] += 3 * 300
         loader.load_state_dict(state)
         feed = accelerator.prepare(DataLoader(loader, batch_size=None))
@@ -157,10 +157,17 @@ def test_three_epochs_of_trainer(rows300: str, tmp_path: Path, prepared: bool) -
 
     def train(loader: Loader, resume: Any = None) -> list[list[int]]:
         options = TrainingArguments(
-            output_dir=str(tmp_path / "run"), num_train_epochs=3, per_device_train_batch_size=1, save_strategy="steps",
+            output_dir=str(tmp_path / "run"),
+            num_train_epochs=3,
+            per_device_train_batch_size=1,
+            save_strategy="steps",
             save_steps=5,
-            report_to=[], disable_tqdm=True, use_cpu=True, ignore_data_skip=not prepared, remove_unused_columns=False,
-        )  # fmt: skip
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+            ignore_data_skip=not prepared,
+            remove_unused_columns=False,
+        )
         with _recorded(loader) as taken:
             model = models.gpt2(vocab=101, layers=1, width=8)
             forward = model.forward
@@ -232,10 +239,14 @@ def test_three_epochs_of_lightning(rows300: str, tmp_path: Path) -> None:
         with Loader(rows300, batch_size=64, seed=3) as loader:
             model = Model()
             trainer = lightning.Trainer(
-                max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
+                max_epochs=epochs,
+                accelerator="cpu",
+                logger=False,
+                enable_checkpointing=False,
                 enable_progress_bar=False,
-                enable_model_summary=False, default_root_dir=tmp_path,
-            )  # fmt: skip
+                enable_model_summary=False,
+                default_root_dir=tmp_path,
+            )
             trainer.fit(model, Data(loader, workers), ckpt_path=resume, **({"weights_only": False} if resume else {}))
             if save is not None:
                 trainer.save_checkpoint(save)

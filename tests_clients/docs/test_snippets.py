@@ -103,7 +103,7 @@ class Page:
             assert done.returncode == 0, f"{where}: exit {done.returncode} of\n{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
 
     def serve(self, command, where):
-        """Starts a server that goes on while the next blocks run, until the page ends or starts another."""
+        """Starts a server that keeps running while the next blocks run, until the page ends or starts another."""
         self.stop()
         self.server = subprocess.Popen(["bash", "-c", "exec " + command], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
                                        stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)

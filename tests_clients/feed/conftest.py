@@ -106,7 +106,7 @@ def serve(dsload, folder):
 
 @pytest.fixture(scope="session")
 def node_modules():
-    """apache-arrow for Node: in $DSLOAD_NODE_PACKAGES, or installed once beside the Python environment."""
+    """apache-arrow for Node: in $DSLOAD_NODE_PACKAGES, or installed once next to the Python environment."""
     need("node")
     need("npm")
     target = pathlib.Path(os.environ.get("DSLOAD_NODE_PACKAGES") or ROOT / ".venv-node")

@@ -30,7 +30,7 @@ def stream(path, query):
     if response.status != 200:
         raise RuntimeError(response.read().decode())
     yield from pa.ipc.open_stream(response)
-    assert response.read() == b""  # pyarrow stops at the marker; HTTP tells whether the body was whole
+    assert response.read() == b""  # pyarrow stops at the marker; HTTP shows whether the body was whole
 
 
 def lists(batches):

@@ -269,7 +269,7 @@ RECORD = "".join(json.dumps(line) + "\n" for line in [
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_in_files(browser, dsload, kitchen, tmp_path, scheme):
-    """The report of a dataset, of two beside each other, and the page of a memory record, without a server."""
+    """The report of a dataset, of two side by side, and the page of a memory record, without a server."""
     (tmp_path / "record.jsonl").write_text(RECORD)
     for command in (["stats", kitchen, "--html", "one.html"], ["stats", kitchen, kitchen, "--html", "two.html"], ["doctor", "record.jsonl", "--html", "record.html"]):
         done = subprocess.run([dsload, *map(str, command)], cwd=tmp_path, capture_output=True, text=True)

@@ -8,12 +8,13 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/pairhash"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
+	"github.com/klauspost/compress/zstd"
 )
 
-// header begins a prepared vocabulary, little-endian. The ranks from 256 on follow, each of which
-// is a merge of two lower ones: the low 16 bits of all left ranks, those of all right ranks, and if
-// there are more than 65,536 ranks, a byte for each with the bits above, left ones below right
-// ones. The displacements of the pairs' perfect hash come last.
+// header begins a prepared vocabulary, little-endian, which is compressed by zstd. The ranks from 256 on
+// follow, each of which is a merge of two lower ones: the low bytes of all left ranks, their second bytes,
+// those of all right ranks, and if there are more than 65,536 ranks, a byte for each with the bits above,
+// left ones below right ones. The displacements of the pairs' perfect hash come last, low bytes first.
 type header struct {
 	Tokens, TextBytes       uint32 // number of ranks, and the total length of their tokens
 	Multiplier              uint64 // of the perfect hash
@@ -22,8 +23,22 @@ type header struct {
 	Bytes                   [256]byte // the tokens of the ranks below 256
 }
 
+// expand decompresses a prepared vocabulary.
+func expand(packed []byte) ([]byte, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.DecodeAll(packed, nil)
+}
+
 // prepare builds the tables of a prepared vocabulary. mem counts their memory.
-func prepare(file []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, err error) {
+func prepare(packed []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, err error) {
+	file, err := expand(packed)
+	if err != nil {
+		return nil, "", err
+	}
 	var h header
 	n, err := binary.Decode(file, binary.LittleEndian, &h)
 	if err != nil {
@@ -40,10 +55,12 @@ func prepare(file []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, e
 	if err := mem.Take(int64(h.Tokens)*spec.ListedTokenBytes+int64(h.TextBytes), "the ranks"); err != nil {
 		return nil, "", err
 	}
-	left, right, high := file[n:n+2*merges], file[n+2*merges:n+4*merges], file[n+4*merges:n+planes]
+	plane := func(i int) []byte { return file[n+i*merges:][:merges] }
+	left, left8, right, right8, high := plane(0), plane(1), plane(2), plane(3), file[n+4*merges:n+planes]
 	disp := make([]uint16, h.Displacements)
+	low, low8 := file[n+planes:][:len(disp)], file[n+planes+len(disp):]
 	for i := range disp {
-		disp[i] = binary.LittleEndian.Uint16(file[n+planes+2*i:])
+		disp[i] = uint16(low[i]) | uint16(low8[i])<<8
 	}
 	pairs := pairhash.NewEmpty(h.Multiplier, int(h.SlotBits), disp)
 	blob := append(make([]byte, 0, h.TextBytes), h.Bytes[:]...)
@@ -52,7 +69,7 @@ func prepare(file []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, e
 		offsets = append(offsets, i)
 	}
 	for i := range merges {
-		l, r := uint32(binary.LittleEndian.Uint16(left[2*i:])), uint32(binary.LittleEndian.Uint16(right[2*i:]))
+		l, r := uint32(left[i])|uint32(left8[i])<<8, uint32(right[i])|uint32(right8[i])<<8
 		if len(high) > 0 {
 			l, r = l|uint32(high[i]&15)<<16, r|uint32(high[i]>>4)<<16
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/engine/bytebpe"
 	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
+	"github.com/klauspost/compress/zstd"
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
@@ -65,26 +66,40 @@ func encodePrepared(t *testing.T, tokens [][]byte, fingerprint string) []byte {
 		}
 	}
 	merges := len(tokens) - len(h.Bytes)
-	low, high := make([]uint16, 2*merges), make([]byte, merges)
+	planes, high := make([]byte, 4*merges), make([]byte, merges)
 	for _, slot := range pairs.Slots {
 		l, r, id := uint32(slot>>44), uint32(slot>>24)&(1<<20-1), int(slot&(1<<24-1))
 		if i := id - len(h.Bytes); i >= 0 && i < merges {
 			if int(l) >= id || int(r) >= id {
 				t.Fatalf("rank %d is a merge of %d and %d, want lower ones", id, l, r)
 			}
-			low[i], low[merges+i], high[i] = uint16(l), uint16(r), byte(l>>16|r>>16<<4)
+			planes[i], planes[merges+i], planes[2*merges+i], planes[3*merges+i] = byte(l), byte(l>>8), byte(r), byte(r>>8)
+			high[i] = byte(l>>16 | r>>16<<4)
 		}
 	}
 	if len(tokens) <= 1<<16 {
 		high = nil
 	}
+	disp := make([]byte, 2*len(pairs.Disp))
+	for i, d := range pairs.Disp {
+		disp[i], disp[len(pairs.Disp)+i] = byte(d), byte(d>>8)
+	}
 	var out []byte
-	for _, part := range []any{&h, low, high, pairs.Disp} {
+	for _, part := range []any{&h, planes, high, disp} {
 		if out, err = binary.Append(out, binary.LittleEndian, part); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return out
+}
+
+func pack(t *testing.T, data []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(data, nil)
 }
 
 // TestPrepared makes the prepared vocabularies from the published ones.
@@ -104,10 +119,10 @@ func TestPrepared(t *testing.T) {
 		if v.prepared != nil {
 			want := encodePrepared(t, tokens, reference.Fingerprint())
 			if *update {
-				if err := os.WriteFile(name+".ranks", want, 0o644); err != nil {
+				if err := os.WriteFile(name+".ranks", pack(t, want), 0o644); err != nil {
 					t.Fatal(err)
 				}
-			} else if !bytes.Equal(v.prepared, want) {
+			} else if got, err := expand(v.prepared); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s.ranks is not what the published ranks give; write it anew with -update", name)
 			}
 		}

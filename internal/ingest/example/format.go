@@ -156,6 +156,7 @@ type Worker struct {
 	scan    jsonFinder
 	decode  jsonDecoder
 	columns columnIndex
+	values  []foundValue // of the fields of a direct template
 
 	template *boundTemplate // nil until it is needed
 	done     <-chan struct{}
@@ -166,6 +167,8 @@ type columnIndex struct {
 	of    []string
 	text  []int
 	known [3]int // title, ingredients, directions
+	// direct holds the columns of the fields of a direct template, -1 for one that is not there once.
+	direct []int
 }
 
 // NewWorker returns a worker of this formatter.
@@ -193,6 +196,15 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 		w.clean, dst.Replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
+	if f.template != nil && f.template.direct != nil && rec.Columns == nil {
+		inRecord := w.directJSON
+		if rec.Decoded {
+			inRecord = w.directDecoded
+		}
+		if ok, err := inRecord(dst, data, limit); ok {
+			return err
+		}
+	}
 	switch {
 	case rec.Decoded:
 		return w.execute(dst, map[string]any{"text": string(data)}, size, limit)
@@ -214,6 +226,11 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	case f.builtin != nil || rec.Template != "" && f.template == nil && f.opts.TextField == "":
 		return w.recipe(dst)
 	case f.template != nil:
+		if f.template.direct != nil && rec.Template == "" {
+			if ok, err := w.directColumns(dst, limit); ok {
+				return err
+			}
+		}
 		fields, err := w.csvMap(rec, size)
 		if err != nil {
 			return err
@@ -266,6 +283,17 @@ func (w *Worker) locate(columns []string) {
 	}
 	for i, name := range recipeColumns {
 		c.known[i] = slices.Index(columns, name)
+	}
+	if w.f.template == nil || w.f.template.direct == nil {
+		return
+	}
+	c.direct = c.direct[:0]
+	for _, name := range w.f.template.direct.fields {
+		i := slices.Index(columns, name)
+		if i >= 0 && slices.Contains(columns[i+1:], name) {
+			i = -1
+		}
+		c.direct = append(c.direct, i)
 	}
 }
 

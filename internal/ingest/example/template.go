@@ -17,9 +17,10 @@ import (
 // sees only the record's fields: no files, no environment, no clock.
 type userTemplate struct {
 	set            *template.Template
-	prompt, target string // names in set; target or ""
-	makesStrings   bool   // it calls functions that make strings
-	actionBytes    int    // see actionBytes
+	prompt, target string  // names in set; target or ""
+	makesStrings   bool    // it calls functions that make strings
+	actionBytes    int     // see actionBytes
+	direct         *direct // nil if it is more than text and fields
 }
 
 // templateFuncs lists the functions besides text/template's own. Workers bind metered versions.
@@ -61,6 +62,9 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 	}
 	if prompt := t.Lookup(u.prompt); prompt == nil || prompt.Tree == nil || parse.IsEmptyTree(prompt.Root) {
 		return nil, fault.Of(ErrTemplate, "%s:1: it is empty; write a body, or {{define \"prompt\"}}", name)
+	}
+	if len(t.Templates()) == 1 {
+		u.direct = directOf(t.Root) // before it is instrumented
 	}
 	for _, defined := range t.Templates() {
 		if defined.Tree == nil {

@@ -82,7 +82,7 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 		return fail(err)
 	}
 	defer raw.Close()
-	file, err := openTable(in, &s.opts, raw, s.needs.decompressor)
+	file, err := openTable(in, &s.opts, raw, s.needs.decompressor, 0)
 	if err != nil {
 		return fail(err)
 	}

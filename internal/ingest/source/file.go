@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -220,6 +221,15 @@ func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
 		r.count.err = err
 	}
 	return n, err
+}
+
+var _ columnar.Expecter = (*remote.File)(nil)
+
+// Expect implements columnar.Expecter.
+func (r *countedAt) Expect(spans []columnar.Span, inTurns bool) {
+	if e, ok := r.at.(columnar.Expecter); ok {
+		e.Expect(spans, inTurns)
+	}
 }
 
 // inBackground has a large file decompressed on a goroutine of its own. It must be called before

@@ -25,11 +25,8 @@ func (g *generator) restore(uint32) {}
 
 // generated text is an input of its own.
 
-func (g *generator) position(p Position) Position {
-	p.Offset = g.offset
-	return p
-}
-
+func (g *generator) place(p *Position)     { p.Offset = g.offset }
+func (g *generator) settle(*Position)      {} // it needs no checksum
 func (g *generator) consumed() int64       { return g.offset }
 func (g *generator) border() (int64, bool) { return g.offset, true }
 func (g *generator) reached(to *Mark) bool { return g.offset >= to.Offset }

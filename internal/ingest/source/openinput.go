@@ -14,7 +14,8 @@ type stream struct {
 
 // An input is what is read of one: text in the reader's window, a file of columns, or generated text.
 type input interface {
-	position(p Position) Position    // adds what a resumed reader needs to find the place
+	place(p *Position)               // adds where the input is, without what takes time
+	settle(p *Position)              // adds that of the last place, for a resumed reader to find it
 	consumed() int64                 // how far into the file reading is
 	border() (offset int64, ok bool) // whether a range may end here, and where that is
 	reached(to *Mark) bool           // whether a range that ends there is read
@@ -31,9 +32,14 @@ type windowed struct {
 	w *window
 }
 
-func (in windowed) position(p Position) Position {
-	p.Offset, p.Sum, p.Sums = in.w.offset(), in.w.sum(), in.sumState(in.w)
-	return p
+func (in windowed) place(p *Position) {
+	p.Offset = in.w.offset()
+	in.w.setPin()
+}
+
+func (in windowed) settle(p *Position) {
+	in.w.unpin()
+	p.Sum, p.Sums = in.w.pinSum, in.sumState(in.w)
 }
 
 // consumed is, for an uncompressed file, exactly what became records.
@@ -64,11 +70,12 @@ type columns struct {
 	*tableFramer // nil until it is open
 }
 
-func (in *columns) position(p Position) Position {
+func (in *columns) place(p *Position) {
 	p.Offset, p.Sum, p.Base, p.Group = in.bytes, in.sum(), in.base, in.group+1
 	p.Groups = slices.Clip(in.cut.sums)
-	return p
 }
+
+func (in *columns) settle(*Position) {}
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 

@@ -26,6 +26,9 @@ type Reader struct {
 	list    hash.Hash
 	err     error // sticky
 
+	noted   Position // by Note
+	pending bool     // noted lacks what takes time
+
 	spans spans
 }
 
@@ -155,12 +158,36 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 // Known and Done with the reader, which never change, and costs no more than the checksum of what
 // was read since the last call.
 func (r *Reader) Position() Position {
-	p := r.at
+	r.Note()
+	return r.Noted()
+}
+
+// Note notes the position for Noted. It takes little time, and so can be called after each record. The position
+// that it returns has no checksums, and is valid until the next call of any method.
+func (r *Reader) Note() *Position {
+	p := &r.noted
+	if !r.pending {
+		*p, r.pending = r.at, true // within an input only the ordinal changes
+	}
+	p.Ordinal = r.at.Ordinal
 	if s := r.open; s != nil {
 		p.Row, p.Inside, p.State = s.row, s.inside, s.state()
-		p = s.input.position(p)
+		s.input.place(p)
 	}
 	return p
+}
+
+// Noted returns the position as it was when Note was called last, which may be before the last Next.
+func (r *Reader) Noted() Position {
+	r.settle()
+	return r.noted
+}
+
+func (r *Reader) settle() {
+	if r.pending && r.open != nil {
+		r.open.input.settle(&r.noted)
+	}
+	r.pending = false
 }
 
 // Progress returns how many bytes of the inputs, as they lie on disk, were read, and how many there
@@ -183,6 +210,7 @@ func (r *Reader) Close() error {
 }
 
 func (r *Reader) closeInput() {
+	r.settle()
 	if r.open != nil {
 		r.open.input.close()
 	}

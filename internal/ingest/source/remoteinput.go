@@ -153,15 +153,14 @@ func isAddress(arg string) bool {
 	return ok && !strings.ContainsAny(scheme, `/\`)
 }
 
-// sumState returns what restores the checksums of an input in another process, nil if they are
-// not kept.
+// sumState returns what restores the checksums of an input in another process at the window's last pin, nil if
+// they are not kept.
 func (r *rawFile) sumState(w *window) *sumState {
 	if w.sums == nil {
 		return nil
 	}
-	w.hash()
 	o := r.remote.Object()
-	s := &sumState{XXH3: w.sums.appendState(nil), ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
+	s := &sumState{XXH3: w.pinState, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
 	if c := r.counted.sum; c != nil {
 		s.Check, s.CheckAt = c.state(), c.at
 	}

@@ -54,14 +54,14 @@ func columnOptions(o *Options, in *Input) columnar.Options {
 }
 
 // openTable opens a file of columns. What is kept of its metadata takes at most limit bytes, 0 for any, or
-// the error is a *NeedError.
-func openTable(in *Input, o *Options, raw *rawFile, limit int64) (columnar.File, error) {
+// the error is a *NeedError. planned is what reading the file may take, 0 if that is still to be found.
+func openTable(in *Input, o *Options, raw *rawFile, limit, planned int64) (columnar.File, error) {
 	at, size, err := raw.random()
 	if err != nil {
 		return nil, err
 	}
 	c := columnOptions(o, in)
-	c.Remote, c.Lenient, c.MaxMetadata = raw.remote != nil, o.SkipDamaged, limit
+	c.Remote, c.Lenient, c.MaxMetadata, c.Planned = raw.remote != nil, o.SkipDamaged, limit, planned
 	f, err := in.Format.layout().opens(at, size, c)
 	if err != nil {
 		return nil, tableError(err)
@@ -132,7 +132,7 @@ func (e *NeedError) Kind() string { return fault.Limit }
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
 func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFramer, error) {
-	file, err := openTable(in, f.o, raw, planned)
+	file, err := openTable(in, f.o, raw, planned, planned)
 	if err != nil {
 		return nil, err
 	}
@@ -406,7 +406,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	}
 	defer raw.Close()
 	in.textBytes = 2 * in.Size
-	file, err := openTable(in, o, raw, o.MetadataBytes)
+	file, err := openTable(in, o, raw, o.MetadataBytes, 0)
 	var need *NeedError
 	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
 		in.window, in.why = need.Bytes, need.What

@@ -25,6 +25,11 @@ type window struct {
 	span     xxh3.Hasher
 	spanning bool
 	sums     *resumableSum // in its place, where the state of the checksum is kept
+
+	pinned   bool // buf[pin] is a place whose checksum may be asked for later
+	pin      int
+	pinSum   Sum    // once it is no longer pinned
+	pinState []byte // likewise, of sums
 }
 
 func (w *window) reset(src io.Reader, limit int) {
@@ -34,11 +39,12 @@ func (w *window) reset(src io.Reader, limit int) {
 	if w.spanning {
 		w.span.Reset()
 	}
-	w.sums = nil
+	w.sums, w.pinned = nil, false
 }
 
 // moveTo makes the source's next byte the one at an offset; what was read before is dropped.
 func (w *window) moveTo(offset int64) {
+	w.unpin()
 	w.r, w.w, w.hashed, w.base, w.ahead, w.err = 0, 0, 0, offset, 0, nil
 }
 
@@ -104,6 +110,7 @@ func (w *window) makeRoom() {
 	if w.r > 0 {
 		w.base += int64(w.r)
 		w.w = copy(w.buf, w.buf[w.r:w.w])
+		w.pin -= w.r
 		w.r, w.hashed = 0, 0
 		return
 	}
@@ -133,22 +140,51 @@ func (w *window) failed() error {
 }
 
 func (w *window) hash() {
-	if w.hashed < w.r {
-		if p := w.buf[w.hashed:w.r]; w.sums != nil {
+	if w.pinned && w.pin < w.r {
+		w.unpin()
+	}
+	w.hashTo(w.r)
+}
+
+// hashTo takes buf[:end] into the checksum.
+func (w *window) hashTo(end int) {
+	if w.hashed < end {
+		if p := w.buf[w.hashed:end]; w.sums != nil {
 			w.sums.Write(p) // never fails
 		} else {
 			w.hasher.Write(p) // neither
 		}
 		if w.spanning {
-			w.span.Write(w.buf[w.hashed:w.r])
+			w.span.Write(w.buf[w.hashed:end])
 		}
-		w.hashed = w.r
+		w.hashed = end
+	}
+}
+
+// setPin notes the offset, so that unpin finds the checksum over all bytes before it however far the window has
+// moved on. It costs nothing, unlike a checksum.
+func (w *window) setPin() { w.pinned, w.pin = true, w.r }
+
+// unpin sets pinSum, and pinState where the state of the checksum is kept.
+func (w *window) unpin() {
+	if !w.pinned {
+		return
+	}
+	w.pinned = false
+	w.hashTo(w.pin)
+	if w.pinSum = w.hashedSum(); w.sums != nil {
+		w.pinState = w.sums.appendState(nil)
 	}
 }
 
 // sum returns the checksum over all bytes before offset.
 func (w *window) sum() Sum {
 	w.hash()
+	return w.hashedSum()
+}
+
+// hashedSum returns the checksum over what was taken in.
+func (w *window) hashedSum() Sum {
 	if w.sums != nil {
 		return w.sums.Sum()
 	}

@@ -58,7 +58,7 @@ type Options struct {
 	Narrow      bool   // elements of four bytes instead of eight
 	TokenBytes  int    // width of an id in Buffers: 2 or 4; default 4
 	Packed      bool   // rows come with segments; adds position ids and segments
-	LossMask    bool   // rows may have a loss mask; only Bytes uses it
+	LossMask    bool   // rows may have a loss mask; only Bytes and LabelsAreIDs use it
 	// MaskBorders ignores the causal label of the first token of each segment.
 	MaskBorders bool
 }
@@ -269,6 +269,15 @@ func (b *Batch) Tokens() int64 { return b.tokens }
 
 // Width returns the number of bytes of an element of a column.
 func (b *Batch) Width() int { return b.width }
+
+// TokenBytes returns the number of bytes of an id as it was read.
+func (b *Batch) TokenBytes() int { return b.opts.TokenBytes }
+
+// LabelsAreIDs reports whether the labels of every row that counts are its ids, so that only padding
+// is Ignored.
+func (o Options) LabelsAreIDs() bool {
+	return cmp.Or(o.Labels, Causal) == Causal && !o.LossMask && !(o.Packed && o.MaskBorders)
+}
 
 // Length returns the number of elements in each row of a column.
 func (b *Batch) Length(c Column) int {

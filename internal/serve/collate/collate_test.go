@@ -154,16 +154,16 @@ func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow, a
 }
 
 // columnOf reads a column through Fill, cut at the given places.
-func columnOf(b *Batch, c Column, cuts func(left int) int) [][]int64 {
+func columnOf(b *Batch, c Column, width int, cuts func(left int) int) [][]int64 {
 	total := b.Rows() * b.Length(c)
 	var wire []byte
 	for from := 0; from < total; {
 		n := cuts(total - from)
-		piece := make([]byte, n*b.Width())
+		piece := make([]byte, n*width)
 		for i := range piece {
 			piece[i] = 0xee // what Fill must overwrite
 		}
-		b.Fill(piece, c, from)
+		b.Fill(piece, c, width, from)
 		wire = append(wire, piece...)
 		from += n
 	}
@@ -171,12 +171,15 @@ func columnOf(b *Batch, c Column, cuts func(left int) int) [][]int64 {
 	for i := range out {
 		out[i] = []int64{}
 		for range b.Length(c) {
-			if b.Width() == 4 {
+			switch width {
+			case 2:
+				out[i] = append(out[i], int64(binary.LittleEndian.Uint16(wire)))
+			case 4:
 				out[i] = append(out[i], int64(int32(binary.LittleEndian.Uint32(wire))))
-			} else {
+			default:
 				out[i] = append(out[i], int64(binary.LittleEndian.Uint64(wire)))
 			}
-			wire = wire[b.Width():]
+			wire = wire[width:]
 		}
 	}
 	return out
@@ -195,12 +198,17 @@ func TestBatchEqualsSlowCollation(t *testing.T) {
 			} else if !has {
 				continue
 			}
-			if diff := cmp.Diff(want[c], columnOf(b, c, func(left int) int { return left })); diff != "" {
-				t.Fatalf("column %d: %s", c, diff)
+			widths := []int{4, 8}
+			if c == InputIDs {
+				widths = append(widths, o.TokenBytes)
 			}
-			cut := columnOf(b, c, func(left int) int { return rapid.IntRange(1, left).Draw(t, "cut") })
+			width := rapid.SampledFrom(widths).Draw(t, "width")
+			if diff := cmp.Diff(want[c], columnOf(b, c, width, func(left int) int { return left })); diff != "" {
+				t.Fatalf("column %d, %d bytes wide: %s", c, width, diff)
+			}
+			cut := columnOf(b, c, width, func(left int) int { return rapid.IntRange(1, left).Draw(t, "cut") })
 			if diff := cmp.Diff(want[c], cut); diff != "" {
-				t.Fatalf("column %d in pieces: %s", c, diff)
+				t.Fatalf("column %d, %d bytes wide, in pieces: %s", c, width, diff)
 			}
 		}
 		for i, r := range rows {
@@ -244,9 +252,9 @@ func TestCollationAllocatesNothing(t *testing.T) {
 		if err := b.Seal(); err != nil {
 			t.Fatal(err)
 		}
-		b.Fill(dst, InputIDs, 0)
-		b.Fill(dst, AttentionMask, 0)
-		b.Fill(dst, LabelIDs, 0)
+		b.Fill(dst, InputIDs, 8, 0)
+		b.Fill(dst, AttentionMask, 8, 0)
+		b.Fill(dst, LabelIDs, 8, 0)
 	}); n != 0 {
 		t.Errorf("%v allocations a batch", n)
 	}
@@ -267,9 +275,9 @@ func BenchmarkFill(b *testing.B) {
 			dst := make([]byte, shape[0]*shape[1]*8)
 			b.SetBytes(int64(3 * len(dst)))
 			for b.Loop() {
-				batch.Fill(dst, InputIDs, 0)
-				batch.Fill(dst, AttentionMask, 0)
-				batch.Fill(dst, LabelIDs, 0)
+				batch.Fill(dst, InputIDs, 8, 0)
+				batch.Fill(dst, AttentionMask, 8, 0)
+				batch.Fill(dst, LabelIDs, 8, 0)
 			}
 		})
 	}

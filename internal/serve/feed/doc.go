@@ -38,6 +38,9 @@
 //	dataset  int32             for a mix only: the index of its dataset, in the order of the mix
 //	                           parameter
 //
+// With wire=narrow, input_ids are as wide as in the shards, the other lists are list<int32>, and
+// attention_mask, and labels that are the ids, are left out: docs/feed.md says how they follow.
+//
 // Buffers begin at multiples of 64 bytes within a message, and so does the body.
 //
 // # Memory

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -52,57 +53,73 @@ var paddedColumns = map[collate.Column]string{
 	collate.PositionIDs: "position_ids", collate.SegmentIDs: "segments",
 }
 
+// listColumn is a padded column on the wire.
+type listColumn struct {
+	collate.Column
+	width int // bytes of an element
+}
+
+// elementTypes are the Arrow types of elements by their width.
+var elementTypes = map[int]arrow.DataType{
+	2: arrow.PrimitiveTypes.Uint16, 4: arrow.PrimitiveTypes.Int32, 8: arrow.PrimitiveTypes.Int64,
+}
+
 // encoder makes the messages of one stream.
 type encoder struct {
-	lists   []collate.Column
+	lists   []listColumn
 	mixed   bool
 	head    []byte // metadata of the record batch, prefix and padding included
 	buffers int    // offset in head of the first buffer's {offset, length}
 	schema  []byte
 }
 
-func newEncoder(p *Plan) (*encoder, error) {
-	e := &encoder{mixed: p.Mixed}
-	shape := collate.New(p.Collate)
-	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
-		if shape.Has(c) {
-			e.lists = append(e.lists, c)
-		}
-	}
+func newEncoder(p *Plan, narrow bool) (*encoder, error) {
+	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed}
 	e.layout()
 	var err error
-	e.schema, err = schemaMessage(batchSchema(p))
+	e.schema, err = schemaMessage(e.batchSchema(p.Metadata))
 	return e, err
 }
 
-// batchSchema returns the Arrow schema of a plan's batches.
-func batchSchema(p *Plan) *arrow.Schema {
-	element := arrow.DataType(arrow.PrimitiveTypes.Int64)
-	if p.Collate.Narrow {
-		element = arrow.PrimitiveTypes.Int32
-	}
-	var fields []arrow.Field
-	shape := collate.New(p.Collate)
+// listColumns returns the list columns of batches. Narrow ones have ids as wide as in the shards and
+// four bytes for the rest, and leave out what follows from other columns: attention_mask from length,
+// and causal labels from input_ids and length, unless tokens are ignored.
+func listColumns(o collate.Options, narrow bool) (lists []listColumn) {
+	shape := collate.New(o)
 	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
-		if shape.Has(c) {
-			fields = append(fields, arrow.Field{Name: paddedColumns[c], Type: arrow.ListOfNonNullable(element)})
+		column := listColumn{c, shape.Width()}
+		if narrow {
+			column.width = 4
 		}
+		switch {
+		case !shape.Has(c), narrow && c == collate.AttentionMask, narrow && c == collate.LabelIDs && o.LabelsAreIDs():
+			continue
+		case narrow && c == collate.InputIDs:
+			column.width = shape.TokenBytes()
+		}
+		lists = append(lists, column)
+	}
+	return lists
+}
+
+// batchSchema returns the Arrow schema of the batches.
+func (e *encoder) batchSchema(pairs map[string]string) *arrow.Schema {
+	var fields []arrow.Field
+	for _, c := range e.lists {
+		fields = append(fields, arrow.Field{Name: paddedColumns[c.Column],
+			Type: arrow.ListOfNonNullable(elementTypes[c.width])})
 	}
 	fields = append(fields, arrow.Field{Name: "length", Type: arrow.PrimitiveTypes.Int32})
 	for _, name := range []string{"example", "row", "next"} {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
 	}
-	if p.Mixed {
+	if e.mixed {
 		fields = append(fields, arrow.Field{Name: "dataset", Type: arrow.PrimitiveTypes.Int32})
 	}
-	keys := make([]string, 0, len(p.Metadata))
-	for k := range p.Metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(pairs))
 	values := make([]string, len(keys))
 	for i, k := range keys {
-		values[i] = p.Metadata[k]
+		values[i] = pairs[k]
 	}
 	metadata := arrow.NewMetadata(keys, values)
 	return arrow.NewSchema(fields, &metadata)
@@ -180,13 +197,13 @@ func (e *encoder) prepare(b *collate.Batch) int64 {
 		offset += int64(roundUp(int(size), alignment))
 	}
 	for _, c := range e.lists {
-		elements := rows * int64(b.Length(c))
+		elements := rows * int64(b.Length(c.Column))
 		addNode(rows)
 		addNode(elements)
 		addBuffer(0) // validity: nothing is null
 		addBuffer(4 * (rows + 1))
 		addBuffer(0)
-		addBuffer(elements * int64(b.Width()))
+		addBuffer(elements * int64(c.width))
 	}
 	addPlain := func(size int64) {
 		addNode(rows)

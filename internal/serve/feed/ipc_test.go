@@ -50,9 +50,20 @@ func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 	return p, batches
 }
 
+type fataler interface{ Fatal(...any) }
+
+// paddedSchema is the schema of a plan's padded batches.
+func paddedSchema(t fataler, p *Plan, narrow bool) *arrow.Schema {
+	enc, err := newEncoder(p, narrow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enc.batchSchema(p.Metadata)
+}
+
 // wire is the body of a response through a piece of the given size.
-func wire(t interface{ Fatal(...any) }, p *Plan, batches []*collate.Batch, piece int) []byte {
-	enc, err := newEncoder(p)
+func wire(t fataler, p *Plan, narrow bool, batches []*collate.Batch, piece int) []byte {
+	enc, err := newEncoder(p, narrow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +82,7 @@ func wire(t interface{ Fatal(...any) }, p *Plan, batches []*collate.Batch, piece
 }
 
 // dechunk checks that the body is chunks of one message each, and returns the messages.
-func dechunk(t interface{ Fatal(...any) }, body []byte) (messages [][]byte) {
+func dechunk(t fataler, body []byte) (messages [][]byte) {
 	for {
 		line, rest, found := strings.Cut(string(body), "\r\n")
 		n, err := strconv.ParseInt(line, 16, 64)
@@ -90,27 +101,32 @@ func dechunk(t interface{ Fatal(...any) }, body []byte) (messages [][]byte) {
 }
 
 // slowRecord makes with arrow-go's builders the record that a batch should be.
-func slowRecord(p *Plan, b *collate.Batch) arrow.RecordBatch {
-	rb := array.NewRecordBuilder(memory.DefaultAllocator, batchSchema(p))
+func slowRecord(t fataler, p *Plan, narrow bool, b *collate.Batch) arrow.RecordBatch {
+	schema := paddedSchema(t, p, narrow)
+	rb := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer rb.Release()
 	f := 0
 	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
-		if !b.Has(c) {
+		if !b.Has(c) || !schema.HasField(paddedColumns[c]) {
 			continue
 		}
-		values := make([]byte, b.Rows()*b.Length(c)*b.Width())
-		b.Fill(values, c, 0)
 		list := rb.Field(f).(*array.ListBuilder)
 		f++
+		values := make([]byte, b.Rows()*b.Length(c)*8)
+		b.Fill(values, c, 8, 0)
 		for range b.Rows() {
 			list.Append(true)
 			for range b.Length(c) {
-				if b.Width() == 4 {
-					list.ValueBuilder().(*array.Int32Builder).Append(int32(binary.LittleEndian.Uint32(values)))
-				} else {
-					list.ValueBuilder().(*array.Int64Builder).Append(int64(binary.LittleEndian.Uint64(values)))
+				v := int64(binary.LittleEndian.Uint64(values))
+				values = values[8:]
+				switch elements := list.ValueBuilder().(type) {
+				case *array.Uint16Builder:
+					elements.Append(uint16(v))
+				case *array.Int32Builder:
+					elements.Append(int32(v))
+				case *array.Int64Builder:
+					elements.Append(v)
 				}
-				values = values[b.Width():]
 			}
 		}
 	}
@@ -131,7 +147,8 @@ func slowRecord(p *Plan, b *collate.Batch) arrow.RecordBatch {
 func TestMessagesAreWhatArrowMakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, batches := drawPlan(t)
-		messages := dechunk(t, wire(t, p, batches, 1<<20))
+		narrow := rapid.Bool().Draw(t, "narrow wire")
+		messages := dechunk(t, wire(t, p, narrow, batches, 1<<20))
 		if len(messages) != len(batches)+2 || !bytes.Equal(messages[len(messages)-1], endOfStream) {
 			t.Fatalf("%d messages for %d batches", len(messages), len(batches))
 		}
@@ -141,9 +158,9 @@ func TestMessagesAreWhatArrowMakes(t *testing.T) {
 			}
 		}
 		var theirs bytes.Buffer
-		writer := ipc.NewWriter(&theirs, ipc.WithSchema(batchSchema(p)))
+		writer := ipc.NewWriter(&theirs, ipc.WithSchema(paddedSchema(t, p, narrow)))
 		for _, b := range batches {
-			rec := slowRecord(p, b)
+			rec := slowRecord(t, p, narrow, b)
 			if err := writer.Write(rec); err != nil {
 				t.Fatal(err)
 			}
@@ -183,9 +200,10 @@ func TestMessagesAreWhatArrowMakes(t *testing.T) {
 func TestPieceChangesNoByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, batches := drawPlan(t)
-		whole := wire(t, p, batches, 1<<20)
+		narrow := rapid.Bool().Draw(t, "narrow wire")
+		whole := wire(t, p, narrow, batches, 1<<20)
 		for _, piece := range []int{minPiece, minPiece + 1, minPiece + 5, 8000} {
-			if !bytes.Equal(whole, wire(t, p, batches, piece)) {
+			if !bytes.Equal(whole, wire(t, p, narrow, batches, piece)) {
 				t.Fatalf("other bytes with a piece of %d", piece)
 			}
 		}
@@ -203,7 +221,7 @@ func TestWriterAllocatesNothing(t *testing.T) {
 	if err := b.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	enc, err := newEncoder(p)
+	enc, err := newEncoder(p, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +253,7 @@ func BenchmarkWriter(b *testing.B) {
 			if err := batch.Seal(); err != nil {
 				b.Fatal(err)
 			}
-			enc, err := newEncoder(p)
+			enc, err := newEncoder(p, false)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -252,17 +270,31 @@ func BenchmarkWriter(b *testing.B) {
 }
 
 func TestSchemaIsAsDocumented(t *testing.T) {
-	p := &Plan{Collate: collate.Options{Packed: true, Narrow: true}, Mixed: true}
-	var got []string
-	for _, f := range batchSchema(p).Fields() {
-		got = append(got, f.Name+" "+f.Type.String())
-	}
-	want := []string{
-		"input_ids list<item: int32>", "attention_mask list<item: int32>", "labels list<item: int32>",
-		"position_ids list<item: int32>",
-		"segments list<item: int32>", "length int32", "example int64", "row int64", "next int64", "dataset int32",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	numbers := []string{"length int32", "example int64", "row int64", "next int64", "dataset int32"}
+	packed := collate.Options{TokenBytes: 2, Packed: true, MaskBorders: true}
+	for _, c := range []struct {
+		options collate.Options
+		narrow  bool
+		want    []string
+	}{
+		{collate.Options{Packed: true, Narrow: true}, false, []string{
+			"input_ids list<item: int32>", "attention_mask list<item: int32>", "labels list<item: int32>",
+			"position_ids list<item: int32>", "segments list<item: int32>"}},
+		{collate.Options{TokenBytes: 2}, true, []string{"input_ids list<item: uint16>"}},
+		{collate.Options{TokenBytes: 4}, true, []string{"input_ids list<item: int32>"}},
+		{collate.Options{TokenBytes: 2, LossMask: true}, true, []string{"input_ids list<item: uint16>",
+			"labels list<item: int32>"}},
+		{collate.Options{TokenBytes: 2, Labels: collate.Seq2Seq}, true, []string{"input_ids list<item: uint16>",
+			"labels list<item: int32>"}},
+		{packed, true, []string{"input_ids list<item: uint16>", "labels list<item: int32>",
+			"position_ids list<item: int32>", "segments list<item: int32>"}},
+	} {
+		var got []string
+		for _, f := range paddedSchema(t, &Plan{Collate: c.options, Mixed: true}, c.narrow).Fields() {
+			got = append(got, f.Name+" "+strings.ReplaceAll(f.Type.String(), ", nullable", ""))
+		}
+		if diff := cmp.Diff(append(c.want, numbers...), got); diff != "" {
+			t.Errorf("%+v narrow %v: %s", c.options, c.narrow, diff)
+		}
 	}
 }

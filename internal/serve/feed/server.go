@@ -253,7 +253,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 			s.unregister(st)
 		}
 	}()
-	if st.enc, err = newEncoder(plan); err != nil {
+	if st.enc, err = newEncoder(plan, query.Narrow); err != nil {
 		return err
 	}
 	if r.Method == http.MethodHead {

@@ -63,17 +63,13 @@ type streamStats struct {
 	lengths                              lengthCounts // batches by their padded length
 }
 
-// wireBytes returns the size of the largest padded batch in bytes.
-func (p *Plan) wireBytes() int64 {
-	width := int64(8)
-	if p.Collate.Narrow {
-		width = 4
+// wireBytes returns the size of the largest batch on the wire in bytes.
+func (s *stream) wireBytes() int64 {
+	n := int64(s.plan.BatchRows) * 36
+	for _, c := range s.enc.lists {
+		n += s.plan.BatchTokens * int64(c.width)
 	}
-	lists := int64(3)
-	if p.Collate.Packed {
-		lists = 5
-	}
-	return p.BatchTokens*width*lists + int64(p.BatchRows)*36
+	return n
 }
 
 // acquire leases the stream's memory from the ledger, of which fixed bytes are never free. It waits
@@ -100,7 +96,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	s.lease, s.piece = lease, smallPiece
 	s.leased.Store(least)
 	more := int64(largePiece - smallPiece + largeSendCharge - sendCharge)
-	if s.plan.wireBytes() > largePiece {
+	if s.wireBytes() > largePiece {
 		// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
 		// sides busy.
 		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))

@@ -88,13 +88,13 @@ func (w *writer) batch(b *collate.Batch) error {
 	w.chunk(w.enc.prepare(b))
 	w.raw(w.enc.head)
 	for _, c := range w.enc.lists {
-		length := b.Length(c)
+		length := b.Length(c.Column)
 		w.each(rows+1, 4, func(dst []byte, from int) {
 			for i := range len(dst) / 4 {
 				binary.LittleEndian.PutUint32(dst[4*i:], uint32((from+i)*length))
 			}
 		})
-		w.each(rows*length, b.Width(), func(dst []byte, from int) { b.Fill(dst, c, from) })
+		w.each(rows*length, c.width, func(dst []byte, from int) { b.Fill(dst, c.Column, c.width, from) })
 	}
 	w.int32s(rows, b.RowLength)
 	w.int64s(rows, b.Example)

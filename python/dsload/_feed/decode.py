@@ -26,6 +26,7 @@ _CONTINUATION = 0xFFFFFFFF
 _RECORD_BATCH = 3
 _MAX_LAYOUTS = 256  # cached shapes of batches
 _DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "int32": np.dtype(np.int32)}
+_NARROW_DTYPES = {"uint16": np.dtype(np.uint16), **_DTYPES}
 
 _u16 = struct.Struct("<H").unpack_from
 _i32 = struct.Struct("<i").unpack_from
@@ -49,26 +50,27 @@ class _Layout:
     columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]]  # name, shape, type, offset in the message
 
 
-def _column(field: pa.Field) -> _Column:
+def _column(field: pa.Field, narrow: bool) -> _Column:
     is_list = pa.types.is_list(field.type)
     kind = str(field.type.value_type if is_list else field.type)
-    if kind not in _DTYPES:
+    dtypes = _NARROW_DTYPES if narrow and is_list else _DTYPES
+    if kind not in dtypes:
         raise StreamCut(f"column {field.name} has the unknown type {field.type}")
-    return _Column(field.name, _DTYPES[kind], is_list)
+    return _Column(field.name, dtypes[kind], is_list)
 
 
 class Decoder:
     """Decodes the messages of one stream. metadata: the schema's key and value pairs. keep: the columns to decode, None
-    for all."""
+    for all. narrow: list columns may be uint16."""
 
-    def __init__(self, schema_message: Array, keep: Optional[Collection[str]] = None) -> None:
+    def __init__(self, schema_message: Array, keep: Optional[Collection[str]] = None, *, narrow: bool = False) -> None:
         try:
             schema = pa.ipc.read_schema(pa.py_buffer(schema_message))
             self.metadata = {k.decode(): v.decode() for k, v in (schema.metadata or {}).items()}
         except Exception as error:  # whatever pyarrow raises for bytes that are not a schema
             raise StreamCut(f"not an Arrow schema: {str(error)[:200]}") from error
         try:
-            self._columns = [_column(field) for field in schema]
+            self._columns = [_column(field, narrow) for field in schema]
         except UnicodeDecodeError as error:  # pyarrow decodes a name when it is asked for it
             raise StreamCut(f"a column whose name is not UTF-8: {error.object[:40]!r}") from error
         self.names = [c.name for c in self._columns]

@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar, Union
 
 from .._query import Query
 from ..errors import DatasetChanged, FeedError, LoaderClosed, ServerFailed, StreamEnded
 from .decode import Decoder
+from .narrow import NarrowDecoder
 from .server import Server
 from .tensors import NumpyOutput
 from .transport import Endpoint, Response, StreamCut
@@ -30,6 +31,7 @@ SEAL_HEADER = "dsload-seal"
 # how the seal of a server of text begins: it names settings and sources, and is known before the manifest
 TEXT_SEAL = "text-"
 DEFAULTS_HEADER = "dsload-defaults"
+WIRES_HEADER = "dsload-wires"
 
 
 class Feed:
@@ -40,6 +42,7 @@ class Feed:
         self.endpoint, self.server = endpoint, server
         self.seal: Optional[str] = None
         self.defaults = ""  # the server's parameters for requests without pack, as a query
+        self._narrow = False  # the server can send batches with wire=narrow
         self._reconnect_seconds = reconnect_seconds
         self._closed = False
         # Called when a stream breaks, since a worker's loader is closed by its trainer.
@@ -84,6 +87,7 @@ class Feed:
         def ask() -> Any:
             with self._open("/v1/dataset?wait=0") as response:
                 self.defaults = response.headers.get(DEFAULTS_HEADER, "")
+                self._narrow = "narrow" in response.headers.get(WIRES_HEADER, "")
                 return response.read_json()
 
         answer = self._retrying(ask)
@@ -98,8 +102,8 @@ class Feed:
         """Names of the columns of a query's batches."""
 
         def ask() -> list[str]:
-            with self._open(query.path()) as response:
-                return self._decoder(response, None).names
+            with self._open(self._path(query)) as response:
+                return self._decoder(response, query, None, NumpyOutput).names
 
         return self._retrying(ask)
 
@@ -138,32 +142,41 @@ class Feed:
 
     def _read(self, query: Query, keep: Optional[Collection[str]], output: Any) -> Iterator[Batch]:
         """The batches of one request. Raises StreamCut or another OSError if they end early."""
-        with self._open(query.path()) as response:
+        with self._open(self._path(query)) as response:
             with self._lock:
                 if self._pid != os.getpid():  # forked: the other responses belong to the parent
                     self._pid, self._responses = os.getpid(), set[Response]()
                 self._responses.add(response)
             try:
-                yield from self._batches(response, keep, output)
+                yield from self._batches(response, query, keep, output)
             finally:
                 with self._lock:
                     self._responses.discard(response)
 
-    def _decoder(self, response: Response, keep: Optional[Collection[str]]) -> Decoder:
+    def _path(self, query: Query) -> str:
+        path = query.path()
+        return f"{path}{'&' if '?' in path else '?'}wire=narrow" if self._narrow else path
+
+    def _decoder(
+        self, response: Response, query: Query, keep: Optional[Collection[str]], output: Any
+    ) -> Union[Decoder, NarrowDecoder]:
         if not response.chunked or response.headers.get("content-type") != _ARROW:
             raise StreamCut("the server is not a dsload server")
         schema = response.read_message(NumpyOutput.allocate)
         if schema is None:
             raise StreamCut("a stream without a schema")
-        decoder = Decoder(schema, keep)
+        decoder = NarrowDecoder(schema, query, keep, output.allocate) if self._narrow else Decoder(schema, keep)
         missing = {"row", "next"}.difference(decoder.numbers) | set(keep or ()).difference(decoder.names)
         if missing:
             raise StreamCut(f"the stream has no column {', '.join(sorted(missing))}; it has {', '.join(decoder.names)}")
         return decoder
 
-    def _batches(self, response: Response, keep: Optional[Collection[str]], output: Any) -> Iterator[Batch]:
-        decode = self._decoder(response, keep).decode
-        read, allocate = response.read_message, output.allocate
+    def _batches(
+        self, response: Response, query: Query, keep: Optional[Collection[str]], output: Any
+    ) -> Iterator[Batch]:
+        decode = self._decoder(response, query, keep, output).decode
+        # The decoder allocates what it widens.
+        read, allocate = response.read_message, NumpyOutput.allocate if self._narrow else output.allocate
         ended = False
         while (message := read(allocate)) is not None:
             arrays = decode(message)

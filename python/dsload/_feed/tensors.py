@@ -65,5 +65,8 @@ class TorchOutput:
         out = {}
         for name, array in arrays.items():
             at = array.__array_interface__["data"][0] - base
-            out[name] = message[at : at + array.nbytes].view(self._dtypes[array.dtype]).view(array.shape)
+            if 0 <= at < message.numel():
+                out[name] = message[at : at + array.nbytes].view(self._dtypes[array.dtype]).view(array.shape)
+            else:
+                out[name] = self.own(array)
         return out

@@ -36,7 +36,7 @@ _MAX_JSON = 256 << 20
 _MAX_ERROR = 1 << 20
 _BUFFER = 256 << 10
 _PIECE = 16 << 20  # the most that is allocated for a chunk's claimed size
-_HEX = re.compile(rb"[0-9a-fA-F]{1,16}")
+_CHUNK = re.compile(rb"\s*([0-9a-fA-F]{1,16})\s*(?:;.*)?")
 
 
 class StreamCut(ConnectionError):
@@ -232,10 +232,10 @@ class Response:
     def _chunk_size(self) -> int:
         self._receiver.expect()
         line = self._line()
-        size = line.split(b";")[0].strip()
-        if not _HEX.fullmatch(size):
+        size = _CHUNK.fullmatch(line)
+        if size is None:
             raise StreamCut(f"not a chunk's size: {line[:40]!r}")
-        return int(size, 16)
+        return int(size[1], 16)
 
     def read_message(self, allocate: Any) -> Optional[npt.NDArray[np.uint8]]:
         """The next chunk, read into the array of bytes that allocate(size) gives; None after the last one."""

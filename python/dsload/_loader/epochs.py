@@ -73,7 +73,7 @@ class Epochs:
 
     @property
     def most_batches(self) -> Optional[int]:
-        """The most batches of an iteration on this rank; None if there is no bound."""
+        """The maximum number of batches of an iteration on this rank; None if there is no bound."""
         rows: Optional[int] = self.rows
         query = self.query
         if query.epochs == 0:

@@ -13,7 +13,7 @@ from .source import Source
 
 
 class LeftOut:
-    """What a loader's epochs leave out. said: whether it was told, or nothing is left out."""
+    """What a loader's epochs leave out. said: whether the note was printed, or nothing is left out."""
 
     def __init__(self) -> None:
         self.said = False

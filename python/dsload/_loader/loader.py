@@ -68,9 +68,8 @@ class Loader:
             build, is built into the user's cache, unless it is there and unchanged.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype,
-            labels, balance,
-            split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if
-            the dataset has targets, else "causal". shuffle=True means "full", False means "none".
+            labels, balance, split: the feed's parameters of the same names. batch_size is 32 by default, labels is
+            "auto": "seq2seq" if the dataset has targets, else "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the
              policy "wrapped", "bfd" or "bfd_split". The label of each document's first token is -100, unless
              borders="keep". See docs/packing.md.
@@ -93,10 +92,10 @@ class Loader:
     Yields:
         The feed's columns: input_ids, attention_mask and labels (rows, length); length (rows,) int32; example, row and
         next (rows,) int64. Packed rows have position_ids and segments in place of attention_mask, with which
-        transformers' models would let documents attend to
-        each other, and what models need to keep them apart: use_cache=False, and cu_seqlens (int32, the borders of the
-        documents over the flattened batch) and max_seqlen (an int), also by transformers' names for flash attention.
-        Tensors share the memory of the message in which they arrived. The caller may change them.
+        transformers' models would let documents attend to each other, and what models need to keep them apart:
+        use_cache=False, and cu_seqlens (int32, the borders of the documents over the flattened batch) and max_seqlen
+        (an int), also by transformers' names for flash attention. Tensors share the memory of the message in which they
+        arrived. The caller may change them.
 
     Raises:
         ValueError: for invalid parameters; ParameterError, which is a FeedError too, for those that the server refuses.
@@ -286,10 +285,11 @@ class Loader:
 
     @property
     def max_batches(self) -> Optional[int]:
-        """The most batches of an iteration on this rank: len() where that is known. With max_tokens and pack it is a
-        bound for every seed and epoch, which follows from the lengths in the manifest; with pack="wrapped", and where
-        one window of the order is packed (see docs/packing.md), it counts the packed rows almost exactly. None for an
-        endless loader, and for a mix that is packed. While text is being built, this waits for its end."""
+        """The maximum number of batches of an iteration on this rank: len() where that is known. With max_tokens and
+        pack it is a bound for every seed and epoch, which follows from the lengths in the manifest; with
+        pack="wrapped", and where one window of the order is packed (see docs/packing.md), it counts the packed rows
+        almost exactly. None for an endless loader, and for a mix that is packed. While text is being built, this waits
+        for its end."""
         return self._epochs.most_batches
 
     def set_epoch(self, epoch: int) -> None:

@@ -35,7 +35,7 @@ def recognise(
     text: a Loader's further arguments: options of a build.
     """
     for name in text:
-        if nearest(name, parameters(), share=1.0):  # batchsize is no option of a build
+        if nearest(name, parameters(), share=1.0):  # batchsize is not an option of a build
             raise TypeError(unexpected(name))
     built = {**text, **of_text(dataset, pack=pack, max_length=max_length)}
     if socket is None and url is None and is_text(dataset, built):

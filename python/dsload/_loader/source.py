@@ -201,7 +201,8 @@ class Source:
         return PackOptions(str(query.pack), query.max_length or 1, 0, longest).numbers_per_row
 
     def most_packed_rows(self, query: Query, rows: int) -> Optional[int]:
-        """The most packed rows of an epoch of `rows` rows; None for a mix, whose lengths differ from epoch to epoch."""
+        """The maximum number of packed rows of an epoch of `rows` rows; None for a mix, whose lengths differ from epoch
+        to epoch."""
         manifests = self._mixed(query)
         split = split_of(manifests[0], query.split, self.name)
         if len(manifests) > 1 or split is None:
@@ -212,7 +213,7 @@ class Source:
         return most_rows(PackOptions(str(query.pack), query.max_length or 1, tokens, longest), rows, histogram)
 
     def most_of_a_row(self, query: Query) -> int:
-        """The most tokens of a row of a batch, with padding."""
+        """The maximum length of a batch's rows in tokens, with padding."""
         fixed = query.padding == "max_length"
         longest = query.max_length if query.packed else None
         if longest is None:

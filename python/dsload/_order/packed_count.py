@@ -25,7 +25,8 @@ _MOST_CLASSES = 64
 
 
 def most_rows(options: PackOptions, rows: int, histogram: Sequence[Bucket]) -> int:
-    """The most packed rows of an epoch of `rows` rows with these lengths: the exact number where that is known."""
+    """The maximum number of packed rows of an epoch of `rows` rows with these lengths: the exact number where that is
+    known."""
     windows = -(-rows // options.window(rows))
     length = options.length
     if options.policy == "wrapped":
@@ -96,7 +97,7 @@ def _pieces(options: PackOptions, lengths: Iterable[tuple[int, int]]) -> Pieces:
 
 
 def _bound(length: int, windows: int, pieces: Pieces) -> int:
-    """The most rows of all windows together."""
+    """The maximum number of rows of all windows together."""
     best = float("inf")
     more = 0.0  # for the last rows of the classes below
     for k in range(2, _MOST_CLASSES):

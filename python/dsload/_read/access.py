@@ -51,8 +51,8 @@ class RandomAccess:
 
     Raises:
         FileNotFoundError: if there is no dataset. Corrupt: if the files do not match the manifest. FeedError: for a
-        missing split. IndexError
-        and TypeError: as for a list. DatasetChanged: if it is unpickled and the folder holds another dataset.
+        missing split. IndexError and TypeError: as for a list. DatasetChanged: if it is unpickled and the folder holds
+        another dataset.
     """
 
     def __init__(self, dataset: Union[str, os.PathLike[str]], split: str = "train", *, dtype: str = "int64") -> None:

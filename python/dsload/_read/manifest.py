@@ -86,7 +86,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
 
 
 def _missing(name: str) -> str:
-    """Says that there is no file or folder of this name, and which was probably meant."""
+    """A message for a file or folder that does not exist, with the name that was probably meant."""
     folder, base = os.path.split(name.rstrip("/"))
     try:
         names = sorted(itertools.islice((e.name for e in os.scandir(folder or ".")), 10_000))

@@ -24,8 +24,8 @@ class Share:
     """The batches of one worker, as arrays.
 
     query: what is iterated. rows: of an epoch. start: the row where the worker begins. end: the row where the iteration
-    ends, None for never.
-    number: how many batches from `start` on belong to other workers. stream: returns the batches of a query.
+    ends, None for never. number: how many batches from `start` on belong to other workers. stream: returns the batches
+    of a query.
     """
 
     def __init__(

@@ -2,8 +2,7 @@
 
 Both process a list of items in chunks, take smaller chunks after an out-of-memory error, return results in the order of
 the items, and keep finished ones in a file from which an interrupted run resumes. Results depend on the items, the seed
-and the
-settings, never on the chunk: each sampled sequence has its own random generator.
+and the settings, never on the chunk: each sampled sequence has its own random generator.
 """
 
 from __future__ import annotations
@@ -401,8 +400,7 @@ def evaluate_in_batches(
         data: columns (rows, length) on the host: input_ids, attention_mask, labels, … Padding is trimmed batch by
         batch.
         function: (model, batch on the device) → a sequence of one JSON-able result a row. By default the sum of the
-            token losses and
-            the number of labels: [loss, tokens].
+            token losses and the number of labels: [loss, tokens].
         save_to, save_every, on_progress: as in generate_in_chunks, counted in rows.
 
     Raises:

@@ -124,11 +124,11 @@ class Decoder:
     qk_norm_size: Callable[[Fields], int] = lambda c: 2 * c.head_dim
     gated: bool = True
     mlp_bias: Union[bool, str] = False
-    positions: int = -1  # learned positions beside those that the config names; -1: none are learned
+    positions: int = -1  # learned positions besides those that the config names; -1: none are learned
     head_bias: Union[bool, str] = False
     # parameters, width of the queries, of keys or values
     attention: Union[Callable[[Fields], tuple[int, int, int]], None] = None
-    extra: Callable[[Fields], int] = lambda c: 0  # beside the layers
+    extra: Callable[[Fields], int] = lambda c: 0  # besides the layers
     layer_extra: Callable[[Fields], int] = lambda c: 0
     embedding: Callable[[Fields], int] = lambda c: c.hidden  # width of a token's embedding
     experts: Union[Experts, None] = None

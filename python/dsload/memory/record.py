@@ -3,7 +3,7 @@
     python -m dsload.memory.record [--out memory.jsonl] [--every N] script.py [arguments of the script]
     python -m dsload.memory.record [--out memory.jsonl] -m package.module [arguments]
 
-The script runs as it would alone, as `__main__` and with its own arguments and exit code. Its phases are told by what
+The script runs as it would alone, as `__main__` and with its own arguments and exit code. Its phases follow from what
 it calls: fetching from a DataLoader or a dsload Loader begins a step ("load"), the outermost call of a module with
 parameters is "forward", which lasts until the loss's `backward()` and so counts the logits, and an optimizer's step is
 "optimizer". The record is that of MemoryRecorder: `dsload doctor memory.jsonl` explains it. Where several processes
@@ -34,7 +34,7 @@ class Watcher:
         self._options: dict[str, Any] = {"every": every, "meter": meter, "settings": settings}
         self._open: Any = None  # the running phase's context
         self._phase = ""
-        self._busy = False  # inside a forward or backward pass, whose inner calls are no phases
+        self._busy = False  # inside a forward or backward pass, whose inner calls are not phases
         self._undo: list[Callable[[], None]] = []
 
     recorder: Optional[MemoryRecorder]
@@ -73,7 +73,7 @@ class Watcher:
 
     def failed(self, error: BaseException) -> None:
         """Records the out-of-memory error that ended the script, unless that was done where it arose. Any other end is
-        none of the record's."""
+        not recorded."""
         if not _device.is_out_of_memory(error):
             return
         if self.recorder is None:
@@ -244,7 +244,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        sys.exit("record memory: PyTorch is not installed in this Python, and it is PyTorch's memory that is recorded")
+        sys.exit("record memory: PyTorch is not installed in this Python, and only PyTorch's memory is recorded")
     name = options.module or options.command[0]
     watcher = Watcher(
         _own_path(options.out), every=options.every, settings={"script": name, "arguments": list(options.command)}
@@ -263,7 +263,7 @@ def main(argv: Optional[list[str]] = None) -> None:
 def _tell(watcher: Watcher) -> None:
     if watcher.recorder is None:
         print(
-            "record memory: the script called no torch module that has parameters, so that nothing was recorded",
+            "record memory: the script called no torch module with parameters, so nothing was recorded",
             file=sys.stderr,
         )
         return

@@ -10,8 +10,8 @@ Invariants:
   I1  Every row of the loader passes through exactly one successful step. A micro-batch that runs out of memory is cut
       into halves, padding trimmed, which replace it; nothing that succeeded is run again.
   I2  The gradients after the last step of an effective batch are those of the undivided batch over all ranks, up to the
-      order of
-      floating point additions: each micro-batch's mean loss is weighted by its share of the counted tokens (or rows).
+      order of floating point additions: each micro-batch's mean loss is weighted by its share of the counted tokens (or
+      rows).
   I3  A failed step leaves no trace in the gradients: while a step runs, the gradients so far are set aside, and what a
       failed backward pass has already added is dropped.
   I4  Ranks synchronise twice per effective batch, whatever each of them had to split: once to agree on the number of

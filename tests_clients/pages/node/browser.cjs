@@ -9,7 +9,7 @@ const hangs = 300000;
 const pages = new Map();
 let browser;
 
-// Canvas text leaves no trace in the document: what is written on one is kept beside it.
+// Canvas text leaves no trace in the document: what is written on one is kept next to it.
 const keepCanvasText = () => {
   const proto = CanvasRenderingContext2D.prototype, fill = proto.fillText;
   proto.fillText = function (text, ...rest) {

@@ -41,10 +41,14 @@ type anchor struct{ pos, id int }
 type anchors struct {
 	lead   string
 	places []place
-	used   []bool   // the anchors that do not change the text
-	found  []anchor // where they are in the text, in order
-	first  []int    // of each message, the first of found; -1 if there is none
-	last   []int
+	// anchored is how many anchors there is room for in a text, and written reports whether those that are used
+	// are in the messages.
+	anchored int
+	written  bool
+	used     []bool   // the anchors that do not change the text
+	found    []anchor // where they are in the text, in order
+	first    []int    // of each message, the first of found; -1 if there is none
+	last     []int
 }
 
 // unanchored are the fields of messages whose strings have a meaning for templates or programs.
@@ -140,8 +144,7 @@ func (a *anchors) write(used []bool) {
 	var b []byte
 	for n := range a.places {
 		p := &a.places[n]
-		start := len(p.text) - len(strings.TrimLeft(p.text, " \t\r\n"))
-		end := max(start, len(strings.TrimRight(p.text, " \t\r\n")))
+		start, end := p.core()
 		b = append(b[:0], p.text[:start]...)
 		if used[2*n] {
 			b = a.append(b, 2*n)
@@ -200,7 +203,7 @@ func (a *anchors) of(x anchor) *place { return &a.places[x.id/2] }
 func (a *anchors) own(x anchor, i int) bool { return a.of(x).message == i && !a.of(x).foreign }
 
 // findAnchors finds where the strings of the messages are in the text, and leaves the anchors in
-// the messages.
+// the messages, or pending.
 func (j *rendering) findAnchors(text []byte) (err error) {
 	j.allowed = int64(comparedFactor*len(text) + comparedBytes)
 	a := &j.anchors
@@ -209,21 +212,19 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 			a.lead = lead
 		}
 	}
-	if a.lead != "" {
+	switch {
+	case a.lead == "":
+		a.places, a.used = nil, nil
+	case len(a.places) == 0:
 		a.findPlaces(j.messages, int(min(maxAnchors/2, 16+j.size/placeBytes)))
 	}
-	ids := make([]int, len(a.used))
-	for id := range ids {
-		ids[id] = id
-	}
-	slices.SortStableFunc(ids, func(x, y int) int { // what a template treats alike stands together
-		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind, a.places[y/2].kind))
-	})
-	if err = j.try(text, ids); err != nil {
-		return err
+	j.anchored = len(a.used)
+	if !j.anchorsOfTrace() {
+		if err := j.tryAnchors(text); err != nil {
+			return err
+		}
 	}
 	slices.SortStableFunc(a.found, func(x, y anchor) int { return cmp.Compare(x.pos, y.pos) })
-	a.write(a.used)
 	a.first, a.last = make([]int, len(j.messages)), make([]int, len(j.messages))
 	for i := range a.first {
 		a.first[i] = -1
@@ -240,9 +241,28 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 	return nil
 }
 
+// tryAnchors finds the anchors that do not change the text, and leaves them in the messages.
+func (j *rendering) tryAnchors(text []byte) error {
+	a := &j.anchors
+	ids := make([]int, len(a.used))
+	for id := range ids {
+		ids[id] = id
+	}
+	slices.SortStableFunc(ids, func(x, y int) int { // what a template treats alike stands together
+		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind, a.places[y/2].kind))
+	})
+	if err := j.try(text, ids); err != nil {
+		return err
+	}
+	a.write(a.used)
+	a.written = true
+	return nil
+}
+
 // try takes the given anchors if they do not change the text, else those of its halves that do not.
 func (j *rendering) try(text []byte, ids []int) error {
 	if len(ids) == 0 || j.spent > j.allowed {
+		j.watch.Trace = nil
 		return nil
 	}
 	a := &j.anchors
@@ -251,7 +271,11 @@ func (j *rendering) try(text []byte, ids []int) error {
 		used[id] = true
 	}
 	a.write(used)
-	out, ok, err := j.compare(j.after, j.messages, false)
+	all := len(ids) == len(a.used)
+	if all {
+		j.traceAnchored()
+	}
+	out, ok, err := j.rendered(j.after, j.messages, false)
 	if j.after = out; err != nil {
 		return err
 	}
@@ -262,9 +286,13 @@ func (j *rendering) try(text []byte, ids []int) error {
 			for _, id := range ids {
 				a.used[id] = true
 			}
+			if all {
+				j.takeAnchored(list)
+			}
 			return nil
 		}
 	}
+	j.watch.Trace = nil
 	if len(ids) == 1 {
 		return nil
 	}

@@ -3,8 +3,8 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -34,16 +34,54 @@ const (
 // decoder turns a JSON object into values of package jinja, as Python's json.loads does: of several
 // members with one name the last counts, and NaN and infinities are numbers.
 type decoder struct {
-	data  []byte
+	*reused
+	raw   []byte
+	data  string // the same
 	pos   int
 	room  int64
 	depth int
 	lone  int // lone surrogates that became U+FFFD
 }
 
+// reused is what decoders of one goroutine share, one after the other.
+type reused struct {
+	built jinja.Builder
+	text  []byte         // of a string with escapes
+	keys  map[string]any // names of members that occurred before
+}
+
+const (
+	maxKeys     = 1 << 8 // in reused, so that one with made-up names does not grow
+	maxKeyBytes = 32
+	keptText    = 64 << 10
+)
+
+// key returns a key as a value.
+func (r *reused) key(name string) any {
+	if v, ok := r.keys[name]; ok {
+		return v
+	}
+	if len(r.keys) < maxKeys && len(name) <= maxKeyBytes {
+		if r.keys == nil {
+			r.keys = map[string]any{}
+		}
+		name = strings.Clone(name)
+		r.keys[name] = name
+	}
+	return name
+}
+
+func (r *reused) clean() {
+	r.built.Reset()
+	if cap(r.text) > keptText {
+		r.text = nil
+	}
+}
+
 // decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
-func decode(data []byte) (record *jinja.Dict, lone int, err error) {
-	d := decoder{data: data, room: decodedBytes(int64(len(data)))}
+func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
+	defer r.clean()
+	d := decoder{reused: r, raw: data, data: string(data), room: decodedBytes(int64(len(data)))}
 	err = d.try(func() {
 		if d.token() != '{' {
 			d.malformed("no object")
@@ -59,8 +97,9 @@ func decode(data []byte) (record *jinja.Dict, lone int, err error) {
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
 // has no value.
-func decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int, err error) {
-	d := decoder{room: decodedBytes(int64(size))}
+func (r *reused) decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int, err error) {
+	defer r.clean()
+	d := decoder{reused: r, room: decodedBytes(int64(size))}
 	err = d.try(func() {
 		d.spend(objectCost + size) // the row's fields, decoded, lie beside the record
 		record = &jinja.Dict{}
@@ -96,10 +135,12 @@ func (d *decoder) try(f func()) (err error) {
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
 func (d *decoder) unwrap(record *jinja.Dict) {
-	for _, field := range slices.Concat(listFields, toolFields) {
-		s, _ := get(record, field).(string)
-		if s = strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(s, "[") {
-			record.Set(field, d.listIn(field, s))
+	for _, fields := range [...][]string{listFields, toolFields} {
+		for _, field := range fields {
+			s, _ := get(record, field).(string)
+			if s = strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(s, "[") {
+				record.Set(field, d.listIn(field, s))
+			}
 		}
 	}
 }
@@ -107,7 +148,7 @@ func (d *decoder) unwrap(record *jinja.Dict) {
 // listIn decodes the list that is the string in a field.
 func (d *decoder) listIn(field, s string) (list *jinja.List) {
 	d.spend(len(s))
-	inner := decoder{data: []byte(s), room: d.room}
+	inner := decoder{reused: d.reused, raw: []byte(s), data: s, room: d.room}
 	err := inner.try(func() {
 		list = inner.list()
 		if inner.token() != 0 || inner.pos < len(s) {
@@ -157,7 +198,7 @@ func (d *decoder) token() byte {
 func (d *decoder) value() any {
 	switch b := d.token(); {
 	case b == '"':
-		return d.text()
+		return d.string()
 	case b == '{':
 		return d.object()
 	case b == '[':
@@ -178,7 +219,7 @@ func (d *decoder) object() *jinja.Dict {
 	d.nest()
 	d.spend(objectCost)
 	d.pos++
-	out := &jinja.Dict{}
+	start, _ := d.built.Mark()
 	for first := true; ; first = false {
 		b := d.token()
 		if b == '}' && (first || d.data[d.pos-1] != ',') {
@@ -194,66 +235,67 @@ func (d *decoder) object() *jinja.Dict {
 		if b != '"' {
 			d.malformed("no key")
 		}
-		key := d.text()
+		key := d.key(d.string())
 		if d.token() != ':' {
 			d.malformed("no colon after a key")
 		}
 		d.pos++
 		d.spend(memberCost)
-		out.Set(key, d.value())
+		d.built.Member(key, d.value())
 	}
 	d.pos++
 	d.depth--
-	return out
+	return d.built.Dict(start)
 }
 
 func (d *decoder) list() *jinja.List {
 	d.nest()
 	d.spend(objectCost)
 	d.pos++
-	out := &jinja.List{}
+	_, start := d.built.Mark()
 	if d.token() == ']' {
 		d.pos++
 		d.depth--
-		return out
+		return &jinja.List{}
 	}
 	for {
 		d.spend(valueCost)
-		out.Items = append(out.Items, d.value())
+		d.built.Item(d.value())
 		b := d.token()
 		if b != ',' && b != ']' {
 			d.malformed("no comma in a list")
 		}
 		if d.pos++; b == ']' {
 			d.depth--
-			return out
+			return d.built.List(start)
 		}
 	}
 }
 
-// text decodes a string from its opening quote.
-func (d *decoder) text() string {
+// string decodes a string from its opening quote. One without escapes is a part of the data.
+func (d *decoder) string() string {
 	d.pos++
-	start := d.pos
-	var out []byte
+	start, escaped := d.pos, false
 	for d.pos < len(d.data) {
 		switch b := d.data[d.pos]; {
 		case b == '"':
 			raw := d.data[start:d.pos]
 			d.pos++
-			d.spend(stringCost + len(raw) + len(out))
-			if out == nil {
-				return string(raw)
+			if !escaped {
+				d.spend(stringCost + len(raw))
+				return raw
 			}
-			return string(append(out, raw...))
+			d.spend(stringCost + len(raw) + len(d.text))
+			d.text = append(d.text, raw...)
+			return string(d.text)
 		case b < ' ':
 			d.malformed("a control character in a string")
 		case b == '\\':
-			if out == nil {
-				out = make([]byte, 0, len(d.data[start:d.pos])+64)
+			if !escaped {
+				escaped, d.text = true, d.text[:0]
 			}
-			out = append(out, d.data[start:d.pos]...)
-			out = d.escape(out)
+			d.text = append(d.text, d.data[start:d.pos]...)
+			d.text = d.escape(d.text)
 			start = d.pos
 		default:
 			d.pos++
@@ -312,7 +354,7 @@ func (d *decoder) hex(at int) rune {
 		return -1
 	}
 	v := rune(0)
-	for _, b := range d.data[at : at+4] {
+	for _, b := range []byte(d.data[at : at+4]) {
 		switch {
 		case '0' <= b && b <= '9':
 			v = v<<4 | rune(b-'0')
@@ -326,15 +368,22 @@ func (d *decoder) hex(at int) rune {
 }
 
 func (d *decoder) word() any {
-	for word, v := range map[string]any{"true": true, "false": false, "null": nil, "NaN": "NaN", "Infinity": "Inf"} {
-		if len(d.data)-d.pos >= len(word) && string(d.data[d.pos:d.pos+len(word)]) == word {
-			d.pos += len(word)
-			if s, ok := v.(string); ok {
-				f, _ := strconv.ParseFloat(s, 64)
-				return f
-			}
-			return v
-		}
+	rest := d.data[d.pos:]
+	took := func(word string, value any) any {
+		d.pos += len(word)
+		return value
+	}
+	switch {
+	case strings.HasPrefix(rest, "true"):
+		return took("true", true)
+	case strings.HasPrefix(rest, "false"):
+		return took("false", false)
+	case strings.HasPrefix(rest, "null"):
+		return took("null", nil)
+	case strings.HasPrefix(rest, "NaN"):
+		return took("NaN", math.NaN())
+	case strings.HasPrefix(rest, "Infinity"):
+		return took("Infinity", math.Inf(1))
 	}
 	d.malformed("no value")
 	return nil
@@ -342,12 +391,11 @@ func (d *decoder) word() any {
 
 func (d *decoder) number() any {
 	rest := d.data[d.pos:]
-	if len(rest) >= 9 && string(rest[:9]) == "-Infinity" {
-		d.pos += 9
-		f, _ := strconv.ParseFloat("-Inf", 64)
-		return f
+	if strings.HasPrefix(rest, "-Infinity") {
+		d.pos += len("-Infinity")
+		return math.Inf(-1)
 	}
-	n, isFloat := jsonscan.NumberLen(rest)
+	n, isFloat := jsonscan.NumberLen(d.raw[d.pos:])
 	if n == 0 {
 		d.malformed("no value")
 	}
@@ -356,7 +404,7 @@ func (d *decoder) number() any {
 	}
 	d.spend(stringCost)
 	d.pos += n
-	text := string(rest[:n])
+	text := rest[:n]
 	if !isFloat {
 		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return v

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/big"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
@@ -19,7 +21,7 @@ func TestDecodedValues(t *testing.T) {
 		`"\ud83d"`: "\ufffd", `"\ude00x"`: "\ufffdx",
 		`[]`: &jinja.List{}, `[ 1 , "a" ]`: &jinja.List{Items: []any{int64(1), "a"}},
 	} {
-		record, _, err := decode([]byte(`{"of another type": 1, "x": ` + text + `, "x": ` + text + ` }`))
+		record, _, err := new(reused).decode([]byte(`{"of another type": 1, "x": ` + text + `, "x": ` + text + ` }`))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -34,8 +36,43 @@ func TestMalformedJSON(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{`, `{"x"}`, `{"x" 1}`, `{"x": 1,}`, `{"x": 1} 2`, `{"x": [1 2]}`,
 		`{"x": [1,]}`, `{"x": "a`, `{"x": "\x"}`, `{"x": "\u12"}`, `{"x": "\u12g4"}`, "{\"x\": \"\n\"}", `{"x": nul}`,
 		`{"x": -}`, `{x: 1}`} {
-		if _, _, err := decode([]byte(text)); !errors.Is(err, ErrMalformed) {
+		if _, _, err := new(reused).decode([]byte(text)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Objects keep the order in which their members occur first, however many they are, and what one decoder made
+// of a record does not change when it decodes others.
+func TestDecodedOrder(t *testing.T) {
+	d := new(reused)
+	text, want := "", []string{}
+	for i := range 20 {
+		name := string(rune('a' + i*7%20))
+		text += `"` + name + `": {"` + name + `": [` + strings.Repeat("1, ", i) + `"\u00e9"], "z": 1, "z": 2}, `
+		want = append(want, name)
+	}
+	first, _, err := d.decode([]byte("{" + text + text + `"a": null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", "y"]}, "w": "` + strings.Repeat(`\n`, 9) + `"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", {"c": [1`)); err == nil {
+			t.Fatal("malformed JSON is decoded")
+		}
+	}
+	if got := first.Keys(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for i, name := range want[1:] {
+		member, _ := first.Get(name)
+		inner, _ := member.(*jinja.Dict)
+		list, _ := get(inner, name).(*jinja.List)
+		if inner.Len() != 2 || get(inner, "z") != int64(2) || len(list.Items) != i+2 || list.Items[i+1] != "é" {
+			t.Errorf("%s: %#v", name, member)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,8 +50,9 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 		return ids[:from], mask, err
 	}
 	own := ids[from:]
-	for range own {
-		mask = append(mask, e.trainOn == TrainAll)
+	mask = slices.Grow(mask, len(own))[:first+len(own)]
+	for i := first; i < len(mask); i++ {
+		mask[i] = e.trainOn == TrainAll
 	}
 	if len(t.Spans) == 0 || e.trainOn == TrainAll {
 		return ids, mask, nil
@@ -195,6 +197,11 @@ func (e *Encoder) walk(ids []uint32, t *Text) bool {
 	text := t.Text
 	at := 0
 	for i := 0; i < len(ids); i++ {
+		if n := e.short(ids[i], text[at:]); n > 0 {
+			e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: at + n})
+			at += n
+			continue
+		}
 		n := e.width(ids[i], text[at:], at == 0 || e.afterAdded(text, at))
 		if n < 0 {
 			j, next := e.meet(ids[i:], text, at)

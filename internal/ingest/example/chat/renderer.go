@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,8 @@ type form struct {
 	size     int
 	lists    bool // it takes contents that are lists of parts
 	knows    older
+	// traceable reports whether a trace of it may show anchors: that it does not hold any itself.
+	traceable bool
 }
 
 const (
@@ -105,7 +108,11 @@ func newForm(source string) (*form, error) {
 	if err != nil {
 		return nil, fault.Of(ErrTemplate, "%v", err)
 	}
-	return &form{template: t, size: len(source), lists: takesLists().MatchString(source), knows: older{
+	traceable := !t.HasGeneration()
+	for _, lead := range anchorLeads {
+		traceable = traceable && !strings.Contains(source, lead)
+	}
+	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source), knows: older{
 		call: strings.Contains(source, "function_call"),
 		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`),
 	}}, nil
@@ -156,6 +163,10 @@ type Worker struct {
 	r             *Renderer
 	done          <-chan struct{}
 	before, after []byte // texts that are compared with the record's
+	decoder       reused
+	scratch       jinja.Scratch
+	trace         jinja.Trace
+	items         []any // messages that are rendered
 }
 
 // NewWorker returns a worker of this renderer. A template that is running when done is closed ends
@@ -177,13 +188,16 @@ type Text struct {
 	Unfound, FirstUnfound int
 }
 
+// keptItems bounds the list of messages that a worker keeps.
+const keptItems = 1 << 12
+
 // keptBytes bounds the buffers that a worker keeps between records.
 const keptBytes = 256 << 10
 
 // Render renders a record, a JSON object in valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
 	dst.reset()
-	record, lone, err := decode(data)
+	record, lone, err := w.decoder.decode(data)
 	if err != nil {
 		return err
 	}
@@ -195,7 +209,7 @@ func (w *Worker) Render(dst *Text, data []byte) error {
 // must be valid UTF-8; an empty field has no value.
 func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
 	dst.reset()
-	record, lone, err := decodeRow(columns, at, size)
+	record, lone, err := w.decoder.decodeRow(columns, at, size)
 	if err != nil {
 		return err
 	}
@@ -222,11 +236,15 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 			return err
 		}
 	}
+	if w.r.opts.TrainOn != TrainAll && slices.ContainsFunc(c.messages, isAssistant) {
+		job.prepareTrace()
+	}
 	var spans []jinja.Span
 	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
 	if err != nil {
 		return err
 	}
+	job.watch.text = dst.Text
 	switch {
 	case w.r.opts.TrainOn == TrainAll:
 	case job.form.template.HasGeneration():
@@ -238,7 +256,18 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if cap(w.before)+cap(w.after) > keptBytes {
 		w.before, w.after = nil, nil
 	}
+	w.trace.Forget()
 	return err
+}
+
+// promptName is the variable that asks for a generation prompt.
+const promptName = "add_generation_prompt"
+
+func isAssistant(m *jinja.Dict) bool { return get(m, "role") == "assistant" }
+
+// outputBytes returns the length of the longest text of a rendering.
+func (j *rendering) outputBytes() int64 {
+	return j.r.textBytes(j.size) + int64(2*anchorBytes*j.anchored)
 }
 
 // rendering is the state of rendering one record.
@@ -246,33 +275,50 @@ type rendering struct {
 	*Worker
 	*conversation
 	anchors
+	watch
 	form           *form
-	size           int64 // of the record
-	spent, allowed int64 // bytes rendered for comparisons
+	given          *jinja.Dict // what the template is given
+	size           int64       // of the record
+	spent, allowed int64       // bytes rendered for comparisons
 }
 
 // render executes the template on messages.
 func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []jinja.Span, error) {
 	o := &j.r.opts
-	v := o.Special.Clone()
-	list := &jinja.List{Items: make([]any, len(messages))}
-	for i, m := range messages {
-		list.Items[i] = m
+	j.items = j.items[:0]
+	for _, m := range messages {
+		j.items = append(j.items, m)
 	}
-	v.Set("messages", list)
-	v.Set("tools", j.tools)
-	v.Set("documents", nil)
-	v.Set("add_generation_prompt", prompt)
+	defer func() {
+		if clear(j.items); cap(j.items) > keptItems {
+			j.items = nil
+		}
+	}()
+	if j.given == nil {
+		j.given = o.Special.Clone()
+		j.given.Set("tools", j.tools)
+		j.given.Set("documents", nil)
+	}
+	list := &jinja.List{Items: j.items}
+	j.given.Set("messages", list)
+	j.given.Set(promptName, prompt)
 	if j.variables != nil {
 		for _, key := range j.variables.Keys() {
-			v.Set(key, get(j.variables, key))
+			j.given.Set(key, get(j.variables, key))
 		}
 	}
-	out, spans, _, err := j.form.template.Render(dst, v, jinja.Options{
-		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
-			Output: j.r.textBytes(j.size) + int64(2*anchorBytes*len(j.used))},
-		Now: o.Date, Done: j.done,
+	limits := jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
+		Output: j.outputBytes()}
+	trace := j.watch.next
+	if j.watch.next = nil; trace != nil {
+		trace.Messages = list
+	}
+	out, spans, used, err := j.form.template.Render(dst, j.given, jinja.Options{
+		Limits: limits, Now: o.Date, Done: j.done, Scratch: &j.scratch, Trace: trace,
 	})
+	if trace != nil && (used.Steps > limits.Steps/traceMargin || used.Bytes > limits.Bytes/traceMargin) {
+		j.watch.Trace = nil
+	}
 	var raised *jinja.RaisedError
 	switch {
 	case err == nil:

@@ -21,6 +21,7 @@ const (
 	// are taken to begin and end like earlier ones.
 	comparedFactor = 16
 	comparedBytes  = 4 << 20
+	comparedCost   = 1 << 10 // of each comparison
 )
 
 // finder finds the turns of one text.
@@ -104,7 +105,7 @@ func (j *rendering) lastEnd(text []byte, start int) (int, error) {
 	next := &jinja.Dict{}
 	next.Set("role", "user")
 	next.Set("content", ".")
-	out, ok, err := j.compare(j.after, append(slices.Clone(j.messages), next), false)
+	out, ok, err := j.rendered(j.after, append(slices.Clone(j.messages), next), false)
 	if j.after = out; !ok {
 		return len(text), err
 	}
@@ -129,8 +130,20 @@ func (j *rendering) withResults(i int) bool {
 // compare renders messages for a comparison. A template may refuse a part of a conversation; then
 // ok is false.
 func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
+	if out, _, ok := j.prefix(dst, messages, prompt); ok {
+		return out, true, nil
+	}
+	return j.rendered(dst, messages, prompt)
+}
+
+// rendered is compare without the trace.
+func (j *rendering) rendered(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
+	if j.watch.pending {
+		j.write(j.used)
+		j.watch.pending, j.written = false, true
+	}
 	out, _, err = j.render(dst[:0], messages, prompt)
-	j.spent += int64(len(out)) + 1<<10
+	j.spent += int64(len(out)) + comparedCost
 	if err != nil && !errors.Is(err, ErrStopped) {
 		return out, false, nil
 	}
@@ -209,7 +222,10 @@ func (f *finder) index(x anchor) int {
 
 // marked renders messages that hold anchors, and returns the text without them.
 func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
-	out, ok, err := f.compare(dst, messages, prompt)
+	if out, list, ok := f.prefix(dst, messages, prompt); ok {
+		return out, list, true, nil
+	}
+	out, ok, err := f.rendered(dst, messages, prompt)
 	if !ok || f.lead == "" {
 		return out, nil, ok, err
 	}

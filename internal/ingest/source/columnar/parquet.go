@@ -16,12 +16,15 @@ type Options struct {
 	// MaxBytes bounds what the pages of a column may take; 0 for no bound. MemoryBytes says what
 	// reading needs.
 	MaxBytes int64
+	// Planned is what reading may take in all, if an earlier look at the file, or at others like it, has
+	// found that; a remote file is then not looked at again. 0 if it is not known.
+	Planned int64
 	// MaxMetadata bounds what the metadata may take: what is kept of the footer, for the wanted
 	// columns, row groups and record batches. A file that needs more is a *SizeError, with what all of
 	// reading it takes. 0 for no bound.
 	MaxMetadata int64
-	// Remote is set where reading at many places is slow: sizes are then taken from the first row
-	// group alone.
+	// Remote is set where reading at many places is slow: sizes are then taken from the first pages of
+	// the first row group alone.
 	Remote bool
 	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool
@@ -167,6 +170,9 @@ const (
 
 func (f *parquetFile) MemoryBytes() (n int64, why string) {
 	n = f.held + footerWindow + codecBytes
+	if f.isPlanned() {
+		return n + f.plannedPages() + leafBytes*int64(len(f.wanted)), ""
+	}
 	var largest int64
 	for slot, leaf := range f.wanted {
 		most, group := f.chunkBytes(slot)
@@ -183,6 +189,15 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 		why = fmt.Sprintf("pages and dictionaries of %d columns take %d bytes", len(f.wanted), pages)
 	}
 	return n, why
+}
+
+// isPlanned reports whether what pages may take is known without a look at them.
+func (f *parquetFile) isPlanned() bool { return f.options.Remote && f.options.Planned > 0 }
+
+// plannedPages returns what the pages of all columns may take of what was planned.
+func (f *parquetFile) plannedPages() int64 {
+	n := int64(len(f.wanted))
+	return max(n*usualPages, f.options.Planned-f.held-footerWindow-codecBytes-n*leafBytes)
 }
 
 // chunkBytes returns what reading a column takes at once, in the row group where that is most.
@@ -218,6 +233,8 @@ type parquetRows struct {
 	leaves []*leafReader // the wanted ones
 	codec  codec
 	group  int
+	pages  pageRoom
+	told   int   // the group before which all are expected
 	rows   int64 // of the group
 	row    int64 // of the group, that is read
 	began  bool
@@ -234,13 +251,16 @@ type parquetRows struct {
 
 func (f *parquetFile) NewRows() Rows {
 	r := &parquetRows{f: f, group: -1}
-	limit := f.options.MaxBytes
 	for slot, n := range f.wanted {
-		most := limit
-		if limit == 0 {
+		most := f.options.MaxBytes
+		switch {
+		case f.isPlanned():
+			most = f.plannedPages() / int64(len(f.wanted))
+		case most == 0:
 			most, _ = f.chunkBytes(slot)
 		}
-		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, limit: most})
+		r.pages.limit += most
+		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: most})
 	}
 	if f.options.Text != "" {
 		r.text = r.leaves[0]
@@ -256,6 +276,7 @@ func (r *parquetRows) Seek(group int) error {
 	for slot, l := range r.leaves {
 		l.seek(group, slot)
 	}
+	r.expect(group)
 	return nil
 }
 

@@ -13,7 +13,9 @@ type leafReader struct {
 	f     *parquetFile
 	n     *node
 	codec *codec
-	limit int64 // bytes that page and dictionary may take together
+	pages *pageRoom
+	need  int64 // the most that page and dictionary have taken together
+	limit int64 // bytes of a value that is made of parts
 
 	group    int
 	ch       *chunk
@@ -183,11 +185,18 @@ func (l *leafReader) room(h *pageHeader, what string) error {
 	if l.ch.codec != codecNone {
 		need += int64(h.compressed)
 	}
-	if need > l.limit {
-		return &SizeError{what, need}
+	if need > l.need {
+		if l.pages.held+need-l.need > l.pages.limit {
+			return &SizeError{what, need}
+		}
+		l.pages.held += need - l.need
+		l.need = need
 	}
 	return nil
 }
+
+// A pageRoom is what the pages and dictionaries of all columns take in memory, and may take.
+type pageRoom struct{ held, limit int64 }
 
 // content reads a page's bytes and decompresses them into *dst. The first plain bytes are not
 // compressed.
@@ -335,11 +344,24 @@ func (l *leafReader) finish() error {
 	return nil
 }
 
+// Of a remote chunk, the headers of the first pages are looked at: so many of them, or of those that
+// hold their values themselves, as all do once a dictionary is full. The rest are then taken to be at
+// most twice as large.
+const (
+	firstPages      = 64
+	firstPlainPages = 4
+	firstBytes      = 4 << 20 // that are asked for at once
+)
+
 // largest returns the bytes that reading a chunk takes at most, from the headers of its pages. It
 // stops early once it knows that they are at most enough.
 func (l *leafReader) largest(enough int64) (int64, error) {
 	var dict, page int64
+	pages, plain := 0, 0
 	left := l.ch.values
+	if l.f.options.Remote {
+		l.f.tell([]Span{{l.pos, l.pos + min(firstBytes, l.ch.size)}}, false)
+	}
 	for left > 0 && l.pos < l.end {
 		h, err := l.header()
 		if errors.Is(err, ErrCorrupt) {
@@ -360,6 +382,12 @@ func (l *leafReader) largest(enough int64) (int64, error) {
 		}
 		page = max(page, need)
 		left -= int64(max(0, h.values))
+		if pages++; !h.isIndexed() {
+			plain++
+		}
+		if l.f.options.Remote && left > 0 && (pages == firstPages || plain == firstPlainPages) {
+			return min(dict+2*page, l.ch.bound()), nil
+		}
 		if rest := 2*(l.end-l.pos) + l.ch.uncompressed; dict+page+rest <= enough {
 			return max(dict+page, enough), nil
 		}

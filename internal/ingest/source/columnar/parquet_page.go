@@ -20,6 +20,11 @@ const (
 	pageDataV2
 )
 
+// isIndexed reports whether the values of a page are places in the dictionary.
+func (h *pageHeader) isIndexed() bool {
+	return h.encoding == encodingDictionary || h.encoding == encodingDictRLE
+}
+
 func (c *compact) pageHeader() (h pageHeader) {
 	h.kind, h.values, h.isCompressed = -1, -1, true
 	inner := func(v2 bool) {

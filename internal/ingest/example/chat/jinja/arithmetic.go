@@ -48,7 +48,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 	}
 	for _, v := range []any{a, b} {
 		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.hint)
+			e.fail("%s", u.why())
 		}
 	}
 	if x, y := toBig(a), toBig(b); x != nil && y != nil {
@@ -148,6 +148,8 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 		if okS && okT {
 			_, safeA := a.(markup)
 			_, safeB := b.(markup)
+			e.touchText(s)
+			e.touchText(t)
 			switch {
 			case safeA && !safeB:
 				t = e.escape(t)
@@ -163,6 +165,8 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 		x, okX := sequence(a)
 		y, okY := sequence(b)
 		if okX && okY && typeName(a) == typeName(b) {
+			e.asWhole(a)
+			e.asWhole(b)
 			e.charge(int64(len(x)+len(y)) * valueBytes)
 			all := append(append(make([]any, 0, len(x)+len(y)), x...), y...)
 			if _, ok := a.(*List); ok {
@@ -171,6 +175,7 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 			return &tuple{Items: all}, true
 		}
 	case "*":
+		e.touch(a, b)
 		if n, ok := toInt(a); ok {
 			return e.repeated(b, n)
 		}
@@ -178,6 +183,7 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 			return e.repeated(a, n)
 		}
 	case "%":
+		e.touch(a, b)
 		if s, ok := a.(string); ok {
 			return e.printf(s, b), true
 		}
@@ -224,10 +230,10 @@ func (e *execution) repeated(v any, n int64) (any, bool) {
 func (e *execution) unary(n *unaryExpr, v any) any {
 	e.line = n.line
 	if n.operator == "not" {
-		return !isTrue(v)
+		return !e.isTrue(v)
 	}
 	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.hint)
+		e.fail("%s", u.why())
 	}
 	if f, ok := v.(float64); ok {
 		if n.operator == "-" {
@@ -253,15 +259,20 @@ func (e *execution) contains(container, item any) bool {
 		t, ok := text(item)
 		if !ok {
 			if u, isUndefined := item.(*undefined); isUndefined {
-				e.fail("'in <string>' requires string as left operand, not Undefined (%s)", u.hint)
+				e.fail("'in <string>' requires string as left operand, not Undefined (%s)", u.why())
 			}
 			e.fail("'in <string>' requires string as left operand, not %s", typeName(item))
 		}
 		e.step(int64(len(s)) / stepBytes)
-		return strings.Contains(s, t)
+		found := strings.Contains(s, t)
+		if e.touchText(t); found {
+			e.touchText(s)
+		}
+		return found
 	case *Dict:
 		return e.hasKey(c, item)
 	case *namespace:
+		e.stateful()
 		return e.hasKey(&c.Dict, item)
 	case *view:
 		if c.kind == viewKeys {
@@ -283,6 +294,7 @@ func (e *execution) hasKey(d *Dict, key any) bool {
 	if !ok {
 		e.fail("unhashable type: '%s'", typeName(key))
 	}
+	e.touch(key)
 	_, ok = d.find(hash)
 	return ok
 }

@@ -40,7 +40,9 @@ type (
 	macroNode struct {
 		line            int
 		name            string
+		id              int // of the name
 		params          []string
+		ids             []int  // of params
 		defaults        []node // of the last of params
 		body            []node
 		varargs, kwargs bool // whether the body uses them
@@ -68,12 +70,22 @@ type (
 // Expressions.
 type (
 	constExpr struct{ value any }
-	nameExpr  struct{ name string }
+	// nameExpr is a variable, else a global function if there is one.
+	nameExpr struct {
+		name   string
+		id     int
+		global any
+		hint   string // of what is undefined
+	}
 	// attributeExpr is a.name, and itemExpr a[key].
 	attributeExpr struct {
 		line int
 		of   node
 		name string
+		text stringMethod // the method of that name, nil if there is none
+		dict dictMethod
+		// field is set if a dict has no method of that name, so that it is a key.
+		field bool
 	}
 	itemExpr struct {
 		line    int
@@ -89,12 +101,14 @@ type (
 		line      int
 		of        node // nil: what a block captured
 		name      string
+		run       filter // nil for an unknown name
 		arguments argumentList
 	}
 	testExpr struct {
 		line      int
 		of        node
 		name      string
+		predicate func(any) bool // nil for a test with arguments
 		arguments argumentList
 	}
 	unaryExpr struct {
@@ -112,6 +126,7 @@ type (
 		first     node
 		operators []string
 		rest      []node
+		empty     bool // it asks whether the length of a variable is 0
 	}
 	condExpr struct {
 		test, yes, no node // no may be nil
@@ -124,12 +139,13 @@ type (
 	namespaceRef struct {
 		line       int
 		name, attr string
+		id         int // of the name
 	}
 )
 
 type argumentList struct {
 	positional []node
-	names      []string
+	names      []any // strings
 	named      []node
 	list, dict node // *args and **kwargs
 }

@@ -10,17 +10,22 @@ import (
 // attribute evaluates a.name: Python's attribute of that name, else the item with that key, else
 // undefined.
 func (e *execution) attribute(of any, name string) any {
+	switch of.(type) {
+	case *loop, *cycler:
+		e.stateful()
+	}
 	if v, ok := e.member(of, name); ok {
 		return v
 	}
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case *Dict:
 		if v, ok := of.find(name); ok {
 			return v
 		}
 	case *namespace:
+		e.stateful()
 		if v, ok := of.find(name); ok {
 			return v
 		}
@@ -32,8 +37,9 @@ func (e *execution) attribute(of any, name string) any {
 func (e *execution) item(of, key any) any {
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case *Dict:
+		e.touch(key)
 		if hash, ok := hashOf(key); ok {
 			if v, ok := of.find(hash); ok {
 				return v
@@ -41,6 +47,7 @@ func (e *execution) item(of, key any) any {
 		}
 	case *List, *tuple, *numberRange:
 		if i, ok := toInt(key); ok {
+			e.indexed(of, i)
 			items := listed(of)
 			if i < 0 {
 				i += int64(len(items))
@@ -68,7 +75,7 @@ func (e *execution) item(of, key any) any {
 }
 
 // missing returns the value of an attribute or item that does not exist.
-func missing(of, key any) any {
+func missing(of, key any) *undefined {
 	name, ok := text(key)
 	switch {
 	case !ok:
@@ -79,11 +86,11 @@ func missing(of, key any) any {
 		default:
 			p.out = []byte(typeName(key))
 		}
-		return &undefined{objectName(of) + " has no element " + string(p.out)}
+		return &undefined{hint: objectName(of) + " has no element " + string(p.out)}
 	case len(name) > 100:
 		name = name[:100] + "…"
 	}
-	return &undefined{objectName(of) + " has no attribute '" + name + "'"}
+	return &undefined{hint: objectName(of) + " has no attribute '" + name + "'"}
 }
 
 // sameKind returns a part of a string with the string's type.
@@ -96,6 +103,7 @@ func sameKind(of any, s string) any {
 
 // character returns the i-th character of a string, counted from the end if i is negative.
 func (e *execution) character(s string, i int64) (string, bool) {
+	e.touchText(s)
 	e.step(int64(len(s)) / stepBytes)
 	if i < 0 {
 		i += int64(utf8.RuneCountInString(s))
@@ -137,9 +145,10 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 	}
 	switch of := of.(type) {
 	case *undefined:
-		e.fail("%s", of.hint)
+		e.fail("%s", of.why())
 	case string, markup:
 		str, _ := text(of)
+		e.touchText(str)
 		e.step(int64(len(str)) / stepBytes)
 		length := int64(utf8.RuneCountInString(str))
 		from, to := sliceBounds(start, hasStart, stop, hasStop, step, length)
@@ -168,7 +177,9 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 		}
 		switch of := of.(type) {
 		case *List:
-			return &List{out}
+			result := &List{out}
+			e.sliced(of, from, step == 1 && !hasStop && start >= 0, result)
+			return result
 		case *numberRange:
 			return of.slice(out, from, to, step)
 		}
@@ -250,6 +261,7 @@ func (e *execution) member(of any, name string) (any, bool) {
 		if m := stringMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any {
 				e.step(int64(len(s)) / stepBytes)
+				e.method(name, s, a)
 				out := m(e, s, a)
 				if t, ok := out.(string); ok {
 					return sameKind(v, t)
@@ -260,8 +272,8 @@ func (e *execution) member(of any, name string) (any, bool) {
 	case *Dict:
 		if m := dictMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any { return m(e, v, a) }
-		} else if forbidden(name, "clear", "pop", "popitem", "setdefault", "update") {
-			return unsafe(of, name), true
+		} else if forbidden(name, changingDicts...) {
+			return refused(of, name), true
 		}
 	case *numberRange:
 		if i := slices.Index([]string{"start", "stop", "step"}, name); i >= 0 {
@@ -271,6 +283,7 @@ func (e *execution) member(of any, name string) (any, bool) {
 			f = func(e *execution, a *arguments) any { return m(e, v.items, a) }
 		}
 	case *List, *tuple:
+		e.asWhole(v)
 		items, _ := sequence(v)
 		if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
 			return t.Items[btoi(name == "list")], true
@@ -279,9 +292,13 @@ func (e *execution) member(of any, name string) (any, bool) {
 			f = func(e *execution, a *arguments) any { return m(e, items, a) }
 		} else if _, isList := v.(*List); isList && forbidden(name, "append", "clear", "extend", "insert", "pop",
 			"remove", "reverse", "sort") {
-			return unsafe(of, name), true
+			return refused(of, name), true
 		}
 	case *loop:
+		switch name {
+		case "revindex", "revindex0", "last", "length", "nextitem":
+			v.counted(e)
+		}
 		return v.field(name)
 	case *cycler:
 		return v.member(name)
@@ -300,6 +317,9 @@ func (e *execution) member(of any, name string) (any, bool) {
 	return &function{name, f}, true
 }
 
+// changingDicts are the methods of dicts that the sandbox forbids.
+var changingDicts = []string{"clear", "pop", "popitem", "setdefault", "update"}
+
 func forbidden(name string, names ...string) bool {
 	for _, n := range names {
 		if n == name {
@@ -309,9 +329,9 @@ func forbidden(name string, names ...string) bool {
 	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// unsafe returns what the sandbox returns instead of a method that would change a value.
-func unsafe(of any, name string) *undefined {
-	return &undefined{"access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
+// refused returns what the sandbox returns instead of a method that would change a value.
+func refused(of any, name string) *undefined {
+	return &undefined{hint: "access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
 }
 
 // field returns an attribute of the variable loop.
@@ -320,7 +340,7 @@ func (l *loop) field(name string) (any, bool) {
 	i := int64(l.at)
 	neighbour := func(at int64, what string) any {
 		if at < 0 || at >= n {
-			return &undefined{"there is no " + what + " item"}
+			return &undefined{hint: "there is no " + what + " item"}
 		}
 		return l.items[at]
 	}

@@ -1,7 +1,5 @@
 package jinja
 
-import "strings"
-
 // arguments holds the arguments of a call.
 type arguments struct {
 	positional []any
@@ -41,16 +39,27 @@ func (e *execution) check(function string, a *arguments, names ...string) {
 // eval returns the value of an expression.
 func (e *execution) eval(n node, s *scope) any {
 	e.enter()
-	defer e.leave()
 	e.step(1)
+	v := e.value(n, s)
+	e.leave()
+	return v
+}
+
+func (e *execution) value(n node, s *scope) any {
 	switch n := n.(type) {
 	case *constExpr:
 		return n.value
 	case *nameExpr:
-		return e.name(n.name, s)
+		return e.name(n, s)
 	case *attributeExpr:
 		of := e.eval(n.of, s)
 		e.line = n.line
+		if d, ok := of.(*Dict); ok && n.field {
+			if v, ok := d.text(n.name); ok {
+				return v
+			}
+			return &undefined{attribute: n.name}
+		}
 		return e.attribute(of, n.name)
 	case *itemExpr:
 		of := e.eval(n.of, s)
@@ -61,10 +70,7 @@ func (e *execution) eval(n node, s *scope) any {
 		e.line = n.line
 		return e.item(of, key)
 	case *callExpr:
-		f := e.eval(n.function, s)
-		a := e.argumentsOf(&n.arguments, s)
-		e.line = n.line
-		return e.call(f, a)
+		return e.callExpr(n, s)
 	case *filterExpr:
 		return e.filtered(n, e.eval(n.of, s), s)
 	case *testExpr:
@@ -76,15 +82,17 @@ func (e *execution) eval(n node, s *scope) any {
 	case *compareExpr:
 		return e.comparison(n, s)
 	case *condExpr:
-		if isTrue(e.eval(n.test, s)) {
+		if e.isTrue(e.eval(n.test, s)) {
 			return e.eval(n.yes, s)
 		}
 		if n.no != nil {
 			return e.eval(n.no, s)
 		}
-		return &undefined{"the inline if-expression evaluated to false and no else section was defined."}
+		return &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
 	case *concatExpr:
-		return e.concat(e.evalAll(n.parts, s))
+		base := len(e.parts)
+		e.concat(n, s)
+		return e.joinParts(base)
 	case *listExpr:
 		return &List{e.evalAll(n.items, s)}
 	case *tupleExpr:
@@ -106,6 +114,7 @@ func (e *execution) put(d *Dict, key, value any) {
 	if !ok {
 		e.fail("unhashable type: '%s'", typeName(key))
 	}
+	e.touch(key)
 	e.charge(entryBytes)
 	d.put(key, hash, value)
 }
@@ -119,33 +128,24 @@ func (e *execution) evalAll(list []node, s *scope) []any {
 	return items
 }
 
-func (e *execution) name(name string, s *scope) any {
-	if v, ok := s.get(name); ok {
+func (e *execution) name(n *nameExpr, s *scope) any {
+	if n.id == e.prompt && !e.trace.looped {
+		e.trace.Local = false
+	}
+	if v, ok := s.get(n.id); ok {
 		return v
 	}
-	if v, ok := globalFunctions[name]; ok && (name != "strftime_now" || !e.now.IsZero()) {
-		return v
+	if n.global != nil && (n.name != "strftime_now" || !e.now.IsZero()) {
+		return n.global
 	}
-	return &undefined{"'" + name + "' is undefined"}
-}
-
-// concat implements the ~ operator: it joins the text of values.
-func (e *execution) concat(parts []any) any {
-	n := int64(0)
-	texts := make([]string, len(parts))
-	for i, part := range parts {
-		texts[i] = e.str(part)
-		n += int64(len(texts[i]))
-	}
-	e.charge(n)
-	return strings.Join(texts, "")
+	return &undefined{hint: n.hint}
 }
 
 func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
 	a := &arguments{positional: e.evalAll(list.positional, s)}
 	for i, name := range list.names {
 		e.charge(entryBytes)
-		a.set(name, e.eval(list.named[i], s))
+		a.named.put(name, name, e.eval(list.named[i], s))
 	}
 	if list.list != nil {
 		a.positional = append(a.positional, e.iterate(e.eval(list.list, s))...)
@@ -167,6 +167,50 @@ func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
 	return a
 }
 
+// callExpr evaluates a call. A method of text or of a dict is called without making a function of it.
+func (e *execution) callExpr(n *callExpr, s *scope) any {
+	var f any
+	if attribute, ok := n.function.(*attributeExpr); ok {
+		e.enter()
+		e.step(1)
+		of := e.eval(attribute.of, s)
+		e.line = attribute.line
+		switch v := of.(type) {
+		case string:
+			if attribute.text != nil {
+				e.leave()
+				a := e.takeArguments(&n.arguments, s)
+				e.line = n.line
+				e.enter()
+				e.step(int64(len(v)) / stepBytes)
+				e.method(attribute.name, v, a)
+				out := attribute.text(e, v, a)
+				e.leave()
+				e.dropArguments(a)
+				return out
+			}
+		case *Dict:
+			if attribute.dict != nil {
+				e.leave()
+				a := e.takeArguments(&n.arguments, s)
+				e.line = n.line
+				e.enter()
+				out := attribute.dict(e, v, a)
+				e.leave()
+				e.dropArguments(a)
+				return out
+			}
+		}
+		f = e.attribute(of, attribute.name)
+		e.leave()
+	} else {
+		f = e.eval(n.function, s)
+	}
+	a := e.argumentsOf(&n.arguments, s)
+	e.line = n.line
+	return e.call(f, a)
+}
+
 // call calls a function.
 func (e *execution) call(f any, a *arguments) any {
 	e.enter()
@@ -175,7 +219,7 @@ func (e *execution) call(f any, a *arguments) any {
 	case *function:
 		return f.call(e, a)
 	case *undefined:
-		e.fail("%s", f.hint)
+		e.fail("%s", f.why())
 	case *loop:
 		if f.again == nil {
 			e.fail("the loop must have the 'recursive' marker to be called")
@@ -191,6 +235,7 @@ func (e *execution) iterate(v any) []any {
 	var items []any
 	switch v := v.(type) {
 	case *List:
+		e.asWhole(v)
 		items = v.Items
 	case *tuple:
 		items = v.Items
@@ -204,15 +249,18 @@ func (e *execution) iterate(v any) []any {
 	case *view:
 		items = v.items(e)
 	case *iterator:
+		e.stateful()
 		items, v.items = v.items, nil
 	case *undefined:
 	case string, markup:
 		s, _ := text(v)
+		e.touchText(s)
 		e.charge(int64(len(s)) * valueBytes)
 		for _, c := range characters(s) {
 			items = append(items, c)
 		}
 	case *loop:
+		v.counted(e)
 		e.charge(int64(len(v.items)-v.at) * valueBytes)
 		for i := v.at; i < len(v.items); i++ {
 			items = append(items, &tuple{Items: []any{v.items[i], v}})
@@ -243,7 +291,13 @@ func (v *view) items(e *execution) []any {
 }
 
 func (e *execution) comparison(n *compareExpr, s *scope) any {
+	if e.trace != nil {
+		e.trace.empty = n.empty
+	}
 	left := e.eval(n.first, s)
+	if e.trace != nil {
+		e.trace.empty = false
+	}
 	for i, operator := range n.operators {
 		right := e.eval(n.rest[i], s)
 		e.line = n.line
@@ -290,15 +344,23 @@ func isNaN(v any) bool {
 }
 
 func (e *execution) binaryExpr(n *binaryExpr, s *scope) any {
+	if n.operator == "+" {
+		base := len(e.parts)
+		v, length := e.sum(n, s)
+		if length >= 0 {
+			return e.joinParts(base)
+		}
+		return v
+	}
 	left := e.eval(n.left, s)
 	switch n.operator {
 	case "and":
-		if !isTrue(left) {
+		if !e.isTrue(left) {
 			return left
 		}
 		return e.eval(n.right, s)
 	case "or":
-		if isTrue(left) {
+		if e.isTrue(left) {
 			return left
 		}
 		return e.eval(n.right, s)

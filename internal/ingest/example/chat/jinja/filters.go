@@ -47,19 +47,22 @@ func (e *execution) captured(n *filterExpr, v any, s *scope) any {
 
 // filtered applies a filter to a value.
 func (e *execution) filtered(n *filterExpr, v any, s *scope) any {
-	a := e.argumentsOf(&n.arguments, s)
+	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
-	return e.filter(n.name, v, a)
+	out := e.filter(n.name, n.run, v, a)
+	e.dropArguments(a)
+	return out
 }
 
-func (e *execution) filter(name string, v any, a *arguments) any {
-	f := filters[name]
+func (e *execution) filter(name string, f filter, v any, a *arguments) any {
 	if f == nil {
 		e.fail("no filter named '%s'", name)
 	}
+	e.filtering(name, v, a)
 	e.enter()
-	defer e.leave()
-	return f(e, v, a)
+	out := f(e, v, a)
+	e.leave()
+	return out
 }
 
 func textFilter(change func(string) string) filter {
@@ -108,9 +111,11 @@ func (e *execution) length(v any) int64 {
 	switch v := v.(type) {
 	case string, markup:
 		s, _ := text(v)
+		e.touchText(s)
 		e.step(int64(len(s)) / stepBytes)
 		return int64(len([]rune(s)))
 	case *List:
+		e.measured(v)
 		return int64(len(v.Items))
 	case *tuple:
 		return int64(len(v.Items))
@@ -121,6 +126,7 @@ func (e *execution) length(v any) int64 {
 	case *view:
 		return int64(v.of.Len())
 	case *loop:
+		v.counted(e)
 		return int64(len(v.items))
 	case *undefined:
 		return 0
@@ -275,6 +281,13 @@ func filterUrlencode(e *execution, v any, _ *arguments) any {
 }
 
 func filterTojson(e *execution, v any, a *arguments) any {
+	p := printer{e: e}
+	e.toJSON(&p, v, a)
+	return string(p.out)
+}
+
+// toJSON appends what the filter tojson makes.
+func (e *execution) toJSON(p *printer, v any, a *arguments) {
 	e.check("tojson", a, "ensure_ascii", "indent", "separators", "sort_keys")
 	o := &jsonOptions{comma: ", ", colon: ": ", ascii: isTrue(a.get(0, "ensure_ascii", false)),
 		sorted: isTrue(a.get(3, "sort_keys", false))}
@@ -293,9 +306,7 @@ func filterTojson(e *execution, v any, a *arguments) any {
 	if given, ok := sequence(a.get(2, "separators", nil)); ok && len(given) == 2 {
 		o.comma, o.colon = e.str(given[0]), e.str(given[1])
 	}
-	p := printer{e: e}
 	p.json(v, o)
-	return string(p.out)
 }
 
 func filterFormat(e *execution, v any, a *arguments) any {
@@ -317,7 +328,7 @@ func filterInt(e *execution, v any, a *arguments) any {
 	}
 	switch v := v.(type) {
 	case *undefined:
-		e.fail("%s", v.hint)
+		e.fail("%s", v.why())
 	case int64, *big.Int:
 		return v
 	case bool:
@@ -347,7 +358,7 @@ func filterInt(e *execution, v any, a *arguments) any {
 func filterFloat(e *execution, v any, a *arguments) any {
 	e.check("float", a, "default")
 	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.hint)
+		e.fail("%s", u.why())
 	}
 	if f, ok := toFloat(v); ok {
 		return f

@@ -33,7 +33,7 @@ func (f *fieldFormat) signed(s string) string {
 // number formats a number without padding, its sign first.
 func (e *execution) number(f *fieldFormat, v any) string {
 	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.hint)
+		e.fail("%s", u.why())
 	}
 	sign := f.signed
 	precision := int(f.precision)

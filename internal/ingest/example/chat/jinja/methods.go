@@ -6,7 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-var dictMethods = map[string]func(*execution, *Dict, *arguments) any{
+type dictMethod = func(*execution, *Dict, *arguments) any
+
+var dictMethods = map[string]dictMethod{
 	"keys":   func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewKeys} },
 	"values": func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewValues} },
 	"items":  func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewItems} },
@@ -18,6 +20,7 @@ var dictMethods = map[string]func(*execution, *Dict, *arguments) any{
 		if len(a.positional) == 0 || len(a.positional) > 2 || a.named.Len() > 0 {
 			e.fail("get expected 1 or 2 arguments, got %d", len(a.positional))
 		}
+		e.touch(a.positional[0])
 		hash, ok := hashOf(a.positional[0])
 		if !ok {
 			e.fail("unhashable type: '%s'", typeName(a.positional[0]))
@@ -68,10 +71,11 @@ func (e *execution) textArgument(function string, a *arguments, i int) string {
 	s, ok := text(v)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.hint)
+			e.fail("%s", u.why())
 		}
 		e.fail("%s wants a string, not '%s'", function, typeName(v))
 	}
+	e.touchText(s)
 	return s
 }
 

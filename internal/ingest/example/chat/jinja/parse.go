@@ -20,7 +20,11 @@ const (
 type Template struct {
 	body       []node
 	generation bool
+	closures   bool // blocks may be run after the scope in which they stand has ended
+	marks      bool // its text may hold markStart or markEnd
+	tail       int  // from which statement of the body on all are as isTail has them
 	names      map[string]bool
+	ids        map[string]int
 	size       int
 }
 
@@ -39,10 +43,14 @@ func Parse(source string) (t *Template, err error) {
 			t, err = nil, syntax
 		}
 	}()
-	p := &parser{tokens: lex(source), used: map[string]bool{}}
+	p := &parser{tokens: lex(source), used: map[string]bool{}, ids: map[string]int{"loop": loopID,
+		"caller": callerID, "kwargs": kwargsID, "varargs": varargsID}}
 	t = &Template{size: len(source)}
 	t.body = p.statements()
-	t.generation, t.names = p.generation, p.used
+	t.generation, t.closures, t.names, t.ids = p.generation, p.closures, p.used, p.ids
+	for t.tail = len(t.body); t.tail > 0 && isTail(t.body[t.tail-1]); t.tail-- {
+	}
+	t.marks = p.generation || strings.Contains(source, markStart) || strings.Contains(source, markEnd)
 	return t, nil
 }
 
@@ -61,7 +69,31 @@ type parser struct {
 	depth      int
 	loops      int // enclosing for statements
 	generation bool
+	closures   bool
 	used       map[string]bool // names that are read
+	ids        map[string]int  // of names, in the order of their first use
+}
+
+// The ids of names that statements set.
+const (
+	loopID = iota
+	callerID
+	kwargsID
+	varargsID
+)
+
+// id returns the number by which scopes know a name.
+func (p *parser) id(name string) int {
+	id, ok := p.ids[name]
+	if !ok {
+		id = len(p.ids)
+		p.ids[name] = id
+	}
+	return id
+}
+
+func (p *parser) name(name string) *nameExpr {
+	return &nameExpr{name: name, id: p.id(name), global: globalFunctions[name], hint: "'" + name + "' is undefined"}
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -264,6 +296,7 @@ func (p *parser) forStatement(t token) node {
 		n.test = p.expression(true)
 	}
 	n.recursive = p.skipName("recursive")
+	p.closures = p.closures || n.recursive
 	p.loops++
 	body, end := p.block("endfor", "else")
 	p.loops--
@@ -312,11 +345,11 @@ func (p *parser) target(inNamespace bool, ends ...string) node {
 			p.next()
 			if inNamespace && p.skipOperator(".") {
 				p.used[t.text] = true
-				items = append(items, &namespaceRef{t.line, t.text, p.expectName()})
+				items = append(items, &namespaceRef{t.line, t.text, p.expectName(), p.id(t.text)})
 			} else if slices.Contains([]string{"true", "false", "none", "True", "False", "None"}, t.text) {
 				p.fail(t, "cannot assign to %q", t.text)
 			} else {
-				items = append(items, &nameExpr{t.text})
+				items = append(items, p.name(t.text))
 			}
 		default:
 			p.fail(t, "cannot assign to %v", t)
@@ -337,6 +370,7 @@ func (p *parser) target(inNamespace bool, ends ...string) node {
 
 func (p *parser) macroStatement(t token) node {
 	m := &macroNode{line: t.line, name: p.expectName()}
+	m.id = p.id(m.name)
 	p.signature(m)
 	p.macroBody(m, "endmacro")
 	return m
@@ -344,6 +378,7 @@ func (p *parser) macroStatement(t token) node {
 
 // macroBody parses the body of a macro and records which special variables it uses.
 func (p *parser) macroBody(m *macroNode, end string) {
+	p.closures = true
 	outer, loops := p.used, p.loops
 	p.used, p.loops = map[string]bool{}, 0
 	m.body, _ = p.block(end)
@@ -362,6 +397,7 @@ func (p *parser) signature(m *macroNode) {
 		}
 		t := p.peek()
 		m.params = append(m.params, p.expectName())
+		m.ids = append(m.ids, p.id(m.params[len(m.params)-1]))
 		if p.skipOperator("=") {
 			m.defaults = append(m.defaults, p.expression(true))
 		} else if len(m.defaults) > 0 {

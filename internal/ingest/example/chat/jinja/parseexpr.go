@@ -3,6 +3,7 @@ package jinja
 import (
 	"math/big"
 	"strconv"
+	"strings"
 )
 
 // tuple parses expressions separated by commas: one expression, or a tuple.
@@ -96,7 +97,18 @@ func (p *parser) comparison() node {
 	if c == nil {
 		return first
 	}
+	c.empty = c.asksForNone()
 	return c
+}
+
+// asksForNone reports whether a comparison is like "messages|length == 0".
+func (c *compareExpr) asksForNone() bool {
+	f, ok := c.first.(*filterExpr)
+	if !ok || f.name != "length" && f.name != "count" || len(c.rest) != 1 || !is[*nameExpr](f.of) {
+		return false
+	}
+	zero, ok := c.rest[0].(*constExpr)
+	return ok && zero.value == int64(0) && strings.Contains("== != >", c.operators[0])
 }
 
 // binary parses operands joined by left-associative operators of one precedence.
@@ -164,7 +176,7 @@ func (p *parser) primary() node {
 			return &constExpr{nil}
 		}
 		p.used[t.text] = true
-		return &nameExpr{t.text}
+		return p.name(t.text)
 	case tokenString:
 		s := t.text
 		for p.peek().kind == tokenString {
@@ -249,7 +261,7 @@ func (p *parser) postfix(n node) node {
 			name := p.next()
 			switch name.kind {
 			case tokenName:
-				n = &attributeExpr{t.line, n, name.text}
+				n = attributeOf(t.line, n, name.text)
 			case tokenInteger:
 				n = &itemExpr{t.line, n, &constExpr{p.integer(name)}}
 			default:
@@ -263,6 +275,12 @@ func (p *parser) postfix(n node) node {
 			return n
 		}
 	}
+}
+
+func attributeOf(line int, of node, name string) node {
+	n := &attributeExpr{line: line, of: of, name: name, text: stringMethods[name], dict: dictMethods[name]}
+	n.field = n.dict == nil && !forbidden(name, changingDicts...)
+	return n
 }
 
 func (p *parser) subscript() node {
@@ -333,6 +351,7 @@ func (p *parser) filter(n node, inline bool) node {
 			p.next()
 		}
 		f := &filterExpr{line: p.peek().line, of: n, name: p.dottedName()}
+		f.run = filters[f.name]
 		if p.isOperator("(") {
 			f.arguments = p.arguments()
 		}
@@ -345,6 +364,7 @@ func (p *parser) test(of node) node {
 	line := p.next().line
 	negated := p.skipName("not")
 	t := &testExpr{line: line, of: of, name: p.dottedName()}
+	t.predicate = predicates[t.name]
 	next := p.peek()
 	switch {
 	case p.isOperator("("):

@@ -7,9 +7,17 @@ import (
 
 // test evaluates "value is name(arguments)".
 func (e *execution) test(n *testExpr, v any, s *scope) any {
-	a := e.argumentsOf(&n.arguments, s)
+	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
-	return e.testBy(n.name, v, a)
+	var ok bool
+	if n.predicate != nil {
+		e.step(1)
+		ok = n.predicate(v)
+	} else {
+		ok = e.testBy(n.name, v, a)
+	}
+	e.dropArguments(a)
+	return ok
 }
 
 // testBy runs a test by its name.
@@ -35,6 +43,7 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 	case "in":
 		return e.contains(other(), v)
 	case "sameas":
+		e.touch(v, other())
 		return same(v, other())
 	case "odd", "even", "divisibleby":
 		by := any(int64(2))
@@ -44,8 +53,10 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 		zero := e.equal(e.arithmetic("%", v, by), int64(0))
 		return zero != (name == "odd")
 	case "lower":
+		e.touch(v)
 		return stringMethods["islower"](e, e.str(v), a).(bool)
 	case "upper":
+		e.touch(v)
 		return stringMethods["isupper"](e, e.str(v), a).(bool)
 	case "filter":
 		return filters[e.str(v)] != nil

@@ -26,8 +26,10 @@ func (e *execution) str(v any) string {
 
 // printer writes values as Python's repr() or json.dumps() does.
 type printer struct {
-	e   *execution
-	out []byte
+	e     *execution
+	out   []byte
+	shown bool   // it is written to the text as it is
+	marks []Mark // of traced strings
 }
 
 func (p *printer) write(s string) {
@@ -57,6 +59,7 @@ func (p *printer) repr(v any) {
 	case *undefined:
 		p.write("Undefined")
 	case *List:
+		p.e.asWhole(v)
 		p.items("[", v.Items, "]")
 	case *tuple:
 		if len(v.Items) == 1 {
@@ -69,6 +72,7 @@ func (p *printer) repr(v any) {
 	case *Dict:
 		p.dict(v)
 	case *namespace:
+		p.e.stateful()
 		p.write("<Namespace ")
 		p.dict(&v.Dict)
 		p.write(">")
@@ -120,6 +124,7 @@ func (p *printer) quote(s string) {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
 	}
+	p.e.touchText(s)
 	p.e.charge(int64(len(s)) + 2)
 	p.out = append(p.out, quote)
 	for _, r := range s {
@@ -213,6 +218,7 @@ func (p *printer) json(v any, o *jsonOptions) {
 	case markup:
 		p.jsonString(string(v), o)
 	case *List:
+		p.e.asWhole(v)
 		p.jsonList(v.Items, o)
 	case *tuple:
 		p.jsonList(v.Items, o)
@@ -308,6 +314,13 @@ func (p *printer) jsonDict(d *Dict, o *jsonOptions) {
 func (p *printer) jsonString(s string, o *jsonOptions) {
 	p.e.charge(int64(len(s)) + 2)
 	p.out = append(p.out, '"')
+	if t := p.e.trace; t != nil {
+		if at := t.find(s); at >= 0 && p.shown && !o.ascii {
+			p.marks = append(p.marks, Mark{len(p.out), at, at + len(s), true})
+		} else if at >= 0 {
+			t.Faithful = false
+		}
+	}
 	from := 0
 	for i := 0; i < len(s); {
 		b := s[i]

@@ -3,7 +3,6 @@ package jinja
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -28,6 +27,10 @@ type Options struct {
 	Now time.Time
 	// Done stops the execution when it is closed.
 	Done <-chan struct{}
+	// Scratch is memory that executions of one goroutine share, nil for none.
+	Scratch *Scratch
+	// Trace is filled with what the execution did, unless it is nil.
+	Trace *Trace
 }
 
 // A Span is a part of a text: text[Start:End].
@@ -77,9 +80,14 @@ const (
 // blocks, in bytes from the old end of dst. An error is a *RunError, or ErrStopped; dst is then
 // unchanged.
 func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, spans []Span, used Limits, err error) {
-	e := &execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery}
+	e := &execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery, template: t,
+		Scratch: o.Scratch}
+	if e.Scratch == nil {
+		e.Scratch = &Scratch{}
+	}
 	e.out = &output{data: dst, from: len(dst), top: true}
 	defer func() {
+		e.Scratch.clean()
 		used = Limits{o.Limits.Steps - e.left.Steps, o.Limits.Bytes - e.left.Bytes, int64(len(out) - len(dst))}
 		switch r := recover().(type) {
 		case nil:
@@ -92,77 +100,42 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 			panic(r)
 		}
 	}()
-	root := &scope{}
+	root := e.takeScope(nil)
 	for i := range variables.entries {
 		if name, ok := variables.entries[i].key.(string); ok {
-			root.set(name, variables.entries[i].value)
+			if id, ok := t.ids[name]; ok { // others are never read
+				root.set(id, variables.entries[i].value)
+			}
 		}
 	}
-	e.run(t.body, &scope{parent: root})
+	e.prompt = -1
+	if o.Trace != nil {
+		if id, ok := t.ids[o.Trace.Prompt]; ok {
+			e.prompt = id
+		}
+	}
+	inner := e.takeScope(root)
+	if e.trace = o.Trace; e.trace == nil {
+		e.run(t.body, inner)
+	} else {
+		e.trace.start(t)
+		e.runTraced(t.body, inner)
+	}
+	e.release(inner)
+	e.release(root)
 	out, spans = e.out.finish()
 	return out, spans, used, nil
 }
 
-// output is where text goes: the result, or the value of a block.
-type output struct {
-	data  []byte
-	from  int
-	top   bool
-	marks bool   // data holds markStart and markEnd
-	spans []Span // of generation blocks that wrote here directly
-}
-
-// finish removes the marks.
-func (o *output) finish() ([]byte, []Span) {
-	if !o.marks {
-		return o.data, o.spans
-	}
-	var spans []Span
-	var open []int
-	direct, kept := o.spans, o.data[:o.from]
-	removed := 0
-	moved := make([]Span, len(direct))
-	copy(moved, direct)
-	next := 0 // direct spans whose borders have been moved; they do not nest
-	for i := o.from; i <= len(o.data); i++ {
-		at := i - o.from
-		for next < 2*len(direct) {
-			s := &direct[next/2]
-			if next%2 == 0 && s.Start == at {
-				moved[next/2].Start = at - removed
-			} else if next%2 == 1 && s.End == at {
-				moved[next/2].End = at - removed
-				spans = append(spans, moved[next/2])
-			} else {
-				break
-			}
-			next++
-		}
-		if i == len(o.data) {
-			break
-		}
-		switch o.data[i] {
-		case markStart[0]:
-			open = append(open, at-removed)
-			removed++
-		case markEnd[0]:
-			if len(open) > 0 {
-				spans = append(spans, Span{open[len(open)-1], at - removed})
-				open = open[:len(open)-1]
-			}
-			removed++
-		default:
-			kept = append(kept, o.data[i])
-		}
-	}
-	return kept, spans
-}
-
 // execution is one run of a template. A failure is a panic with a *RunError, which Render recovers.
 type execution struct {
+	*Scratch
+	template     *Template
+	trace        *Trace // nil for none
 	left, limits Limits
 	until        int64 // steps to the next check of done
 	depth        int
+	prompt       int // the id of the trace's Prompt, -1 for none
 	line         int
 	out          *output
 	now          time.Time
@@ -175,16 +148,22 @@ func (e *execution) fail(format string, args ...any) {
 
 // step charges n steps.
 func (e *execution) step(n int64) {
-	if e.left.Steps -= n; e.left.Steps < 0 {
+	e.left.Steps -= n
+	if e.until -= n; e.left.Steps < 0 || e.until < 0 {
+		e.halt()
+	}
+}
+
+// halt ends an execution that took all of its steps, or that is to stop.
+func (e *execution) halt() {
+	if e.left.Steps < 0 {
 		e.fail("%w: it takes more than %d steps for this record", ErrLimit, e.limits.Steps)
 	}
-	if e.until -= n; e.until < 0 {
-		e.until = doneEvery
-		select {
-		case <-e.done:
-			panic(&RunError{0, ErrStopped})
-		default:
-		}
+	e.until = doneEvery
+	select {
+	case <-e.done:
+		panic(&RunError{0, ErrStopped})
+	default:
 	}
 }
 
@@ -199,67 +178,12 @@ func (e *execution) charge(n int64) {
 
 func (e *execution) enter() {
 	if e.depth++; e.depth > maxCalls {
-		e.fail("%w: it nests deeper than %d, as a macro does that calls itself without an end", ErrLimit, maxCalls)
+		e.tooDeep()
 	}
+}
+
+func (e *execution) tooDeep() {
+	e.fail("%w: it nests deeper than %d, as a macro does that calls itself without an end", ErrLimit, maxCalls)
 }
 
 func (e *execution) leave() { e.depth-- }
-
-// write appends to the output. Text of a value is charged, text of the result has its own limit.
-func (e *execution) write(s string) {
-	o := e.out
-	if o.top {
-		if int64(len(o.data)-o.from+len(s)) > e.limits.Output {
-			e.fail("%w: it writes more than %d bytes for this record", ErrLimit, e.limits.Output)
-		}
-		e.step(int64(len(s)) / stepBytes)
-	} else {
-		e.charge(int64(len(s)))
-	}
-	o.data = append(o.data, s...)
-	o.marks = o.marks || strings.Contains(s, markStart) || strings.Contains(s, markEnd)
-}
-
-// capture calls run and returns what it wrote.
-func (e *execution) capture(run func()) string {
-	outer := e.out
-	e.out = &output{}
-	run()
-	s := string(e.out.data)
-	e.charge(int64(len(s)))
-	e.out = outer
-	return s
-}
-
-// scope holds the names of a block.
-type scope struct {
-	names  []string
-	values []any
-	parent *scope
-}
-
-func (s *scope) get(name string) (any, bool) {
-	for ; s != nil; s = s.parent {
-		for i, n := range s.names {
-			if n == name {
-				return s.values[i], true
-			}
-		}
-	}
-	return nil, false
-}
-
-func (s *scope) set(name string, value any) {
-	for i, n := range s.names {
-		if n == name {
-			s.values[i] = value
-			return
-		}
-	}
-	s.names, s.values = append(s.names, name), append(s.values, value)
-}
-
-func (e *execution) newScope(parent *scope) *scope {
-	e.charge(scopeBytes)
-	return &scope{parent: parent}
-}

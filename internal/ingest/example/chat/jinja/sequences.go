@@ -101,7 +101,7 @@ func filterDictsort(e *execution, v any, a *arguments) any {
 	d, ok := v.(*Dict)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.hint)
+			e.fail("%s", u.why())
 		}
 		e.fail("'%s' object has no attribute 'items'", typeName(v))
 	}
@@ -167,7 +167,7 @@ func extreme(name string, sign int) filter {
 		key := e.sortKey(a.get(1, "attribute", nil), isTrue(a.get(0, "case_sensitive", false)))
 		items := e.iterate(v)
 		if len(items) == 0 {
-			return &undefined{"No aggregated item, sequence was empty."}
+			return &undefined{hint: "No aggregated item, sequence was empty."}
 		}
 		best, bestKey := items[0], key(items[0])
 		for _, item := range items[1:] {
@@ -187,7 +187,7 @@ func filterFirst(e *execution, v any, _ *arguments) any {
 	} else if items := e.iterate(v); len(items) > 0 {
 		return items[0]
 	}
-	return &undefined{"No first item, sequence was empty."}
+	return &undefined{hint: "No first item, sequence was empty."}
 }
 
 func filterLast(e *execution, v any, _ *arguments) any {
@@ -204,7 +204,7 @@ func filterLast(e *execution, v any, _ *arguments) any {
 			return items[len(items)-1]
 		}
 	}
-	return &undefined{"No last item, sequence was empty."}
+	return &undefined{hint: "No last item, sequence was empty."}
 }
 
 func filterList(e *execution, v any, _ *arguments) any {
@@ -265,7 +265,7 @@ func filterSum(e *execution, v any, a *arguments) any {
 
 // filterMap applies a filter to each element, or takes an attribute of each.
 func filterMap(e *execution, v any, a *arguments) any {
-	if !isTrue(v) { // None too
+	if !e.isTrue(v) { // None too
 		return &iterator{nil, "sync_do_map"}
 	}
 	items := e.iterate(v)
@@ -281,7 +281,7 @@ func filterMap(e *execution, v any, a *arguments) any {
 	name := e.textArgument("map", a, 0)
 	inner := &arguments{positional: a.positional[1:], named: a.named}
 	for i, item := range items {
-		out[i] = e.filter(name, item, inner)
+		out[i] = e.filter(name, filters[name], item, inner)
 	}
 	return &iterator{out, "sync_do_map"}
 }
@@ -289,7 +289,7 @@ func filterMap(e *execution, v any, a *arguments) any {
 // selecting returns a filter that keeps or drops the elements that pass a test.
 func selecting(keep, byAttribute bool) filter {
 	return func(e *execution, v any, a *arguments) any {
-		if !isTrue(v) { // None too
+		if !e.isTrue(v) { // None too
 			return &iterator{nil, "select_or_reject"}
 		}
 		get := func(v any) any { return v }

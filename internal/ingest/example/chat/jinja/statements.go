@@ -12,14 +12,23 @@ const (
 // run executes statements in a scope.
 func (e *execution) run(body []node, s *scope) control {
 	e.enter()
-	defer e.leave()
 	for _, n := range body {
 		e.step(1)
 		if c := e.statement(n, s); c != ended {
+			e.leave()
 			return c
 		}
 	}
+	e.leave()
 	return ended
+}
+
+// runIn executes statements in a scope of their own.
+func (e *execution) runIn(body []node, parent *scope) control {
+	s := e.newScope(parent)
+	c := e.run(body, s)
+	e.release(s)
+	return c
 }
 
 func (e *execution) statement(n node, s *scope) control {
@@ -28,11 +37,11 @@ func (e *execution) statement(n node, s *scope) control {
 		e.write(n.text)
 	case *printNode:
 		e.line = n.line
-		e.write(e.str(e.eval(n.value, s)))
+		e.show(n.value, s)
 	case *ifNode:
 		e.line = n.line
 		for i, test := range n.tests {
-			if isTrue(e.eval(test, s)) {
+			if e.isTrue(e.eval(test, s)) {
 				return e.run(n.bodies[i], s)
 			}
 		}
@@ -46,7 +55,7 @@ func (e *execution) statement(n node, s *scope) control {
 		e.assign(n.target, e.eval(n.value, s), s)
 	case *setBlockNode:
 		e.line = n.line
-		var value any = e.capture(func() { e.run(n.body, e.newScope(s)) })
+		var value any = e.capture(func() { e.runIn(n.body, s) })
 		if n.filter != nil {
 			value = e.captured(n.filter.(*filterExpr), value, s)
 		}
@@ -56,9 +65,11 @@ func (e *execution) statement(n node, s *scope) control {
 		for i := range n.targets {
 			e.assign(n.targets[i], e.eval(n.values[i], s), inner)
 		}
-		return e.run(n.body, inner)
+		c := e.run(n.body, inner)
+		e.release(inner)
+		return c
 	case *macroNode:
-		s.set(n.name, e.macro(n, s))
+		s.set(n.id, e.macro(n, s))
 	case *callNode:
 		e.line = n.line
 		f := e.eval(n.call.function, s)
@@ -68,12 +79,12 @@ func (e *execution) statement(n node, s *scope) control {
 		e.write(e.str(e.call(f, a)))
 	case *filterNode:
 		e.line = n.line
-		text := e.capture(func() { e.run(n.body, e.newScope(s)) })
+		text := e.capture(func() { e.runIn(n.body, s) })
 		e.write(e.str(e.captured(n.filter.(*filterExpr), text, s)))
 	case *generationNode:
 		return e.generation(n, s)
 	case *scopeNode:
-		return e.run(n.body, e.newScope(s))
+		return e.runIn(n.body, s)
 	case breakNode:
 		return broken
 	case continueNode:
@@ -88,12 +99,12 @@ func (e *execution) generation(n *generationNode, s *scope) control {
 	o := e.out
 	if !o.top {
 		e.write(markStart)
-		c := e.run(n.body, e.newScope(s))
+		c := e.runIn(n.body, s)
 		e.write(markEnd)
 		return c
 	}
 	start := len(o.data) - o.from
-	c := e.run(n.body, e.newScope(s))
+	c := e.runIn(n.body, s)
 	e.charge(valueBytes)
 	o.spans = append(o.spans, Span{start, len(o.data) - o.from})
 	return c
@@ -103,10 +114,10 @@ func (e *execution) generation(n *generationNode, s *scope) control {
 func (e *execution) assign(target node, value any, s *scope) {
 	switch t := target.(type) {
 	case *nameExpr:
-		s.set(t.name, value)
+		s.set(t.id, value)
 	case *namespaceRef:
 		e.line = t.line
-		of, _ := s.get(t.name)
+		of, _ := s.get(t.id)
 		ns, ok := of.(*namespace)
 		if !ok {
 			e.fail("cannot assign attribute on non-namespace object")
@@ -134,24 +145,29 @@ func (e *execution) forStatement(n *forNode, s *scope) {
 }
 
 func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
-	items := e.iterate(over)
+	items := e.looped(over)
 	if n.test != nil {
 		var kept []any
 		for _, item := range items {
 			inner := e.newScope(s)
 			e.assign(n.target, item, inner)
-			if isTrue(e.eval(n.test, inner)) {
+			if e.isTrue(e.eval(n.test, inner)) {
 				e.charge(valueBytes)
 				kept = append(kept, item)
 			}
+			e.release(inner)
 		}
 		items = kept
 	}
 	if len(items) == 0 {
-		e.run(n.none, e.newScope(s))
+		e.runIn(n.none, s)
 		return
 	}
-	l := &loop{items: items, depth: depth}
+	l := &loop{items: items, depth: depth, main: e.trace != nil && e.trace.main && depth == 0}
+	if l.main {
+		e.trace.main = false // of loops within this one
+		defer func() { e.trace.main = true }()
+	}
 	if n.recursive {
 		l.again = func(e *execution, over any) any {
 			return e.capture(func() { e.loop(n, over, s, depth+1) })
@@ -159,14 +175,32 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 	}
 	for i, item := range items {
 		e.step(1)
-		l.at = i
+		if l.at = i; l.main {
+			e.trace.current = e.trace.Base + i
+			e.begin()
+		}
 		inner := e.newScope(s)
-		inner.set("loop", l)
+		inner.set(loopID, l)
 		e.assign(n.target, item, inner)
-		if e.run(n.body, inner) == broken {
+		c := e.run(n.body, inner)
+		e.release(inner)
+		if c == broken {
+			if l.main {
+				e.trace.Local = false
+			}
 			break
 		}
 	}
+}
+
+// looped returns the items of a loop.
+func (e *execution) looped(over any) []any {
+	if e.trace != nil && e.trace.main {
+		items := over.(*List).Items
+		e.step(int64(len(items)))
+		return items
+	}
+	return e.iterate(over)
 }
 
 // macro returns the function for a macro or for the body of a call block.
@@ -194,27 +228,27 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 			if isNamed {
 				e.fail("macro '%s' got multiple values for argument '%s'", n.name, name)
 			}
-			s.set(name, a.positional[i])
+			s.set(n.ids[i], a.positional[i])
 		case isNamed:
-			s.set(name, given)
+			s.set(n.ids[i], given)
 			named.Set(name, true)
 		case i >= first:
-			s.set(name, e.eval(n.defaults[i-first], s))
+			s.set(n.ids[i], e.eval(n.defaults[i-first], s))
 		default:
-			s.set(name, &undefined{"parameter '" + name + "' was not provided"})
+			s.set(n.ids[i], &undefined{hint: "parameter '" + name + "' was not provided"})
 		}
 	}
 	if n.caller && n.name != "caller" {
 		caller, ok := a.named.find("caller")
 		if !ok {
-			caller = &undefined{"No caller defined"}
+			caller = &undefined{hint: "No caller defined"}
 		}
-		s.set("caller", caller)
+		s.set(callerID, caller)
 		named.Set("caller", true)
 	}
 	rest = rest.Without(func(key string, _ any) bool { _, ok := named.find(key); return ok })
 	if n.kwargs {
-		s.set("kwargs", rest)
+		s.set(kwargsID, rest)
 	} else if rest.Len() > 0 {
 		e.fail("macro '%s' takes no keyword argument '%v'", n.name, rest.entries[0].key)
 	}
@@ -223,7 +257,7 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 		more = a.positional[len(n.params):]
 	}
 	if n.varargs {
-		s.set("varargs", &tuple{Items: more})
+		s.set(varargsID, &tuple{Items: more})
 	} else if len(more) > 0 {
 		e.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
 	}

@@ -23,12 +23,14 @@ func strip(e *execution, s string, chars any, left, right bool) string {
 		}
 		match = func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
+	given := s
 	if left {
 		s = strings.TrimLeftFunc(s, match)
 	}
 	if right {
 		s = strings.TrimRightFunc(s, match)
 	}
+	e.kept(given, s)
 	return s
 }
 
@@ -52,6 +54,7 @@ func splitting(name string) stringMethod {
 		separator := a.get(0, "sep", nil)
 		reversed := name == "rsplit"
 		if separator == nil {
+			e.touchText(s)
 			return e.listOf(splitSpace(e, s, most, reversed))
 		}
 		sep, ok := text(separator)
@@ -62,6 +65,9 @@ func splitting(name string) stringMethod {
 			e.fail("empty separator")
 		}
 		n := strings.Count(s, sep)
+		if n > 0 {
+			e.touchText(s)
+		}
 		e.charge(int64(n+1) * valueBytes)
 		if most < 0 || most >= int64(n) {
 			return e.listOf(strings.Split(s, sep))
@@ -189,12 +195,16 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 	return func(e *execution, s string, a *arguments) any {
 		want := e.required(name, a, 0)
 		part, from := window(e, s, a, 1)
+		if from < 0 || len(a.positional) > 1 {
+			e.touchText(s)
+		}
 		if from < 0 {
 			return false
 		}
 		if t, ok := want.(*tuple); ok {
 			for _, item := range t.Items {
 				if one, ok := text(item); ok && has(part, one) {
+					e.touchText(s)
 					return true
 				}
 			}
@@ -203,11 +213,15 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 		one, ok := text(want)
 		if !ok {
 			if u, ok := want.(*undefined); ok {
-				e.fail("%s", u.hint)
+				e.fail("%s", u.why())
 			}
 			e.fail("%s first arg must be str or a tuple of str, not %s", name, typeName(want))
 		}
-		return has(part, one)
+		if has(part, one) {
+			e.touchText(s)
+			return true
+		}
+		return false
 	}
 }
 
@@ -253,6 +267,9 @@ func (e *execution) replace(s, from, to string, n int64) string {
 	found := int64(strings.Count(s, from))
 	if n >= 0 {
 		found = min(found, n)
+	}
+	if from == "" || found > 0 || n == 0 {
+		e.touchText(s)
 	}
 	if found == 0 {
 		return s

@@ -17,8 +17,9 @@ type (
 		group bool // made by groupby: its items are also called grouper and list
 	}
 
-	// undefined is a name, attribute or item that does not exist. hint is the error of using it.
-	undefined struct{ hint string }
+	// undefined is a name, attribute or item that does not exist. hint is the error of using it; or it is an
+	// attribute of a dict, as most are.
+	undefined struct{ hint, attribute string }
 	// markup is a string that "safe" or "escape" made: text added to it is escaped.
 	markup string
 	// iterator is a Python generator: it can be read once.
@@ -44,6 +45,7 @@ type (
 		depth   int
 		changed *tuple
 		again   func(*execution, any) any // of a recursive loop
+		main    bool                      // it is traced
 	}
 	cycler struct {
 		items []any
@@ -73,10 +75,13 @@ const smallDict = 8
 func (d *Dict) Len() int { return len(d.entries) }
 
 // Set sets a key that is a string.
-func (d *Dict) Set(key string, value any) { d.put(key, key, value) }
+func (d *Dict) Set(key string, value any) {
+	k := any(key)
+	d.put(k, k, value)
+}
 
 // Get returns the value of a key that is a string.
-func (d *Dict) Get(key string) (any, bool) { return d.find(key) }
+func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
 
 // Keys returns the keys that are strings, in order.
 func (d *Dict) Keys() []string {
@@ -117,6 +122,19 @@ func (d *Dict) Clone() *Dict {
 		out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
 	}
 	return out
+}
+
+// text returns the value of a key that is text.
+func (d *Dict) text(key string) (any, bool) {
+	if d.index != nil {
+		return d.find(key)
+	}
+	for i := range d.entries {
+		if s, ok := d.entries[i].hash.(string); ok && s == key {
+			return d.entries[i].value, true
+		}
+	}
+	return nil, false
 }
 
 func (d *Dict) find(hash any) (any, bool) {
@@ -237,6 +255,14 @@ func typeName(v any) string {
 	return "function"
 }
 
+// why returns the error of using a value that does not exist.
+func (u *undefined) why() string {
+	if u.hint == "" {
+		u.hint = missing(&Dict{}, u.attribute).hint
+	}
+	return u.hint
+}
+
 // objectName returns jinja2's name for a value in the error for a missing attribute.
 func objectName(v any) string {
 	if v == nil {
@@ -292,7 +318,10 @@ func (e *execution) equal(a, b any) bool {
 	if s, ok := text(a); ok {
 		t, ok := text(b)
 		e.step(int64(min(len(s), len(t))) / stepBytes)
-		return ok && s == t
+		if ok = ok && s == t; ok && e.trace != nil && e.trace.find(s) != e.trace.find(t) {
+			e.trace.Faithful = false
+		}
+		return ok
 	}
 	switch a := a.(type) {
 	case nil:
@@ -301,6 +330,8 @@ func (e *execution) equal(a, b any) bool {
 		_, ok := b.(*undefined)
 		return ok
 	case *List:
+		e.asWhole(a)
+		e.asWhole(b)
 		b, ok := b.(*List)
 		return ok && e.equalItems(a.Items, b.Items)
 	case *tuple:
@@ -398,6 +429,8 @@ func (e *execution) compare(a, b any, operator string) int {
 	e.step(1)
 	if s, ok := text(a); ok {
 		if t, ok := text(b); ok {
+			e.touchText(s)
+			e.touchText(t)
 			e.step(int64(min(len(s), len(t))) / stepBytes)
 			switch { // UTF-8 sorts in the order of code points
 			case s < t:
@@ -412,11 +445,13 @@ func (e *execution) compare(a, b any, operator string) int {
 		return c
 	}
 	if x, ok := a.(*undefined); ok {
-		e.fail("%s", x.hint)
+		e.fail("%s", x.why())
 	}
 	if x, ok := b.(*undefined); ok {
-		e.fail("%s", x.hint)
+		e.fail("%s", x.why())
 	}
+	e.asWhole(a)
+	e.asWhole(b)
 	x, okX := sequence(a)
 	y, okY := sequence(b)
 	if !okX || !okY || typeName(a) != typeName(b) {

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"text/tabwriter"
+)
+
+// A stageCost is the CPU time of a stage of a build.
+type stageCost struct {
+	Stage          string  `json:"stage"`
+	CPUSeconds     float64 `json:"cpu_s"`
+	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // of text, had the build only this stage
+}
+
+// stages are the stages of a build in the order in which they are printed.
+var stages = []string{"start", "read", "format", "tokenize", "cut", "write", "hash", "rest"}
+
+// stageOf finds the stage of a sample: that of the innermost function on its stack that is named here. What none
+// is named on, such as the collection of garbage, is the rest.
+var stageOf = []struct{ function, stage string }{
+	{"github.com/zeebo/", "hash"},
+	{"hash/crc32.", "hash"},
+	{"/tokenize.(*Encoder).", "tokenize"},
+	{"/shard.", "write"},
+	{"/ingest/example.(*Cutter).", "cut"},
+	{"/ingest.(*flusher).", "cut"},
+	{"/ingest.(*worker).", "format"},
+	{"/ingest/source.", "read"},
+	{"/ingest.(*build).read", "read"},
+	{"/ingest.(*build).prepare", "start"},
+	{"/ingest.(*build).stream", "rest"},
+	{"main.run", "start"},
+	{"runtime.doInit", "start"},
+}
+
+// profileTo writes a CPU profile of this process to a file until stop is called. An empty path means none.
+func profileTo(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// addSamples adds to counts how many samples of a profile fall on each stage.
+func addSamples(counts map[string]int64, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		return err
+	}
+	return readProfile(data, func(n int64, stack []string) { counts[stageOfStack(stack)] += n })
+}
+
+// stageOfStack returns the stage of a stack, whose innermost function is the first.
+func stageOfStack(stack []string) string {
+	for _, function := range stack {
+		for _, s := range stageOf {
+			if strings.Contains(function, s.function) {
+				return s.stage
+			}
+		}
+	}
+	return "rest"
+}
+
+// readProfile calls sample for each stack of a profile, uncompressed, with how often it was met. Of the format,
+// profile.proto of github.com/google/pprof, it reads no more than that.
+func readProfile(data []byte, sample func(n int64, stack []string)) error {
+	var samples [][]byte
+	var words []string
+	names, lines := map[uint64]uint64{}, map[uint64][]uint64{} // of functions, of locations
+	err := eachField(data, func(field int, _ uint64, message []byte) error {
+		var id, name uint64
+		switch field {
+		case 2:
+			samples = append(samples, message)
+		case 4: // a location: its id, and a line for each function that was inlined there
+			var functions []uint64
+			err := eachField(message, func(field int, v uint64, line []byte) error {
+				if field == 1 {
+					id = v
+				}
+				if field != 4 {
+					return nil
+				}
+				return eachField(line, func(field int, v uint64, _ []byte) error {
+					if field == 1 {
+						functions = append(functions, v)
+					}
+					return nil
+				})
+			})
+			lines[id] = functions
+			return err
+		case 5: // a function
+			err := eachField(message, func(field int, v uint64, _ []byte) error {
+				switch field {
+				case 1:
+					id = v
+				case 2:
+					name = v
+				}
+				return nil
+			})
+			names[id] = name
+			return err
+		case 6:
+			words = append(words, string(message))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range samples {
+		var places, values []uint64
+		err := eachField(s, func(field int, v uint64, packed []byte) error {
+			to := &places
+			if field == 2 {
+				to = &values
+			} else if field != 1 {
+				return nil
+			}
+			if packed == nil {
+				*to = append(*to, v)
+			}
+			for len(packed) > 0 {
+				v, n := binary.Uvarint(packed)
+				if n <= 0 {
+					return errProfile
+				}
+				*to, packed = append(*to, v), packed[n:]
+			}
+			return nil
+		})
+		if err != nil || len(values) == 0 {
+			return errors.Join(err, errProfile)
+		}
+		var stack []string
+		for _, place := range places {
+			for _, function := range lines[place] {
+				if name := names[function]; name < uint64(len(words)) {
+					stack = append(stack, words[name])
+				}
+			}
+		}
+		sample(int64(values[0]), stack)
+	}
+	return nil
+}
+
+var errProfile = errors.New("the profile is not whole")
+
+// eachField calls f for each field of a message of protocol buffers: with its number, or its bytes.
+func eachField(message []byte, f func(field int, v uint64, data []byte) error) error {
+	for len(message) > 0 {
+		key, n := binary.Uvarint(message)
+		if n <= 0 {
+			return errProfile
+		}
+		message = message[n:]
+		v, n := binary.Uvarint(message)
+		if n <= 0 {
+			return errProfile
+		}
+		message = message[n:]
+		var data []byte
+		switch key & 7 {
+		case 0:
+		case 2:
+			if v > uint64(len(message)) {
+				return errProfile
+			}
+			data, message = message[:v:v], message[v:]
+		default: // numbers of fixed size, of which a profile has none
+			return errProfile
+		}
+		if err := f(int(key>>3), v, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addStages divides the CPU time of a build among its stages as samples fell on them.
+func (f *buildFigures) addStages(counts map[string]int64) {
+	for _, n := range counts {
+		f.Samples += n
+	}
+	for _, stage := range stages {
+		c := stageCost{Stage: stage}
+		if counts[stage] > 0 && f.CPUSeconds > 0 {
+			c.CPUSeconds = f.CPUSeconds * float64(counts[stage]) / float64(f.Samples)
+			c.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / c.CPUSeconds
+		}
+		f.Stages = append(f.Stages, c)
+	}
+}
+
+// printStages prints where a build spent its CPU time.
+func printStages(w io.Writer, f *buildFigures) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\nstage\tCPU s\tshare\tMB per CPU-second\t\n")
+	for _, s := range f.Stages {
+		rate := "-"
+		if s.CPUSeconds > 0 {
+			rate = fmt.Sprintf("%.0f", s.MBPerCPUSecond)
+		}
+		fmt.Fprintf(t, "%s\t%.3f\t%.0f%%\t%s\t\n", s.Stage, s.CPUSeconds, 100*s.CPUSeconds/max(f.CPUSeconds, 1e-9), rate)
+	}
+	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
+	return err
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"debug/gosym"
+	"encoding/binary"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// protoMessage builds a message of protocol buffers.
+type protoMessage []byte
+
+func (m *protoMessage) number(field int, v uint64) {
+	*m = binary.AppendUvarint(binary.AppendUvarint(*m, uint64(field)<<3), v)
+}
+
+func (m *protoMessage) bytes(field int, data []byte) {
+	*m = append(binary.AppendUvarint(binary.AppendUvarint(*m, uint64(field)<<3|2), uint64(len(data))), data...)
+}
+
+// aProfile returns a profile with stacks, innermost function first, each met as often as its place says. A stack
+// with one number for each value has its values packed, another does not, as the format allows.
+func aProfile(stacks [][]string) []byte {
+	var p protoMessage
+	words := []string{""}
+	for i, stack := range stacks {
+		var sample protoMessage
+		var places []byte
+		for _, function := range stack {
+			id := uint64(len(words))
+			words = append(words, function)
+			var f, line, location protoMessage
+			f.number(1, id)
+			f.number(2, id)
+			p.bytes(5, f)
+			line.number(1, id)
+			location.number(1, id)
+			location.bytes(4, line)
+			p.bytes(4, location)
+			if places = binary.AppendUvarint(places, id); i%2 == 1 {
+				sample.number(1, id)
+			}
+		}
+		n := uint64(i + 1)
+		if i%2 == 1 {
+			sample.number(2, n)
+			sample.number(2, n*10_000_000)
+		} else {
+			sample.bytes(1, places)
+			sample.bytes(2, binary.AppendUvarint([]byte{byte(n)}, n*10_000_000))
+		}
+		p.bytes(2, sample)
+	}
+	for _, w := range words {
+		p.bytes(6, []byte(w))
+	}
+	return p
+}
+
+func TestSamplesOfStages(t *testing.T) {
+	const ours = "github.com/dsload/dsload/"
+	data := aProfile([][]string{
+		{"runtime.memmove", ours + "internal/ingest.(*filler).next", ours + "internal/ingest.(*build).read"},
+		{ours + "tokenize.(*Encoder).AppendPiece", ours + "internal/ingest.(*worker).run"},
+		{"syscall.pwrite", ours + "shard.(*Builder).Append", ours + "internal/ingest.(*flusher).job"},
+		{"github.com/zeebo/blake3.(*Hasher).Write", ours + "shard.(*openShard).put", ours + "shard.(*Builder).Append"},
+		{ours + "internal/jsonscan.(*Scanner).String", ours + "internal/ingest.(*worker).run"},
+		{ours + "internal/ingest/example.(*Cutter).End", ours + "internal/ingest.(*flusher).job"},
+		{"runtime.gcBgMarkWorker"},
+		{"os.Open", ours + "internal/ingest.(*build).prepare", "main.run"},
+	})
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	w.Write(data)
+	w.Close()
+	path := filepath.Join(t.TempDir(), "profile")
+	if err := os.WriteFile(path, z.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	if err := addSamples(counts, path); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"read": 1, "tokenize": 2, "write": 3, "hash": 4, "format": 5, "cut": 6, "rest": 7, "start": 8}
+	if !maps.Equal(counts, want) {
+		t.Errorf("%v, want %v", counts, want)
+	}
+	f := buildFigures{CPUSeconds: 3.6, TextBytes: 20e6}
+	f.addStages(counts)
+	if f.Samples != 36 || len(f.Stages) != len(stages) || f.Stages[0] != (stageCost{"start", .8, 25}) {
+		t.Errorf("%d samples, %+v", f.Samples, f.Stages)
+	}
+	for n := range data {
+		_ = readProfile(data[:n], func(int64, []string) {}) // cut short it may be wrong, and must not panic
+	}
+}
+
+// The functions by which stages are told apart are in the program.
+func TestStagesAreFunctions(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the program's table of functions is read from an ELF file")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := f.Section(".gopclntab").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := gosym.NewTable(nil, gosym.NewLineTable(lines, f.Section(".text").Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stageOf {
+		name := strings.Replace(s.function, "main.", "/cmd/dsload.", 1)
+		if !slices.ContainsFunc(table.Funcs, func(f gosym.Func) bool { return strings.Contains(f.Name, name) }) {
+			t.Errorf("no function of the program is named %s, which is to be of the stage %s", s.function, s.stage)
+		}
+		if !slices.Contains(stages, s.stage) {
+			t.Errorf("the stage %s is not printed", s.stage)
+		}
+	}
+}

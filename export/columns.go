@@ -1,0 +1,131 @@
+package export
+
+import (
+	"encoding/binary"
+	"io"
+
+	"github.com/dsload/dsload/internal/arrowipc"
+)
+
+// columns gathers rows of lists for Arrow record batches: input_ids, and labels and loss_mask if the dataset
+// has them. Their buffers are those of the batch.
+type columns struct {
+	fields []arrowipc.Field
+	width  int // bytes of an id
+	lists  []listColumn
+	rows   int64
+	head   []byte
+}
+
+// listColumn is a column of lists: where they end, and the bytes of their items.
+type listColumn struct {
+	offsets []byte
+	items   []byte
+	n       int64 // of the items
+}
+
+const (
+	batchBytes = 2 << 20
+	batchRows  = 16 << 10
+)
+
+func newColumns(width int, labels, mask bool) *columns {
+	id := arrowipc.Uint16
+	if width == 4 {
+		id = arrowipc.Int32
+	}
+	c := &columns{width: width}
+	list := func(name string, t arrowipc.Type) {
+		c.fields = append(c.fields, arrowipc.Field{Name: name, Type: t, Nullable: true, List: true, Items: true})
+	}
+	list("input_ids", id)
+	if labels {
+		list("labels", id)
+	}
+	if mask {
+		list("loss_mask", arrowipc.Bool)
+	}
+	c.lists = make([]listColumn, len(c.fields))
+	c.reset()
+	return c
+}
+
+// reset drops the rows, and the buffers that grew for a long one.
+func (c *columns) reset() {
+	c.rows = 0
+	for i := range c.lists {
+		l := &c.lists[i]
+		if cap(l.items) > 2*batchBytes {
+			l.items = nil
+		}
+		l.offsets, l.items, l.n = append(l.offsets[:0], 0, 0, 0, 0), l.items[:0], 0
+	}
+}
+
+// add appends items to the row.
+func (c *columns) add(ids []byte, extras *rowExtras) {
+	for i := range c.lists {
+		l := &c.lists[i]
+		switch c.fields[i].Name {
+		case "input_ids":
+			l.addIDs(ids, c.width)
+		case "labels":
+			l.addIDs(extras.labels, c.width)
+		default:
+			for _, m := range extras.mask {
+				if l.n%8 == 0 {
+					l.items = append(l.items, 0)
+				}
+				if m {
+					l.items[l.n/8] |= 1 << (l.n % 8)
+				}
+				l.n++
+			}
+		}
+	}
+}
+
+// addIDs appends ids, which a batch has as shards do: little-endian.
+func (l *listColumn) addIDs(raw []byte, width int) {
+	l.items = append(l.items, raw...)
+	l.n += int64(len(raw) / width)
+}
+
+// endRow ends a row, and reports whether the batch is full.
+func (c *columns) endRow() (full bool) {
+	bytes := 0
+	for i := range c.lists {
+		l := &c.lists[i]
+		l.offsets = binary.LittleEndian.AppendUint32(l.offsets, uint32(l.n))
+		bytes += len(l.items)
+	}
+	c.rows++
+	return bytes >= batchBytes || c.rows >= batchRows
+}
+
+// writeTo writes the batch, and begins another.
+func (c *columns) writeTo(w io.Writer) error {
+	var lengths, sizes []int64
+	for i := range c.lists {
+		l := &c.lists[i]
+		lengths = append(lengths, c.rows, l.n)
+		sizes = append(sizes, 0, int64(len(l.offsets)), 0, int64(len(l.items)))
+	}
+	c.head = arrowipc.AppendBatch(c.head[:0], c.rows, lengths, sizes)
+	if _, err := w.Write(c.head); err != nil {
+		return err
+	}
+	var zeros [arrowipc.Alignment]byte
+	for i := range c.lists {
+		for _, data := range [][]byte{c.lists[i].offsets, c.lists[i].items} {
+			if _, err := w.Write(data); err != nil {
+				return err
+			}
+			if _, err := w.Write(zeros[:arrowipc.Padding(int64(len(data)))]); err != nil {
+				return err
+			}
+		}
+	}
+	c.reset()
+	return nil
+}

@@ -1,0 +1,239 @@
+package jinja
+
+import (
+	"bytes"
+	"strings"
+)
+
+// output is where text goes: the result, or the value of a block.
+type output struct {
+	data  []byte
+	from  int
+	top   bool
+	marks bool   // data holds markStart and markEnd
+	spans []Span // of generation blocks that wrote here directly
+}
+
+// finish removes the marks.
+func (o *output) finish() ([]byte, []Span) {
+	if !o.marks {
+		return o.data, o.spans
+	}
+	var spans []Span
+	var open []int
+	direct, kept := o.spans, o.data[:o.from]
+	removed := 0
+	moved := make([]Span, len(direct))
+	copy(moved, direct)
+	next := 0 // direct spans whose borders have been moved; they do not nest
+	for i := o.from; i <= len(o.data); i++ {
+		at := i - o.from
+		for next < 2*len(direct) {
+			s := &direct[next/2]
+			if next%2 == 0 && s.Start == at {
+				moved[next/2].Start = at - removed
+			} else if next%2 == 1 && s.End == at {
+				moved[next/2].End = at - removed
+				spans = append(spans, moved[next/2])
+			} else {
+				break
+			}
+			next++
+		}
+		if i == len(o.data) {
+			break
+		}
+		switch o.data[i] {
+		case markStart[0]:
+			open = append(open, at-removed)
+			removed++
+		case markEnd[0]:
+			if len(open) > 0 {
+				spans = append(spans, Span{open[len(open)-1], at - removed})
+				open = open[:len(open)-1]
+			}
+			removed++
+		default:
+			kept = append(kept, o.data[i])
+		}
+	}
+	return kept, spans
+}
+
+// room makes sure that n more bytes may be written. Text of a value is charged, text of the result has its
+// own limit.
+func (e *execution) room(n int) {
+	o := e.out
+	if !o.top {
+		e.charge(int64(n))
+		return
+	}
+	if int64(len(o.data)-o.from+n) > e.limits.Output {
+		e.fail("%w: it writes more than %d bytes for this record", ErrLimit, e.limits.Output)
+	}
+	e.step(int64(n) / stepBytes)
+}
+
+// write appends to the output.
+func (e *execution) write(s string) {
+	e.room(len(s))
+	e.add(s)
+}
+
+// add appends what there is room for.
+func (e *execution) add(s string) {
+	o := e.out
+	if e.trace != nil {
+		e.trace.wrote(o, s)
+	}
+	o.data = append(o.data, s...)
+	if e.template.marks {
+		o.marks = o.marks || strings.Contains(s, markStart) || strings.Contains(s, markEnd)
+	}
+}
+
+// capture calls run and returns what it wrote.
+func (e *execution) capture(run func()) string {
+	outer := e.out
+	e.out = &output{}
+	run()
+	s := string(e.out.data)
+	e.charge(int64(len(s)))
+	e.out = outer
+	return s
+}
+
+// show writes the value of an expression as {{ }} does. Text that is joined, and JSON, is written without
+// making a string of it first, at the same charge.
+func (e *execution) show(n node, s *scope) {
+	base := len(e.parts)
+	switch n := n.(type) {
+	case *binaryExpr:
+		if n.operator != "+" {
+			break
+		}
+		v, length := e.operand(n, s)
+		if length >= 0 {
+			e.writeParts(base, length)
+		} else {
+			e.write(e.str(v))
+		}
+		return
+	case *concatExpr:
+		e.enter()
+		e.step(1)
+		length := e.concat(n, s)
+		e.leave()
+		e.writeParts(base, length)
+		return
+	case *filterExpr:
+		if n.name == "tojson" {
+			e.showJSON(n, s)
+			return
+		}
+	}
+	e.write(e.str(e.eval(n, s)))
+}
+
+// writeParts writes the last parts, which have length bytes, and drops them.
+func (e *execution) writeParts(base int, length int64) {
+	e.room(int(length))
+	for _, part := range e.parts[base:] {
+		e.add(part)
+	}
+	e.parts = e.parts[:base]
+}
+
+// joinParts joins the last parts, and drops them.
+func (e *execution) joinParts(base int) string {
+	if e.trace != nil {
+		for _, part := range e.parts[base:] {
+			e.touchText(part)
+		}
+	}
+	text := strings.Join(e.parts[base:], "")
+	e.parts = e.parts[:base]
+	return text
+}
+
+// operand evaluates an operand of +. Text is appended to e.parts, in the parts of which it is joined, and its
+// length returned; of other values the length is -1.
+func (e *execution) operand(n node, s *scope) (v any, length int64) {
+	b, ok := n.(*binaryExpr)
+	if !ok || b.operator != "+" {
+		return e.part(e.eval(n, s))
+	}
+	e.enter()
+	e.step(1)
+	v, length = e.sum(b, s)
+	e.leave()
+	return v, length
+}
+
+// sum evaluates operands joined by +, with a result like operand's.
+func (e *execution) sum(n *binaryExpr, s *scope) (v any, length int64) {
+	base := len(e.parts)
+	left, length := e.operand(n.left, s)
+	right := e.eval(n.right, s)
+	e.line = n.line
+	if t, ok := right.(string); ok && length >= 0 {
+		length += int64(len(t))
+		e.charge(length)
+		e.parts = append(e.parts, t)
+		return nil, length
+	}
+	if length >= 0 {
+		left = e.joinParts(base)
+	}
+	return e.part(e.arithmetic("+", left, right))
+}
+
+// part appends a value to e.parts if it is text, and returns its length, else the value and -1.
+func (e *execution) part(v any) (any, int64) {
+	if t, ok := v.(string); ok {
+		e.parts = append(e.parts, t)
+		return nil, int64(len(t))
+	}
+	return v, -1
+}
+
+// concat evaluates operands joined by ~, appends their texts to e.parts and returns their length.
+func (e *execution) concat(n *concatExpr, s *scope) int64 {
+	e.charge(int64(len(n.parts)) * valueBytes)
+	base := len(e.values)
+	for _, part := range n.parts {
+		e.values = append(e.values, e.eval(part, s))
+	}
+	length := int64(0)
+	for _, v := range e.values[base:] {
+		text := e.str(v)
+		e.parts = append(e.parts, text)
+		length += int64(len(text))
+	}
+	e.values = e.values[:base]
+	e.charge(length)
+	return length
+}
+
+// showJSON writes what the filter tojson makes.
+func (e *execution) showJSON(n *filterExpr, s *scope) {
+	e.enter()
+	e.step(1)
+	v := e.eval(n.of, s)
+	a := e.takeArguments(&n.arguments, s)
+	e.line = n.line
+	e.enter()
+	p := printer{e: e, out: e.text[:0], shown: e.out.top}
+	e.toJSON(&p, v, a)
+	e.depth -= 2
+	e.dropArguments(a)
+	e.text = p.out
+	e.room(len(p.out))
+	for _, m := range p.marks {
+		m.At += len(e.out.data) - e.out.from
+		e.trace.mark(m)
+	}
+	e.out.data = append(e.out.data, p.out...)
+	e.out.marks = e.out.marks || e.template.marks && (bytes.IndexByte(p.out, markStart[0]) >= 0 ||
+		bytes.IndexByte(p.out, markEnd[0]) >= 0)
+}

@@ -1,0 +1,139 @@
+package jinja
+
+// A Scratch is memory that the executions of one goroutine share, one after the other.
+type Scratch struct {
+	parts     []string // text that is about to be joined
+	values    []any    // that are about to be joined
+	text      []byte   // of JSON
+	scopes    []*scope
+	arguments []*arguments
+}
+
+// keptScratch bounds the entries, and keptText the bytes, that a Scratch keeps between executions.
+const (
+	keptScratch = 1 << 10
+	keptText    = 64 << 10
+)
+
+// clean drops all values, so that they can be collected, and what has grown large.
+func (s *Scratch) clean() {
+	if cap(s.parts) > keptScratch {
+		s.parts = nil
+	}
+	if cap(s.values) > keptScratch {
+		s.values = nil
+	}
+	if cap(s.text) > keptText {
+		s.text = nil
+	}
+	if len(s.scopes) > keptScratch {
+		s.scopes = nil
+	}
+	if len(s.arguments) > keptScratch {
+		s.arguments = nil
+	}
+	clear(s.parts[:cap(s.parts)])
+	clear(s.values[:cap(s.values)])
+	s.parts, s.values = s.parts[:0], s.values[:0]
+}
+
+// scope holds the names of a block.
+type scope struct {
+	names  []binding
+	parent *scope
+}
+
+type binding struct {
+	id    int
+	value any
+}
+
+func (s *scope) get(id int) (any, bool) {
+	for ; s != nil; s = s.parent {
+		for i := range s.names {
+			if s.names[i].id == id {
+				return s.names[i].value, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (s *scope) set(id int, value any) {
+	for i := range s.names {
+		if s.names[i].id == id {
+			s.names[i].value = value
+			return
+		}
+	}
+	s.names = append(s.names, binding{id, value})
+}
+
+func (s *scope) clear() {
+	clear(s.names)
+	s.names = s.names[:0]
+}
+
+func (e *execution) newScope(parent *scope) *scope {
+	e.charge(scopeBytes)
+	return e.takeScope(parent)
+}
+
+func (s *Scratch) takeScope(parent *scope) *scope {
+	n := len(s.scopes)
+	if n == 0 {
+		return &scope{parent: parent}
+	}
+	free := s.scopes[n-1]
+	s.scopes = s.scopes[:n-1]
+	free.parent = parent
+	return free
+}
+
+// release gives back a scope that has ended, unless a macro may still use it.
+func (e *execution) release(s *scope) {
+	if e.template.closures {
+		return
+	}
+	s.clear()
+	s.parent = nil
+	if cap(s.names) <= keptScratch {
+		e.scopes = append(e.scopes, s)
+	}
+}
+
+var noArguments arguments
+
+// takeArguments evaluates the arguments of a filter, a test or a method, which keeps none of them.
+func (e *execution) takeArguments(list *argumentList, s *scope) *arguments {
+	if list.list != nil || list.dict != nil {
+		return e.argumentsOf(list, s)
+	}
+	if len(list.positional)+len(list.names) == 0 {
+		return &noArguments
+	}
+	a := &arguments{}
+	if n := len(e.arguments); n > 0 {
+		a, e.arguments = e.arguments[n-1], e.arguments[:n-1]
+	}
+	e.charge(int64(len(list.positional)) * valueBytes)
+	for _, n := range list.positional {
+		a.positional = append(a.positional, e.eval(n, s))
+	}
+	for i, name := range list.names {
+		e.charge(entryBytes)
+		a.named.put(name, name, e.eval(list.named[i], s))
+	}
+	return a
+}
+
+// dropArguments gives back what takeArguments returned.
+func (e *execution) dropArguments(a *arguments) {
+	if a == &noArguments || cap(a.positional)+cap(a.named.entries) > 2*smallDict {
+		return
+	}
+	clear(a.positional)
+	clear(a.named.entries)
+	a.positional, a.named.entries = a.positional[:0], a.named.entries[:0]
+	e.Scratch.arguments = append(e.Scratch.arguments, a)
+}

@@ -1,0 +1,146 @@
+package chat
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// Most templates write a string of a message as it is, or without the white space around it, and one message
+// after the other. Of those one execution shows what others would give that are made for comparisons: where
+// the strings went, so that none with anchors is needed, and where each message begins, so that the text of
+// fewer messages is a part of the text. See jinja.Trace; where it does not know, others are made.
+
+// traceMargin is how much of its limits an execution may take for its trace to count: one with anchors takes
+// more, and what it would do at a limit is not known.
+const traceMargin = 20
+
+// watch is the trace of a record's text.
+type watch struct {
+	*jinja.Trace
+	next    *jinja.Trace // of the next execution
+	text    []byte
+	each    int  // anchors of a mark
+	blank   bool // a string is empty but for anchors, which a template may ask for
+	pending bool // the anchors that the trace shows are not in the messages yet
+}
+
+// prepareTrace makes a trace of the rendering, if there can be one: it puts the strings that may be anchored
+// where the trace knows them.
+func (j *rendering) prepareTrace() {
+	if !j.form.traceable || j.variables != nil && (has(j.variables, "messages") || has(j.variables, promptName)) {
+		return
+	}
+	j.findPlaces(j.messages, int(min(maxAnchors/2, 16+j.size/placeBytes)))
+	size := 0
+	for i := range j.places {
+		size += len(j.places[i].text)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := range j.places {
+		b.WriteString(j.places[i].text)
+	}
+	t := &j.Worker.trace
+	t.Text, t.Places, t.Prompt = b.String(), t.Places[:0], promptName
+	at := 0
+	for i := range j.places {
+		p := &j.places[i]
+		end := at + len(p.text)
+		start, stop := p.core()
+		j.watch.blank = j.watch.blank || start == stop
+		p.text = t.Text[at:end]
+		p.set(p.text)
+		t.Places = append(t.Places, jinja.Place{Start: at, Core: at + start, CoreEnd: at + stop, End: end})
+		at = end
+	}
+	j.watch.Trace, j.watch.next = t, t
+}
+
+// traceAnchored makes a trace of the next execution, which has anchors, instead.
+func (j *rendering) traceAnchored() {
+	if t := j.watch.Trace; t != nil {
+		t.Text, t.Places, j.watch.next = "", t.Places[:0], t
+	}
+}
+
+// takeAnchored takes the trace of a text from which these anchors were removed.
+func (j *rendering) takeAnchored(list []anchor) {
+	t := j.watch.Trace
+	if t == nil {
+		return
+	}
+	n := 0
+	for i := range t.Begins {
+		b := &t.Begins[i]
+		for n < len(list) && list[n].pos+anchorBytes*n < b.At {
+			n++
+		}
+		b.At, b.Marks = b.At-anchorBytes*n, n
+	}
+	j.watch.each = 1
+	t.Local = t.Local && n == len(list) && !bytes.Contains(t.Tail, []byte(j.lead))
+}
+
+// core returns where the part of a string lies that anchors surround.
+func (p *place) core() (start, end int) {
+	start = len(p.text) - len(strings.TrimLeft(p.text, " \t\r\n"))
+	return start, max(start, len(strings.TrimRight(p.text, " \t\r\n")))
+}
+
+// anchorsOfTrace takes the anchors from the trace, and reports whether it shows them.
+func (j *rendering) anchorsOfTrace() bool {
+	t := j.watch.Trace
+	if t == nil || !t.Faithful || j.watch.blank || len(j.places) != len(t.Places) ||
+		int64(len(j.watch.text)+2*anchorBytes*len(t.Marks)) > j.outputBytes() {
+		return false
+	}
+	j.found = slices.Grow(j.found, 2*len(t.Marks))
+	for _, m := range t.Marks {
+		p := t.PlaceOf(m.From)
+		if m.From > p.Core || m.To < p.CoreEnd {
+			j.found = j.found[:0]
+			return false
+		}
+		core, coreEnd := p.Core-m.From, p.CoreEnd-m.From
+		if m.Escaped {
+			s := t.Text[m.From:m.To]
+			core, coreEnd = jinja.EscapedLen(s[:core]), jinja.EscapedLen(s[:coreEnd])
+		}
+		id := 2 * t.IndexOf(p)
+		j.found = append(j.found, anchor{m.At + core, id}, anchor{m.At + coreEnd, id + 1})
+	}
+	for id := range j.used {
+		j.used[id] = true
+	}
+	j.watch.pending, j.watch.each = true, 2
+	j.spent += int64(len(j.watch.text)+anchorBytes*len(j.found)) + comparedCost
+	return true
+}
+
+// prefix returns what rendering some messages gives, if they are the first of the conversation and the trace
+// shows it, and the anchors in it.
+func (j *rendering) prefix(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, list []anchor, ok bool) {
+	t := j.watch.Trace
+	n := len(messages)
+	if t == nil || !t.Local || n < max(t.Least, t.Base) || n > len(j.messages) || n-t.Base >= len(t.Begins) ||
+		!slices.Equal(messages, j.messages[:n]) {
+		return dst, nil, false
+	}
+	text, begin, end := j.watch.text, t.Begins[n-t.Base], t.Begins[len(t.Begins)-1]
+	tail := text[end.At:]
+	if prompt {
+		tail = t.Tail
+	}
+	if int64(begin.At+len(tail)+2*anchorBytes*begin.Marks) > j.outputBytes() {
+		return dst, nil, false
+	}
+	out = append(append(dst[:0], text[:begin.At]...), tail...)
+	if j.watch.pending || j.written {
+		list = j.found[:j.watch.each*begin.Marks]
+	}
+	j.spent += int64(len(out)+anchorBytes*len(list)) + comparedCost
+	return out, list, true
+}

@@ -1,0 +1,114 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dsload/dsload/internal/remote/remotetest"
+)
+
+// TestExpect reads columns of a file in turns, or one after another, as announced, and counts requests
+// and connections.
+func TestExpect(t *testing.T) {
+	data := content(16 * megabyte)
+	for _, c := range []struct {
+		name                  string
+		columns, size, gap    int64
+		inTurns               bool
+		requests, connections int
+	}{
+		{"one after another, close", 8, megabyte, 1000, false, 1, 1},
+		{"one after another, far apart", 3, megabyte, 3 * megabyte, false, 3, 1},
+		{"in turns", 4, 3 * megabyte, 0, true, 4, 4},
+		{"short ones in turns", 4, 60_000, 100, true, 1, 1},
+		{"short ones and one that is long", 5, 60_000, 9_000, true, 2, 2},
+		{"many in turns", 12, megabyte, 5, true, 120, 1},
+		{"more than can be kept", 20, 700_000, 5, true, 140, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var connections atomic.Int32
+			srv := remotetest.New()
+			srv.Put("/f", remotetest.File{Data: data})
+			s := newStore(t, srv)
+			transport := s.client.Transport.(*http.Transport)
+			dial := transport.DialContext
+			transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				connections.Add(1)
+				return dial(ctx, network, address)
+			}
+			o := stat(t, s, srv.URL+"/f")
+			f := s.Open(context.Background(), o)
+			defer f.Close()
+			var spans [][2]int64
+			for i := range c.columns {
+				spans = append(spans, [2]int64{100 + i*(c.size+c.gap), 100 + i*(c.size+c.gap) + c.size})
+			}
+			f.Expect(spans, c.inTurns)
+			before := len(srv.Requests())
+			p := make([]byte, 100_000)
+			read := func(span [2]int64, at int64) {
+				p := p[:min(int64(len(p)), span[1]-at)]
+				if n, err := f.ReadAt(p, at); err != nil || !bytes.Equal(p[:n], data[at:][:len(p)]) {
+					t.Fatalf("%d bytes at %d of %d: %v", n, at, len(p), err)
+				}
+			}
+			if c.inTurns {
+				for at := int64(0); at < c.size; at += int64(len(p)) {
+					for _, span := range spans {
+						read(span, span[0]+at)
+					}
+				}
+			} else {
+				for _, span := range spans {
+					for at := span[0]; at < span[1]; at += int64(len(p)) {
+						read(span, at)
+					}
+				}
+			}
+			if n := len(srv.Requests()) - before; n > c.requests {
+				t.Errorf("%d requests, want at most %d", n, c.requests)
+			}
+			if n := int(connections.Load()); n > c.connections {
+				t.Errorf("%d new connections, want at most %d", n, c.connections)
+			}
+			var held int64
+			for _, l := range f.lanes {
+				held += int64(cap(l.buf))
+			}
+			if held > lanes*laneBytes {
+				t.Errorf("the lanes hold %d bytes", held)
+			}
+			read([2]int64{0, int64(len(data))}, 15*megabyte) // what was not announced
+			read([2]int64{0, int64(len(data))}, 0)
+		})
+	}
+}
+
+// TestReadTail reads the end of a file, then what it tells of, with one request.
+func TestReadTail(t *testing.T) {
+	for _, size := range []int{10, 1000, tailBytes, tailBytes + 1, 3 * megabyte} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			data := content(size)
+			srv := remotetest.New()
+			srv.Put("/f", remotetest.File{Data: data})
+			s := newStore(t, srv)
+			f := s.Open(context.Background(), stat(t, s, srv.URL+"/f"))
+			defer f.Close()
+			before := len(srv.Requests())
+			for _, n := range []int{8, min(size, 5000), min(size, tailBytes)} {
+				p := make([]byte, n)
+				if _, err := f.ReadAt(p, int64(size-n)); err != nil || !bytes.Equal(p, data[size-n:]) {
+					t.Fatalf("the last %d bytes: %v", n, err)
+				}
+			}
+			if n := len(srv.Requests()) - before; n != 1 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
