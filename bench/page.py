@@ -105,7 +105,7 @@ def write(folder: pathlib.Path) -> None:
         m = work["machine"]
         lines += [f"## {title}", "", work["does"], ""]
         quick = "The quick form, with little text and few rounds: a start and a load weigh more than in the whole one. " if work["quick"] else ""
-        lines += [f"{quick}{work['date']}, commit {work['commit']}, {m['processor']}, {m['cores']} cores with a load of {m['load']}, {work['rounds']} rounds.", ""]
+        lines += [f"{quick}{work['date']}, commit {work['commit']}, {m['processor']}, {m['cores']} cores with a load of {m['load']}, {work['rounds']} round{'s' * (work['rounds'] > 1)}.", ""]
         for part, tools in work["tables"].items():
             lines += curve(part, tools, figures, folder) if name == "scaling" else compared(work, part, tools, figures, folder)
     (folder / "index.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
