@@ -91,6 +91,8 @@ class Bench:
         """Text into ids, MB of UTF-8 per CPU-second on one thread."""
         passes = self.folder / "passes"
         subprocess.run(["go", "build", "-trimpath", "-o", passes, "./bench/tokenize/passes"], cwd=ROOT, check=True)
+        if failed := environment.said("go", "build", "-C", "bench/sugarme", "-trimpath", "-o", str(self.folder / "sugarme"), "."):
+            self.missing["sugarme"] = failed
         corpora = {"generated": self.corpus("text.txt", 1 if self.quick else 8)}
         if (self.shared / "corpora").is_dir() and not self.quick:
             corpora |= {path.stem: path for path in sorted((self.shared / "corpora").glob("*/*.txt")) if path.stat().st_size > 1e6}
@@ -98,7 +100,7 @@ class Bench:
         for kind, path in self.tokenizer_files().items():
             for corpus, source in corpora.items():
                 tools: dict[str, Tool] = {"dsload": lambda _: measure.run([str(passes), str(path), str(source), "3"])}
-                for library in ("tokenizers", "tokenizers 1.0", "tiktoken", "gigatoken", "tokie", "nanotoken", "sentencepiece"):
+                for library in ("tokenizers", "tokenizers 1.0", "tiktoken", "gigatoken", "tokie", "nanotoken", "sentencepiece", "sugarme"):
                     tools[library] = self.library(library, path, source)
                 figures = self.rounds_of({name: rated(tool, source.stat().st_size) for name, tool in tools.items()}, ["cold", "warm", "peak_bytes"], "sha256")
                 tables[f"{kind}, {corpus}"] = figures
@@ -111,6 +113,8 @@ class Bench:
             self.need(library)
             if name == "sentencepiece" and path.stem != "phi-3":
                 raise measure.Failed("reads .model files alone")
+            if name == "sugarme":
+                return measure.run([str(self.folder / "sugarme"), str(path), str(source), "3"], limit_s=600)
             return self.peer("tokenizers_.py", name, model if name == "sentencepiece" else path, source, 3, python=self.next if later else "")
 
         return tool
