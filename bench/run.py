@@ -45,7 +45,7 @@ class Bench:
         self.next, missing = environment.prepare("next")
         self.missing |= {f"{package} 1.0": why for package, why in missing.items()}
         # Loaders import dsload from this checkout, and start this program.
-        self.env = {"PYTHONPATH": str(ROOT / "python"), "DSLOAD": self.dsload, "TMPDIR": str(folder)}
+        self.env = {"PYTHONPATH": str(ROOT / "python"), "DSLOAD_BINARY": self.dsload, "TMPDIR": str(folder)}
 
     def peer(self, script: str, *arguments: object, python: str = "") -> dict:
         return measure.run([python or self.python, str(PEERS / script), *map(str, arguments)], folder=str(self.folder), env=self.env)
