@@ -96,6 +96,8 @@ def curve(title: str, points: dict[str, dict], figures: list, folder: pathlib.Pa
 
 
 def write(folder: pathlib.Path) -> None:
+    for plot in folder.glob("*.svg"):  # of parts that have another name now
+        plot.unlink(missing_ok=True)
     lines = [INTRO]
     for name, (title, figures) in FIGURES.items():
         path = folder / f"{name}.json"
