@@ -28,6 +28,9 @@ const (
 	// times as much as a miss, and with rows in random order no page is better than another; but
 	// pages that are no longer used must leave eventually.
 	pageTurnover = 256
+	// Until then, one in pageAdmission does, or one for as many rows: few rows of each of many batches
+	// need no pages, and batches that are read again and again get theirs soon.
+	pageAdmission = 16
 )
 
 // newOffsetPage packs the offsets of a list column, given as they are on disk. It returns nil if
@@ -116,9 +119,13 @@ func (c *offsetCache) get(k pageKey) *offsetPage {
 	return p
 }
 
-// wants reports whether it pays to make the page that was just missed.
-func (c *offsetCache) wants() bool {
-	return c.max > 0 && (c.held.Load() < c.max-maxPageBytes || c.misses.Add(1)%pageTurnover == 0)
+// wants reports whether it pays to make the page that was just missed for so many rows.
+func (c *offsetCache) wants(rows int) bool {
+	if c.max <= 0 {
+		return false
+	}
+	misses, hasRoom := c.misses.Add(1), c.held.Load() < c.max-maxPageBytes
+	return hasRoom && (rows >= pageAdmission || misses%pageAdmission == 0) || misses%pageTurnover == 0
 }
 
 // maxPageBytes is the size of the largest page, whose lengths are as wide as maxRowTokens.

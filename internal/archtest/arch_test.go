@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/serve":         {"internal/budget", "internal/fault", "internal/pack", "internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
 	"internal/serve/sampler": {"internal/fault", "internal/pack"},
 	"internal/serve/collate": {},
-	"internal/serve/feed": {"internal/budget", "internal/fault", "internal/pack", "internal/page", "internal/resident",
+	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/fault", "internal/pack", "internal/page", "internal/resident",
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
 
 	// What both use.
@@ -192,6 +192,15 @@ func TestTokenizeCoreNeedsOnlyTheStandardLibraryAndText(t *testing.T) {
 		}
 		if !ok {
 			t.Errorf("tokenize depends on %s", p.ImportPath)
+		}
+	}
+}
+
+// TestProgramLinksNoArrowLibrary keeps out what other modules may bring in again: 4 MB of the program.
+func TestProgramLinksNoArrowLibrary(t *testing.T) {
+	for _, p := range list(t, "-deps", "./cmd/dsload") {
+		if strings.HasPrefix(p.ImportPath, "github.com/apache/arrow-go") {
+			t.Errorf("the program depends on %s", p.ImportPath)
 		}
 	}
 }

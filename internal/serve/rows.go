@@ -230,7 +230,7 @@ func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []
 			s.rows = append(s.rows, it.Row)
 		}
 		if c == 0 {
-			return split.Locate(spans[from:to], s.rows)
+			return split.LocateUnchecked(spans[from:to], s.rows)
 		}
 		return split.LocateColumn(c, spans[from:to], s.rows)
 	})
@@ -282,36 +282,30 @@ func (p *locations) add(it sampler.Item, index int) {
 }
 
 func compareLocations(a, b location) int {
-	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.row, b.row))
+	if a.source != b.source {
+		return cmp.Compare(a.source, b.source)
+	}
+	return cmp.Compare(a.row, b.row)
 }
 
-const (
-	// fillGap is the largest gap between two rows that are located in one read: decoding the
-	// offsets between them is cheaper than another read.
-	fillGap = 64
-	// longestRun is the maximum number of rows that are located at once.
-	longestRun = 1024
-)
+// longestRun is the maximum number of rows that are located at once.
+const longestRun = 1024
 
-// locate sorts the rows and finds their spans, neighbours in one read.
+// locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
+// order depends on these spans before AppendIDs reads them and compares their record batches.
 func (p *locations) locate(parts []part) error {
 	slices.SortFunc(p.found, compareLocations)
 	for todo := p.found; len(todo) > 0; {
-		first, n := todo[0], 1
-		for n < len(todo) && todo[n].source == first.source && todo[n].row-todo[n-1].row <= fillGap &&
-			todo[n].row-first.row < longestRun {
-			n++
+		n := 0
+		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
+			p.rows = append(p.rows, todo[n].row)
 		}
-		p.rows = p.rows[:0]
-		for row := first.row; row <= todo[n-1].row; row++ {
-			p.rows = append(p.rows, row)
-		}
-		p.spans = slices.Grow(p.spans[:0], len(p.rows))[:len(p.rows)]
-		if err := parts[first.source].split.Locate(p.spans, p.rows); err != nil {
+		p.spans = slices.Grow(p.spans[:0], n)[:n]
+		if err := parts[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
 			return err
 		}
-		for i := range todo[:n] {
-			todo[i].span = p.spans[todo[i].row-first.row]
+		for i, span := range p.spans {
+			todo[i].span = span
 		}
 		todo = todo[n:]
 	}

@@ -99,7 +99,7 @@ func (c *lineCount) finish() {
 	}
 }
 
-// A lineScan counts an input whose documents are lines, and hashes it.
+// A lineScan counts an input whose documents are lines. The hash of the whole is taken where it is read.
 type lineScan struct {
 	found   *Counted
 	cuts    *cutting
@@ -124,26 +124,31 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 		return fail(0, err)
 	}
 	defer raw.Close()
-	filled := 0
+	src := io.TeeReader(raw, &l.whole)
+	next := func() ([]byte, error) {
+		n, err := readBlock(src, o.Buffer)
+		return o.Buffer[:n], err
+	}
+	if in.Size < 0 || in.Size >= aheadFrom { // read and hash on a goroutine of its own
+		ahead := newReadAhead(src, func() int64 { return 0 })
+		defer ahead.stop()
+		next = ahead.next
+	}
 	for ended := false; !ended; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		n, err := raw.Read(o.Buffer[filled:])
-		if filled += n; err != nil && err != io.EOF {
-			return fail(l.at+int64(filled), err)
+		block, err := next()
+		if err != nil && err != io.EOF {
+			return fail(l.at+int64(len(block)), err)
 		}
 		ended = err == io.EOF
-		if filled < len(o.Buffer) && !ended {
-			continue
-		}
-		l.add(o.Buffer[:filled])
-		o.Progress(int64(filled))
+		l.add(block)
+		o.Progress(int64(len(block)))
 		if l.count.long {
 			o.Progress(-l.at) // it is read again
 			return nil, errLongLine
 		}
-		filled = 0
 	}
 	if err := raw.unchanged(); err != nil {
 		return fail(l.at, err)
@@ -153,7 +158,6 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 
 // add takes a block in: up to each mark, and then what is left of it.
 func (l *lineScan) add(block []byte) {
-	l.whole.Write(block)
 	skipped := 0 // of a byte order mark
 	if l.at == 0 {
 		skipped = len(block) - len(bytes.TrimPrefix(block, []byte("\ufeff")))

@@ -82,16 +82,21 @@ func readBlock(src io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
+// next returns the next block, which is valid until the call after it, and what came after that.
+func (r *readAhead) next() ([]byte, error) {
+	if cap(r.block.data) > 0 {
+		r.free <- r.block.data[:cap(r.block.data)]
+	}
+	r.block = <-r.full
+	return r.block.data, r.block.err
+}
+
 func (r *readAhead) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.block.err != nil {
 			return 0, r.block.err
 		}
-		if cap(r.block.data) > 0 {
-			r.free <- r.block.data[:cap(r.block.data)]
-		}
-		r.block = <-r.full
-		r.rest = r.block.data
+		r.rest, _ = r.next()
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]

@@ -28,8 +28,8 @@ const (
 	// same for streams that start while memory is plentiful.
 	smallSendBytes  = 8 << 10
 	sendCharge      = 18 << 10
-	largeSendBytes  = 104 << 10
-	largeSendCharge = 218 << 10
+	largeSendBytes  = 208 << 10 // the most that Linux allows by default
+	largeSendCharge = 426 << 10
 )
 
 // connPool limits the connections that are not streams. Each has a slot, whose memory was reserved

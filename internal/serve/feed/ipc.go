@@ -1,25 +1,18 @@
 package feed
 
 import (
-	"bytes"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/arrowipc"
 	"github.com/dsload/dsload/internal/serve/collate"
 )
 
 // The metadata of a record batch is a flatbuffer whose shape depends on the schema alone: all
 // batches of a stream differ in a few integers at fixed offsets. So it is laid out once by hand and
-// patched for each batch; arrow-go makes the schema message. Tests check the bytes with arrow-go's
-// reader and pyarrow's verifier.
-//
-// Package shard writes flatbuffers by hand too. Its writer is not used here: feed must not import
-// shard, and only the schema could use it, for which arrow-go costs nothing, since the program
-// already uses it for exports.
+// patched for each batch; package arrowipc makes the schema message. Tests check the bytes with
+// arrow-go's reader and pyarrow's verifier.
 //
 // Layout, offsets from the flatbuffer's beginning (Message.fbs and Schema.fbs of the Arrow format,
 // metadata version V5):
@@ -41,11 +34,11 @@ const (
 	metadataV5        = 4
 	headerRecordBatch = 3
 	prefixBytes       = 8 // continuation marker and metadata size
-	alignment         = 64
+	alignment         = arrowipc.Alignment
 )
 
 // endOfStream is the marker that ends an Arrow stream.
-var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
+var endOfStream = []byte(arrowipc.EndOfStream)
 
 // paddedColumns names the list columns.
 var paddedColumns = map[collate.Column]string{
@@ -60,9 +53,7 @@ type listColumn struct {
 }
 
 // elementTypes are the Arrow types of elements by their width.
-var elementTypes = map[int]arrow.DataType{
-	2: arrow.PrimitiveTypes.Uint16, 4: arrow.PrimitiveTypes.Int32, 8: arrow.PrimitiveTypes.Int64,
-}
+var elementTypes = map[int]arrowipc.Type{2: arrowipc.Uint16, 4: arrowipc.Int32, 8: arrowipc.Int64}
 
 // encoder makes the messages of one stream.
 type encoder struct {
@@ -73,12 +64,15 @@ type encoder struct {
 	schema  []byte
 }
 
-func newEncoder(p *Plan, narrow bool) (*encoder, error) {
+func newEncoder(p *Plan, narrow bool) *encoder {
 	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed}
 	e.layout()
-	var err error
-	e.schema, err = schemaMessage(e.batchSchema(p.Metadata))
-	return e, err
+	var metadata [][2]string
+	for _, key := range slices.Sorted(maps.Keys(p.Metadata)) {
+		metadata = append(metadata, [2]string{key, p.Metadata[key]})
+	}
+	e.schema = arrowipc.AppendSchema(nil, e.fields(), metadata)
+	return e
 }
 
 // listColumns returns the list columns of batches. Narrow ones have ids as wide as in the shards and
@@ -102,40 +96,19 @@ func listColumns(o collate.Options, narrow bool) (lists []listColumn) {
 	return lists
 }
 
-// batchSchema returns the Arrow schema of the batches.
-func (e *encoder) batchSchema(pairs map[string]string) *arrow.Schema {
-	var fields []arrow.Field
+// fields returns the columns of the batches.
+func (e *encoder) fields() (fields []arrowipc.Field) {
 	for _, c := range e.lists {
-		fields = append(fields, arrow.Field{Name: paddedColumns[c.Column],
-			Type: arrow.ListOfNonNullable(elementTypes[c.width])})
+		fields = append(fields, arrowipc.Field{Name: paddedColumns[c.Column], Type: elementTypes[c.width], List: true})
 	}
-	fields = append(fields, arrow.Field{Name: "length", Type: arrow.PrimitiveTypes.Int32})
+	fields = append(fields, arrowipc.Field{Name: "length", Type: arrowipc.Int32})
 	for _, name := range []string{"example", "row", "next"} {
-		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+		fields = append(fields, arrowipc.Field{Name: name, Type: arrowipc.Int64})
 	}
 	if e.mixed {
-		fields = append(fields, arrow.Field{Name: "dataset", Type: arrow.PrimitiveTypes.Int32})
+		fields = append(fields, arrowipc.Field{Name: "dataset", Type: arrowipc.Int32})
 	}
-	keys := slices.Sorted(maps.Keys(pairs))
-	values := make([]string, len(keys))
-	for i, k := range keys {
-		values[i] = pairs[k]
-	}
-	metadata := arrow.NewMetadata(keys, values)
-	return arrow.NewSchema(fields, &metadata)
-}
-
-// schemaMessage returns the encapsulated schema message as arrow-go writes it.
-func schemaMessage(s *arrow.Schema) ([]byte, error) {
-	var buf bytes.Buffer
-	if err := ipc.NewWriter(&buf, ipc.WithSchema(s)).Close(); err != nil {
-		return nil, fmt.Errorf("encode the schema: %w", err)
-	}
-	message, ok := bytes.CutSuffix(buf.Bytes(), endOfStream)
-	if !ok {
-		return nil, fmt.Errorf("encode the schema: an Arrow stream without its end marker")
-	}
-	return message, nil
+	return fields
 }
 
 // plainColumns returns the number of columns that are not lists.

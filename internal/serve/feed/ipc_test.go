@@ -3,6 +3,7 @@ package feed
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,21 +53,19 @@ func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 
 type fataler interface{ Fatal(...any) }
 
-// paddedSchema is the schema of a plan's padded batches.
+// paddedSchema is the schema of a plan's padded batches, as arrow-go reads it.
 func paddedSchema(t fataler, p *Plan, narrow bool) *arrow.Schema {
-	enc, err := newEncoder(p, narrow)
+	r, err := ipc.NewReader(io.MultiReader(bytes.NewReader(newEncoder(p, narrow).schema), bytes.NewReader(endOfStream)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enc.batchSchema(p.Metadata)
+	defer r.Release()
+	return r.Schema()
 }
 
 // wire is the body of a response through a piece of the given size.
 func wire(t fataler, p *Plan, narrow bool, batches []*collate.Batch, piece int) []byte {
-	enc, err := newEncoder(p, narrow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enc := newEncoder(p, narrow)
 	var out bytes.Buffer
 	w := newWriter(&out, enc, piece)
 	w.message(enc.schema)
@@ -221,10 +220,7 @@ func TestWriterAllocatesNothing(t *testing.T) {
 	if err := b.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	enc, err := newEncoder(p, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enc := newEncoder(p, false)
 	w := newWriter(discard{}, enc, smallPiece)
 	if n := testing.AllocsPerRun(100, func() {
 		if err := w.batch(b); err != nil {
@@ -253,10 +249,7 @@ func BenchmarkWriter(b *testing.B) {
 			if err := batch.Seal(); err != nil {
 				b.Fatal(err)
 			}
-			enc, err := newEncoder(p, false)
-			if err != nil {
-				b.Fatal(err)
-			}
+			enc := newEncoder(p, false)
 			w := newWriter(discard{}, enc, largePiece)
 			for b.Loop() {
 				if err := w.batch(batch); err != nil {

@@ -253,9 +253,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 			s.unregister(st)
 		}
 	}()
-	if st.enc, err = newEncoder(plan, query.Narrow); err != nil {
-		return err
-	}
+	st.enc = newEncoder(plan, query.Narrow)
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", contentType)
 		return nil
