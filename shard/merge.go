@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MergeOptions says what a folder of parts must hold and what the budgets of the whole build are.
+// MergeOptions configures a merge: what a folder of parts must hold, and the budgets of the whole build.
 type MergeOptions struct {
 	Partitions int
 	Plan       string          // its seal

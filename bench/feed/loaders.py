@@ -1,4 +1,4 @@
-"""CPU and memory of one epoch: dsload beside torch's DataLoader over a Hugging Face dataset, on the same rows.
+"""CPU and memory of one epoch: dsload and torch's DataLoader over a Hugging Face dataset, on the same rows.
 
     python bench/feed/loaders.py dsload  DATASET [--workers N]
     python bench/feed/loaders.py datasets DATASET [--workers N]        # needs the package datasets
@@ -93,7 +93,7 @@ def main() -> None:
     result = {
         "loader": arguments.loader, "workers": arguments.workers, "rows": rows, "batch_size": arguments.batch_size,
         "trainer_us_a_sample": round(trainer / rows * 1e6, 2), "server_us_a_sample": round(spent / rows * 1e6, 2), "pss_bytes": memory,
-    }  # fmt: skip
+    }
     if loader is not None:
         loader.close()
     print(json.dumps(result))

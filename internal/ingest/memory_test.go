@@ -17,7 +17,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// A build whose list of shards outgrows its part of the cap stops with the reason, and goes on
+// A build whose list of shards outgrows its part of the cap stops with the reason, and resumes
 // under a larger cap to the same bytes.
 func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if testing.Short() {

@@ -166,7 +166,7 @@ func marksBuild(name string, head func() []byte) bool {
 	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 
-// checkTargets checks that the records of all phases make targets, or that none do.
+// checkTargets returns an error unless the records of all phases make targets, or none do.
 func (b *build) checkTargets(context.Context) error {
 	hasTarget := b.hasTarget()
 	if b.opts.CausalPairs && !hasTarget {

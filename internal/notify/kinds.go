@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind says how a service takes messages.
+// A kind is how a service takes messages.
 type kind struct {
 	name string
 	// request returns where a message is posted, and its body.

@@ -29,8 +29,8 @@ type ReaderOptions struct {
 	BlockBytes int64
 	// Interval is the shortest time between two checks of a manifest. Default 15 seconds.
 	Interval time.Duration
-	// Straight reads without a cache, for a reader of each byte once and in order, file by file.
-	Straight bool
+	// NoCache reads without a cache, for a reader of each byte once and in order, file by file.
+	NoCache bool
 	// Notice, if not nil, is called with messages for the user while a request waits.
 	Notice func(string)
 	// Lost, if not nil, is called with the error of each request that was given up because nobody
@@ -94,7 +94,7 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 		store:   remote.NewStore(remote.Options{Notice: o.Notice}),
 		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*manifestCheck{}}
 	f.ctx, f.end = context.WithCancel(context.Background())
-	if o.Straight {
+	if o.NoCache {
 		return f, nil
 	}
 	var err error
@@ -187,7 +187,7 @@ func readOnly(op, name string) error {
 	return &fs.PathError{
 		Op:   op,
 		Path: name,
-		Err:  fmt.Errorf("%w: what lies in a bucket is only read", fs.ErrPermission),
+		Err:  fmt.Errorf("%w: files in a bucket are only read", fs.ErrPermission),
 	}
 }
 

@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
 	}
-	if err := s.tellPruned(); err != nil {
+	if err := s.notePruned(); err != nil {
 		return nil, err
 	}
 	s.tellRecords()

@@ -16,8 +16,8 @@ const (
 	// kernel's memory.
 	connBytes = 56 << 10
 	// One in connsPart of the ledger's free bytes is reserved for connections.
-	connsPart             = 16
-	leastConns, mostConns = 8, 512
+	connsPart          = 16
+	minConns, maxConns = 8, 512
 
 	// evictAfter is how long a connection may be quiet before its first request while others wait
 	// for a slot.
@@ -53,7 +53,7 @@ func newConnPool(size int) *connPool {
 
 // numConns returns the number of connections for a ledger with the given number of free bytes.
 func numConns(free int64) int {
-	n := min(max(free/connsPart/connBytes, leastConns), mostConns)
+	n := min(max(free/connsPart/connBytes, minConns), maxConns)
 	return int(max(1, min(n, free/2/connBytes)))
 }
 
