@@ -129,6 +129,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		SkipDamaged:   o.OnBadRecord == SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
+	if len(b.phases) == 0 {
+		p.options.KeepBytes = max(0, o.Memory-keepFrom) / keepShare
+	}
 	b.target.choose(len(b.phases), &p.options)
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,

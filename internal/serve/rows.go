@@ -261,7 +261,8 @@ func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
 // locations are rows whose spans in the shards are known, sorted by source and row.
 type locations struct {
 	found []location
-	rows  []int64 // scratch for a run
+	keys  []uint64 // scratch for sorting
+	rows  []int64  // scratch for a run
 	spans []shard.Span
 }
 
@@ -272,8 +273,8 @@ type location struct {
 	span   shard.Span
 }
 
-// locationBytes is the size of a location.
-const locationBytes = 32
+// locationBytes is the size of a location and its key.
+const locationBytes = 32 + 8
 
 func (p *locations) reset(n int) { p.found = slices.Grow(p.found[:0], n) }
 
@@ -294,7 +295,7 @@ const longestRun = 1024
 // locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
 // order depends on these spans before AppendIDs reads them and compares their record batches.
 func (p *locations) locate(parts []part) error {
-	slices.SortFunc(p.found, compareLocations)
+	p.sort(len(parts))
 	for todo := p.found; len(todo) > 0; {
 		n := 0
 		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
@@ -310,6 +311,26 @@ func (p *locations) locate(parts []part) error {
 		todo = todo[n:]
 	}
 	return nil
+}
+
+// sort sorts the locations of rows of the given number of sources.
+func (p *locations) sort(sources int) {
+	const indexBits = 20
+	mostKeys, mostRow := 1<<indexBits, int64(1)<<(63-indexBits)
+	if sources > 1 || len(p.found) > mostKeys ||
+		slices.ContainsFunc(p.found, func(l location) bool { return l.row >= mostRow }) {
+		slices.SortFunc(p.found, compareLocations)
+		return
+	}
+	// A number that says it all sorts several times as fast.
+	p.keys = slices.Grow(p.keys[:0], len(p.found))
+	for _, l := range p.found {
+		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
+	}
+	slices.Sort(p.keys)
+	for i, k := range p.keys {
+		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
+	}
 }
 
 // find returns the span of a row, if it is known.

@@ -72,6 +72,9 @@ type Options struct {
 	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
 	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
 	MetadataBytes int64
+	// KeepBytes is how much of small files, which are read whole to find their format, is kept until they are
+	// read. Default 0: nothing.
+	KeepBytes int64
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
 	SkipDamaged bool
@@ -183,7 +186,7 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// MemoryBytes returns an upper bound of what a set and one Reader of it hold: the list of inputs,
+// MemoryBytes returns an upper bound of what a set and one Reader of it hold besides KeptBytes: the list of inputs,
 // window, decompressor, bookkeeping.
 func (s *Set) MemoryBytes() int64 {
 	n := &s.needs
