@@ -12,6 +12,7 @@
 # make release-check  make a release twice, compare the bytes, install and start what is in it
 # make gate   instructions and peak memory of fixed workloads, compared with bench/gate/numbers.json; make gate-update counts them anew
 # make vulncheck  known vulnerabilities in what the programs link, from vuln.go.dev
+# make bench  dsload and its peers at the same work, into docs/benchmarks: hours; QUICK=1 takes minutes. The peers are installed into bin/bench-venv
 # make bench-go  the benchmarks of the Go packages
 # make screenshots  the pictures of docs/pages.md, taken by Chromium of pages that are running
 # make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
@@ -49,7 +50,7 @@ TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/bui
 ENDIAN  := linux/s390x
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench-go man screenshots site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
 
 all: build
 
@@ -111,7 +112,7 @@ test-python: test-clients test-package
 
 test-clients: build $(VENV)/installed
 	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients $(if $(QUICK),--ignore=tests_clients/docs)
-	$(VENV_PYTHON) -m pytest -q release
+	$(VENV_PYTHON) -m pytest -q release bench
 
 test-package: build $(VENV)/installed
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
@@ -153,6 +154,9 @@ gate-update: build
 
 vulncheck:
 	$(GO) run $(GOVULNCHECK) ./...
+
+bench: build
+	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(BENCHFLAGS)
 
 bench-go:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./internal/...

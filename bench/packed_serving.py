@@ -1,4 +1,4 @@
-"""CPU a packed sample: dsload's packed serving beside readers of the same tokens that do less, and TRL's packer. One run, one machine.
+"""CPU a packed sample: dsload's packed serving, readers of the same tokens that do less, and TRL's packer. One run, one machine.
 
     python bench/packed_serving.py TEXT [--length 1024] [--dsload ./dsload] [--rows 4000]
 

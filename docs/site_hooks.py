@@ -50,6 +50,8 @@ def on_page_markdown(markdown, page, **_):
             path = path.removeprefix("docs/")
         elif not COPIED.fullmatch(path):
             path = target  # mkdocs warns of it
+        if path != target:
+            path = posixpath.relpath(path, posixpath.dirname(page.file.src_uri) or ".")
         return match[1] + path + ("#" + anchor if anchor else "")
 
     parts = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)

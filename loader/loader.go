@@ -51,7 +51,7 @@ type ServeOptions struct {
 	Datasets []string
 	// Socket is the path of the unix socket, which only this user may open.
 	Socket string
-	// Memory caps the server in bytes. Default 48 MiB, least 24 MiB.
+	// Memory caps the server in bytes. Default 48 MiB, at least 24 MiB.
 	Memory int64
 	// Drain is how long streams may run on after ctx ended. Default 0: they are cut, and their
 	// clients can resume from their last row.

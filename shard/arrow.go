@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
-	"strings"
 )
 
 // The part of the Arrow IPC file format (arrow.apache.org/docs/format/Columnar.html) that shards
@@ -242,22 +241,28 @@ func (l *layout) footerParts(blocks []block, content [32]byte) (out []byte, at f
 		w.int64s(pos, l.metaLen, b.body) // metaDataLength is an int32 and its padding
 		pos += l.metaLen + b.body
 	}
-	var rows, crcs strings.Builder
-	rows.Grow(batchRowsDigits * len(blocks))
-	crcs.Grow(batchCRCDigits * len(blocks))
+	rows, crcs := make([]byte, 0, batchRowsDigits*len(blocks)), make([]byte, 0, batchCRCDigits*len(blocks))
 	for _, b := range blocks {
-		fmt.Fprintf(&rows, "%0*x", batchRowsDigits, b.rows)
-		fmt.Fprintf(&crcs, "%0*x", batchCRCDigits, b.crc)
+		rows, crcs = appendHex(rows, b.rows, batchRowsDigits), appendHex(crcs, b.crc, batchCRCDigits)
 	}
 	v, values := w.keyValues([2]string{contentKey, hex.EncodeToString(content[:])},
 		[2]string{headCRCKey, fmt.Sprintf("%08x", crc32.ChecksumIEEE(l.head))},
-		[2]string{batchCRCKey, crcs.String()}, [2]string{batchRowsKey, rows.String()})
+		[2]string{batchCRCKey, string(crcs)}, [2]string{batchRowsKey, string(rows)})
 	w.point(slots[3], v)
 	at.content, at.crcs, at.rows = len(endOfStream)+values[0], len(endOfStream)+values[2], len(endOfStream)+values[3]
 	w.align(8)
 	out = append([]byte(endOfStream), w.b...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.b)))
 	return append(out, arrowMagic...), at
+}
+
+// appendHex appends a number as hexadecimal digits, with zeros in front. Opening a shard makes two
+// numbers for each of its record batches.
+func appendHex(dst []byte, v uint32, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[v>>shift&15])
+	}
+	return dst
 }
 
 // readFooter returns the blocks and the content's checksum from the end of a shard. tail begins

@@ -298,7 +298,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	}
 }
 
-// A full disk stops the build with ENOSPC, and it goes on when there is room.
+// A full disk stops the build with ENOSPC, and it continues when there is room.
 func TestDiskFull(t *testing.T) {
 	effort.OneGoroutine(t)
 	c := plain

@@ -71,7 +71,7 @@ func (o BuilderOptions) validate() error {
 			maxShardBytes)
 	}
 	if o.MaxShards < 1 || o.MaxShards > MaxShards {
-		return fmt.Errorf("most shards %d: %w: from 1 to %d", o.MaxShards, ErrRange, MaxShards)
+		return fmt.Errorf("maximum number of shards %d: %w: from 1 to %d", o.MaxShards, ErrRange, MaxShards)
 	}
 	if o.MaxRowTokens < 1 || o.MaxRowTokens > maxRowTokens {
 		return fmt.Errorf("longest row %d: %w: from 1 to %d tokens", o.MaxRowTokens, ErrRange, maxRowTokens)
@@ -95,8 +95,8 @@ const MaxShards = numSplits * (maxShardIndex + 1)
 const (
 	ListBytes   = 112    // while the build runs: a committedShard, with the slack of the slice
 	FinishBytes = 5 << 8 // while Finish writes the manifest: two copies of its lines, and their parsed form
-	// leastBatchBytes is the size of the smallest full record batch, with rows of one token.
-	leastBatchBytes = maxBatchRows * (4 + 2 + 8 + 4)
+	// minBatchBytes is the size of the smallest full record batch, with rows of one token.
+	minBatchBytes = maxBatchRows * (4 + 2 + 8 + 4)
 	// openBatchBytes is the memory of a record batch of an open shard: its block, with the slice's
 	// slack, and its part of the footer.
 	openBatchBytes = 96
@@ -132,7 +132,7 @@ func BuilderBytes(o BuilderOptions) int64 {
 		split += buffer(4 * int64(o.MaxRowTokens))
 	}
 	split += 16*int64(numBuckets) + 24<<10
-	split += o.ShardBytes / leastBatchBytes * openBatchBytes
+	split += o.ShardBytes / minBatchBytes * openBatchBytes
 	return int64(numSplits)*split + int64(o.MaxShards)*ListBytes + 2*checkpointBufferBytes + 16<<10
 }
 

@@ -28,7 +28,7 @@ type Example struct {
 	Part     int32 // which chunk of the document
 }
 
-// Schema says which columns rows have; FORMAT.md describes them. input_ids, document and part are
+// Schema is the columns that rows have; FORMAT.md describes them. input_ids, document and part are
 // always present.
 type Schema struct {
 	VocabSize int  `json:"vocab_size"` // ids are below it; they are uint16 up to 65536, else int32

@@ -313,11 +313,11 @@ func (n partName) after(last partName) bool {
 var partFilePattern = regexp.MustCompile(
 	`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
 
-// partExtras are the suffixes of the files that a part has beside its shards, by their names in a
+// partExtras are the suffixes of the files that a part has besides its shards, by their names in a
 // whole dataset. A merge joins them.
 var partExtras = map[string]string{OriginsName: ".origins", ValOriginsName: ".origins-val", HashesName(0): ".seen"}
 
-// ExtraName returns the name that a file beside the shards, such as OriginsName, has in the part.
+// ExtraName returns the name that a file other than a shard, such as OriginsName, has in the part.
 func (p Part) ExtraName(name string) string {
 	suffix, ok := partExtras[name]
 	if !p.isPart() || !ok {

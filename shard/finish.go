@@ -29,7 +29,7 @@ type Provenance struct {
 	State json.RawMessage
 }
 
-// WriteFile writes a file beside the shards, such as TokenizerName or RejectsName, durably and
+// WriteFile writes a file next to the shards, such as TokenizerName or RejectsName, durably and
 // atomically. The manifest lists it with its checksum. Files are not part of checkpoints: call it
 // in the run that finishes the build.
 func (b *Builder) WriteFile(name string, data io.Reader) error {
@@ -194,7 +194,7 @@ func (b *Builder) removeCheckpoint() error {
 	return b.syncNames()
 }
 
-// unfinishedFiles are the files that only an unfinished build has beside its shards and checkpoint.
+// unfinishedFiles are the files that only an unfinished build has besides its shards and checkpoint.
 func (b *Builder) unfinishedFiles() []string {
 	part := b.opts.Part
 	log, _ := b.seenNames()

@@ -89,7 +89,7 @@ func TestRealFileSystem(t *testing.T) {
 	}
 }
 
-// Two builds cannot have one folder; the second is told who has it, and a lock that was let go is
+// Two builds cannot have one folder; the second one's error says who has it, and a released lock is
 // no hindrance.
 func TestLock(t *testing.T) {
 	for name, fsys := range map[string]shard.FS{"memory": shardtest.New(), "real": shard.OS()} {

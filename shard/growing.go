@@ -7,7 +7,7 @@ import (
 )
 
 // OpenUnfinished opens the rows of a build that has not finished: those that its last checkpoint made
-// durable, but for the few that no record batch holds yet. These rows never change, whatever becomes
+// durable, except the few that no record batch holds yet. These rows never change, whatever becomes
 // of the build; a later checkpoint has more. Max is the maximum number of shards: the error is
 // ErrShardList if there are more.
 //
@@ -93,7 +93,7 @@ func openUnfinished(fsys FS, path string) (File, error) {
 }
 
 // adoptUnfinished sets the index of a shard that was being written from the checkpoint. Record
-// batches that were written later are no part of it.
+// batches that were written later are not part of it.
 func (r *SplitReader) adoptUnfinished(s *readShard, f File, path string, info *ShardInfo) error {
 	size, err := fileSize(f)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOpenUnfinished reads a build while it goes on: what a checkpoint has is what was appended, stays
+// TestOpenUnfinished reads a build while it runs: what a checkpoint has is what was appended, stays
 // readable whatever comes later, and is nearly all of it.
 func TestOpenUnfinished(t *testing.T) {
 	for _, schema := range []shard.Schema{
@@ -42,7 +42,7 @@ func TestOpenUnfinished(t *testing.T) {
 			if err := b.Checkpoint([]byte("cursor")); err != nil {
 				t.Fatal(err)
 			}
-			if rnd.IntN(3) == 0 { // it is killed, and goes on
+			if rnd.IntN(3) == 0 { // it is killed, and resumes
 				if b.Close(); err == nil {
 					b, _, err = shard.OpenBuilder(fsys, "data", c.options())
 				}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// markBytes is how much of a manifest tells that dsload wrote it.
+// markBytes is how much of a manifest is read to see whether dsload wrote it.
 const markBytes = 64
 
 var errFound = errors.New("found")
@@ -40,8 +40,8 @@ func IsDataset(dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// MarksBuild reports whether a file of this name is in folders that hold a build alone. head returns the
-// beginning of the file, of which markBytes are enough.
+// MarksBuild reports whether only folders that hold a build have this file. head returns the beginning of the
+// file, of which markBytes are enough.
 func MarksBuild(name string, head func() []byte) bool {
 	switch name {
 	case checkpointName, additionCheckpointName, lockName:

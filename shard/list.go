@@ -30,9 +30,9 @@ const (
 	listPageRefs    = 24 // bytes of a listPage
 	// listCachedPages is how many pages a reader keeps.
 	listCachedPages = 32
-	// maxListed is the most shards of a split that the manifest itself lists.
+	// maxListed is how many shards of a split the manifest itself lists at most.
 	maxListed = maxShardIndex + 1
-	// maxList is the most shards of a split: a Span counts them in 32 bits.
+	// maxList is the maximum number of shards of a split: a Span counts them in 32 bits.
 	maxList = 1<<31 - 1
 )
 
@@ -148,7 +148,7 @@ type shardList struct {
 	file  File // nil once closed
 }
 
-// HeldBytes returns the most memory that an open Dataset takes for the entries of the split's shards
+// HeldBytes returns the maximum memory that an open Dataset takes for the entries of the split's shards
 // and their states, where maxOpen of them may be open.
 func (s *SplitInfo) HeldBytes(maxOpen int) int64 {
 	const perShard = 512 // an entry with its strings, and the reader's own

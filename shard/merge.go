@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MergeOptions says what a folder of parts must hold and what the budgets of the whole build are.
+// MergeOptions configures a merge: what a folder of parts must hold, and the budgets of the whole build.
 type MergeOptions struct {
 	Partitions int
 	Plan       string          // its seal
@@ -24,8 +24,8 @@ type MergeOptions struct {
 	ValLast                     bool
 	// Quick compares sizes and footers of the shards, and does not read their rows.
 	Quick bool
-	// MaxListed is the most shards of a split that the manifest itself lists; more are listed in a
-	// file beside it. 0 means 100,000. It affects the bytes of the manifest.
+	// MaxListed is how many shards of a split the manifest itself lists at most; more are listed in a
+	// file next to it. 0 means 100,000. It affects the bytes of the manifest.
 	MaxListed int
 	// Workers is how many shards are read at once. 0 means 1.
 	Workers int

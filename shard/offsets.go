@@ -18,8 +18,8 @@ type offsetPage struct {
 }
 
 const (
-	// pageStride is the maximum number of lengths that are added to find a row. Adding half of them
-	// costs a tenth of the read that it saves.
+	// pageStride is the distance of the rows whose starts are kept. A row is found by adding lengths
+	// from the nearer of two, which costs a tenth of the read that it saves.
 	pageStride = 32
 	// pageOverhead is the size of a page without its slices: the struct and its entries in the map
 	// and in the ring.
@@ -28,6 +28,9 @@ const (
 	// times as much as a miss, and with rows in random order no page is better than another; but
 	// pages that are no longer used must leave eventually.
 	pageTurnover = 256
+	// Until then, one in pageAdmission does, or one for as many rows: few rows of each of many batches
+	// need no pages, and batches that are read again and again get theirs soon.
+	pageAdmission = 16
 )
 
 // newOffsetPage packs the offsets of a list column, given as they are on disk. It returns nil if
@@ -76,6 +79,13 @@ func (p *offsetPage) start(row int64) int64 {
 	if p.width == 0 {
 		return int64(p.starts[0]) + row*p.shortest
 	}
+	if next := row/pageStride + 1; row%pageStride > pageStride/2 && next < int64(len(p.starts)) {
+		at := int64(p.starts[next])
+		for i := row; i < next*pageStride; i++ {
+			at -= p.length(i)
+		}
+		return at
+	}
 	at := int64(p.starts[row/pageStride])
 	for i := row &^ (pageStride - 1); i < row; i++ {
 		at += p.length(i)
@@ -116,9 +126,13 @@ func (c *offsetCache) get(k pageKey) *offsetPage {
 	return p
 }
 
-// wants reports whether it pays to make the page that was just missed.
-func (c *offsetCache) wants() bool {
-	return c.max > 0 && (c.held.Load() < c.max-maxPageBytes || c.misses.Add(1)%pageTurnover == 0)
+// wants reports whether it pays to make the page that was just missed for so many rows.
+func (c *offsetCache) wants(rows int) bool {
+	if c.max <= 0 {
+		return false
+	}
+	misses, hasRoom := c.misses.Add(1), c.held.Load() < c.max-maxPageBytes
+	return hasRoom && (rows >= pageAdmission || misses%pageAdmission == 0) || misses%pageTurnover == 0
 }
 
 // maxPageBytes is the size of the largest page, whose lengths are as wide as maxRowTokens.

@@ -55,7 +55,7 @@ func TestOffsetCache(t *testing.T) {
 	var kept, admitted int
 	for i := range 40 * pageTurnover {
 		k := pageKey{batch: uint32(i)}
-		if !c.wants() {
+		if !c.wants(1) {
 			continue
 		}
 		admitted++
@@ -72,7 +72,7 @@ func TestOffsetCache(t *testing.T) {
 	if kept != 20 || admitted < 55 || admitted > 60 {
 		t.Errorf("%d pages kept, %d let in", kept, admitted)
 	}
-	if none := new(offsetCache); none.wants() || none.get(pageKey{}) != nil {
+	if none := new(offsetCache); none.wants(1) || none.get(pageKey{}) != nil {
 		t.Error("a cache of no bytes wants pages")
 	}
 }

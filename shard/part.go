@@ -103,8 +103,8 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this
 // plan. It returns nil for a folder without one. A merge writes the manifest before it removes
-// anything of the parts: who missed some of their files while it listed the folder finds the
-// manifest afterwards.
+// anything of the parts: a process that missed some of their files while it listed the folder finds
+// the manifest afterwards.
 func (b *Builder) merged() error {
 	if _, err := b.fs.Stat(b.path(ManifestName)); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // SplitReader reads any row of a split, by a search in memory over shards and record batches and
@@ -35,49 +33,6 @@ func (r *SplitReader) IDWidth() int { return int(r.width) }
 
 // Schema returns the schema, which says which columns rows have.
 func (r *SplitReader) Schema() Schema { return r.d.manifest.Schema }
-
-// Row is a row in its form on disk. The next read into it reuses its slices. Columns that the
-// schema lacks or that were not asked for are empty.
-type Row struct {
-	Width    int    // bytes of an id: 2 or 4
-	InputIDs []byte // little-endian ids
-	Labels   []byte // likewise
-	LossMask []bool
-	Segments []int32
-	Document int64
-	Part     int32
-}
-
-// AppendInputIDs appends the input ids as numbers.
-func (row *Row) AppendInputIDs(dst []uint32) []uint32 { return appendIDs(dst, row.InputIDs, row.Width) }
-
-// AppendLabels appends the labels as numbers.
-func (row *Row) AppendLabels(dst []uint32) []uint32 { return appendIDs(dst, row.Labels, row.Width) }
-
-func appendIDs(dst []uint32, raw []byte, width int) []uint32 {
-	if width == 2 {
-		for i := 0; i+2 <= len(raw); i += 2 {
-			dst = append(dst, uint32(binary.LittleEndian.Uint16(raw[i:])))
-		}
-		return dst
-	}
-	for i := 0; i+4 <= len(raw); i += 4 {
-		dst = append(dst, binary.LittleEndian.Uint32(raw[i:]))
-	}
-	return dst
-}
-
-// Columns is a set of columns to read.
-type Columns uint8
-
-// The optional columns; input_ids are always read. AllColumns selects every column of the schema.
-const (
-	ColumnLabels Columns = 1 << iota
-	ColumnLossMask
-	ColumnSegments
-	ColumnDocument         // document and part
-	AllColumns     Columns = 1<<iota - 1
-)
 
 // ReadRow reads every column of a row.
 func (r *SplitReader) ReadRow(i int64, dst *Row) error { return r.ReadColumns(i, AllColumns, dst) }
@@ -241,100 +196,6 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 	p.rows = int64(next.row - k.row)
 	p.row = p.inShard - int64(k.row)
 	return p, nil
-}
-
-// readPlans returns where the columns of p's batch are. Only the numbers of values of its list
-// columns vary, so they are read once and cached; then the message is compared with what it must
-// be.
-func (r *SplitReader) readPlans(sc *readScratch, p rowRef) ([]bufferPlan, error) {
-	l := r.d.layout
-	if sc.values = p.s.values.get(sc.values[:0], l, p); len(sc.values) > 0 {
-		sc.plans, _ = l.plan(sc.plans[:0], p.rows, sc.values)
-		return sc.plans, nil
-	}
-	raw := sc.take(int(l.metaLen))
-	if err := readFull(p.s.file, p.s.path, raw, p.start); err != nil {
-		return nil, err
-	}
-	if !l.readBatchMeta(sc, raw, p.rows, p.bodyLen) {
-		return nil, corrupt(p.s.path, p.start, "record batch metadata differ from what the footer says")
-	}
-	p.s.values.set(l, p, sc.values)
-	return sc.plans, nil
-}
-
-// batchValues holds the number of values of each list column of each record batch of a shard, plus
-// one; 0 means not yet known. It is empty if the only list column is input_ids, for which the
-// footer suffices.
-type batchValues []atomic.Uint32
-
-func newBatchValues(l *layout, batches int) batchValues {
-	if n := l.numLists(); n > 1 {
-		return make(batchValues, n*batches)
-	}
-	return nil
-}
-
-// get appends the number of values of each column, or nothing if they are unknown.
-func (v batchValues) get(dst []int64, l *layout, p rowRef) []int64 {
-	if v == nil {
-		return dst
-	}
-	lists := v[p.batch*l.numLists():]
-	for i, c := range l.cols {
-		n := p.rows
-		if c.list {
-			if n = int64(lists[i].Load()) - 1; n < 0 {
-				return dst[:0]
-			}
-		}
-		dst = append(dst, n)
-	}
-	return dst
-}
-
-func (v batchValues) set(l *layout, p rowRef, values []int64) {
-	if v == nil {
-		return
-	}
-	lists := v[p.batch*l.numLists():]
-	for i, c := range l.cols {
-		if c.list && values[i] < math.MaxUint32 {
-			lists[i].Store(uint32(values[i] + 1))
-		}
-	}
-}
-
-// numLists returns the number of list columns, which come first.
-func (l *layout) numLists() (n int) {
-	for _, c := range l.cols {
-		if c.list {
-			n++
-		}
-	}
-	return n
-}
-
-// readBatchMeta reads the plan of a batch from its message into sc.plans. It accepts only what
-// appendBatchMeta makes.
-func (l *layout) readBatchMeta(sc *readScratch, raw []byte, rows, body int64) bool {
-	sc.values = sc.values[:0]
-	node := l.nodesAt
-	for _, c := range l.cols {
-		if c.list {
-			node += 16
-		}
-		n := int64(binary.LittleEndian.Uint64(raw[node:]))
-		if n < 0 || n > 8*body || !c.list && n != rows {
-			return false
-		}
-		sc.values = append(sc.values, n)
-		node += 16
-	}
-	var planned int64
-	sc.plans, planned = l.plan(sc.plans[:0], rows, sc.values)
-	sc.meta = l.appendBatchMeta(sc.meta[:0], rows, sc.values, sc.plans, body)
-	return planned == body && string(sc.meta) == string(raw)
 }
 
 // readList reads the values of p's row of a list column into dst[:0]. first is the index of the

@@ -10,7 +10,7 @@ import (
 )
 
 // A Builder that has no room for another shard says so, before and after it is opened again; with
-// more room it goes on to the same bytes.
+// more room it ends with the same bytes.
 func TestMaxShards(t *testing.T) {
 	c := corpora["all"]
 	want := c.build(t).Files()

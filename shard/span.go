@@ -16,11 +16,18 @@ type Span struct {
 	Len   int32
 }
 
-// Locate finds the input_ids of rows: dst[i] for rows[i]. It reads 8 bytes for a row, once for a
-// run of consecutive rows, and nothing if the offsets of the row's record batch are cached
+// Locate finds the input_ids of rows: dst[i] for rows[i]. It reads 8 bytes for a row, once for
+// ascending rows of a record batch, and nothing if the offsets of the record batch are cached
 // (ReaderOptions.MaxOffsetBytes).
 func (r *SplitReader) Locate(dst []Span, rows []int64) error {
-	return r.locate(colInputIDs, rows, func(i int, s Span) { dst[i] = s })
+	return r.locate(colInputIDs, rows, true, func(i int, s Span) { dst[i] = s })
+}
+
+// LocateUnchecked is like Locate, but does not compare record batches with their checksums: AppendIDs
+// does when it reads the spans. Until then, spans in a damaged record batch may be wrong. Few rows of
+// many record batches are located much faster.
+func (r *SplitReader) LocateUnchecked(dst []Span, rows []int64) error {
+	return r.locate(colInputIDs, rows, false, func(i int, s Span) { dst[i] = s })
 }
 
 // LocateColumn is like Locate for labels, loss_mask or segments, which the schema must have.
@@ -29,43 +36,45 @@ func (r *SplitReader) LocateColumn(c Columns, dst []Span, rows []int64) error {
 	if bits.OnesCount8(uint8(c)) != 1 || c == ColumnDocument || r.has()&c == 0 {
 		return fmt.Errorf("%s: locate column %#x: %w", r.d.dir, c, ErrSchema)
 	}
-	return r.locate(col, rows, func(i int, s Span) { dst[i] = s })
+	return r.locate(col, rows, true, func(i int, s Span) { dst[i] = s })
 }
 
 // Lengths stores the number of input_ids of rows[i] in dst[i]. It costs as much as Locate.
 func (r *SplitReader) Lengths(dst []int32, rows []int64) error {
-	return r.locate(colInputIDs, rows, func(i int, s Span) { dst[i] = s.Len })
+	return r.locate(colInputIDs, rows, true, func(i int, s Span) { dst[i] = s.Len })
 }
 
-func (r *SplitReader) locate(col int, rows []int64, set func(int, Span)) error {
+func (r *SplitReader) locate(col int, rows []int64, check bool, set func(int, Span)) error {
 	sc := getScratch()
 	defer putScratch(sc)
 	for i := 0; i < len(rows); {
+		p, err := r.findRow(rows[i])
+		if err != nil {
+			return err
+		}
+		if check {
+			if err := r.d.checkBatch(p.s, p.batch); err != nil {
+				p.s.mu.RUnlock()
+				return err
+			}
+		}
 		n := 1
-		for i+n < len(rows) && n < maxBatchRows && rows[i+n] == rows[i]+int64(n) {
+		for i+n < len(rows) && rows[i+n] > rows[i+n-1] && rows[i+n]-rows[i] < p.rows-p.row {
 			n++
 		}
-		for at, end := i, i+n; at < end; {
-			p, err := r.openRow(rows[at])
-			if err != nil {
-				return err
-			}
-			m := min(end-at, int(p.rows-p.row))
-			err = r.locateRun(sc, col, p, m, at, set)
-			p.s.mu.RUnlock()
-			if err != nil {
-				return err
-			}
-			at += m
+		err = r.locateRun(sc, col, p, rows[i:i+n], i, set)
+		p.s.mu.RUnlock()
+		if err != nil {
+			return err
 		}
 		i += n
 	}
 	return nil
 }
 
-// locateRun locates n rows of one batch, from p's row on. It passes them to set with numbers from
-// at on.
-func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, n, at int, set func(int, Span)) error {
+// locateRun locates ascending rows of one batch, of which p is the first. It passes them to set with
+// numbers from at on.
+func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64, at int, set func(int, Span)) error {
 	plan, err := r.planOf(sc, p, col)
 	if err != nil {
 		return err
@@ -79,28 +88,33 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, n, at int, s
 			return Span{Off: 8*(p.body+plan.valuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
 		}
 	}
-	if page := r.page(sc, p, col, t, plan); page != nil {
-		for a, j := page.start(p.row), 0; j < n; j++ {
-			b := a + page.length(p.row+int64(j))
-			set(at+j, span(a, b))
-			a = b
+	if page := r.page(sc, p, col, t, plan, len(rows)); page != nil {
+		end, next := int64(0), int64(-1)
+		for j, row := range rows {
+			k := p.row + row - rows[0]
+			a := end
+			if k != next {
+				a = page.start(k)
+			}
+			end, next = a+page.length(k), k+1
+			set(at+j, span(a, end))
 		}
 		return nil
 	}
-	raw := sc.take(4 * (n + 1))
+	raw := sc.take(4 * int(rows[len(rows)-1]-rows[0]+2))
 	if err := readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt+4*p.row); err != nil {
 		return err
 	}
-	a := int64(int32(binary.LittleEndian.Uint32(raw)))
-	for j := range n {
-		b := int64(int32(binary.LittleEndian.Uint32(raw[4*j+4:])))
+	for j, row := range rows {
+		offsets := raw[4*(row-rows[0]):]
+		a := int64(int32(binary.LittleEndian.Uint32(offsets)))
+		b := int64(int32(binary.LittleEndian.Uint32(offsets[4:])))
 		if !r.holds(plan, col, t, a, b) {
 			least, most := r.lengths(col)
-			return r.damaged(p, j, "offsets %d to %d in a column of %d bytes, whose rows have %d to %d values", a, b,
-				plan.valuesLen, least, most)
+			return r.damaged(p, int(row-rows[0]), "offsets %d to %d in a column of %d bytes, whose rows have %d to %d values",
+				a, b, plan.valuesLen, least, most)
 		}
 		set(at+j, span(a, b))
-		a = b
 	}
 	return nil
 }
@@ -125,13 +139,14 @@ func (r *SplitReader) planOf(sc *readScratch, p rowRef, col int) (bufferPlan, er
 	return plans[r.d.layout.colIndex[col]], nil
 }
 
-// page returns the page of a column of p's batch, cached or made now. It returns nil if the row has
-// to be looked up in the file, because the cache has no room or the batch is damaged.
-func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan bufferPlan) *offsetPage {
+// page returns the page of a column of p's batch, cached or made now, for so many rows of it. It
+// returns nil if the rows have to be looked up in the file, because making the page does not pay, the
+// cache has no room or the batch is damaged.
+func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan bufferPlan, rows int) *offsetPage {
 	cache := &r.d.cache
 	key := pageKey{split: uint8(r.number), column: uint8(col), shard: uint32(p.shard), batch: uint32(p.batch)}
 	page := cache.get(key)
-	if page != nil || !cache.wants() {
+	if page != nil || !cache.wants(rows) {
 		return page
 	}
 	raw := sc.take(int(plan.offsetsLen))

@@ -15,7 +15,7 @@ const (
 	chartWidth, chartHeight = 400, 246
 	plotLeft, plotRight     = 44, 384
 	plotTop, plotBottom     = 26, 206
-	mostBins                = 40
+	maxBins                 = 40
 )
 
 // mark is a length that a histogram points out.
@@ -64,7 +64,7 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 	for _, m := range marks {
 		longest = max(longest, int64(math.Ceil(m.at)))
 	}
-	width := niceStep(float64(longest+1) / mostBins)
+	width := niceStep(float64(longest+1) / maxBins)
 	bins := int(longest/width) + 1
 	counts := make([]int64, bins)
 	for _, p := range pairs {

@@ -1,22 +1,22 @@
 package stats
 
-// duplicateTable counts values that occurred before. Its memory is bounded: when it holds mostKeys
+// duplicateTable counts values that occurred before. Its memory is bounded: when it holds maxKeys
 // distinct values, it keeps only those whose hash ends in one zero bit, then in two, and so on, and
 // estimates the rest from them: distinct-value sampling (Gibbons 2001). Which values it keeps
 // depends only on the values.
 type duplicateTable struct {
-	keys     []uint64 // open addressing with linear probing; 0 is empty
-	repeats  []uint32 // how often the key occurred again
-	used     int
-	mostKeys int
-	zeros    uint // how many low bits of a hash must be zero
+	keys    []uint64 // open addressing with linear probing; 0 is empty
+	repeats []uint32 // how often the key occurred again
+	used    int
+	maxKeys int
+	zeros   uint // how many low bits of a hash must be zero
 }
 
-// mostKeys is the number of distinct rows up to which counts are exact: 24 MiB.
-const mostKeys = 3 << 19
+// maxKeys is the number of distinct rows up to which counts are exact: 24 MiB.
+const maxKeys = 3 << 19
 
-func newDuplicateTable(mostKeys int) *duplicateTable {
-	return &duplicateTable{keys: make([]uint64, 1024), repeats: make([]uint32, 1024), mostKeys: mostKeys}
+func newDuplicateTable(maxKeys int) *duplicateTable {
+	return &duplicateTable{keys: make([]uint64, 1024), repeats: make([]uint32, 1024), maxKeys: maxKeys}
 }
 
 // add adds a value by its hash.
@@ -35,7 +35,7 @@ func (t *duplicateTable) add(hash uint64) {
 		return
 	}
 	t.keys[i] = hash
-	if t.used++; t.used > t.mostKeys {
+	if t.used++; t.used > t.maxKeys {
 		t.halve()
 	} else if t.used > len(t.keys)/4*3 {
 		t.rebuild(2 * len(t.keys))

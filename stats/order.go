@@ -16,10 +16,10 @@ const (
 	// segmentRows is the length of a window of the sample: a multiple of every bucket and batch
 	// size, so that the batches in it are those of the epoch.
 	segmentRows = 1 << 15
-	// Small splits are examined for several epochs, up to smallRows rows or mostEpochs epochs,
+	// Small splits are examined for several epochs, up to smallRows rows or maxEpochs epochs,
 	// since one shuffle says little.
-	smallRows  = 1 << 18
-	mostEpochs = 16
+	smallRows = 1 << 18
+	maxEpochs = 16
 )
 
 // segment is a run of positions of the order.
@@ -29,7 +29,7 @@ type segment struct{ start, n int64 }
 // omit rows of the epoch.
 func plan(rows int64) (segments []segment, sampled bool) {
 	if rows <= sampleRows {
-		for e := range max(1, min(mostEpochs, smallRows/rows)) {
+		for e := range max(1, min(maxEpochs, smallRows/rows)) {
 			segments = append(segments, segment{e * rows, rows})
 		}
 		return segments, false

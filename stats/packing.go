@@ -3,15 +3,15 @@ package stats
 import "github.com/dsload/dsload/internal/pack"
 
 const (
-	leastPacked = 256  // the shortest row length to report
-	mostFirst   = 8192 // the longest row length that the list begins with
-	numPacked   = 5
+	minPacked = 256  // the shortest row length to report
+	maxFirst  = 8192 // the longest row length that the list begins with
+	numPacked = 5
 )
 
 // packedLengths returns the row lengths to report: powers of two around the longest row.
 func packedLengths(longest int64) []int {
-	first := leastPacked
-	for int64(first) < (longest+1)/2 && first < mostFirst {
+	first := minPacked
+	for int64(first) < (longest+1)/2 && first < maxFirst {
 		first *= 2
 	}
 	out := make([]int, numPacked)

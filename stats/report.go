@@ -40,7 +40,7 @@ type Split struct {
 	// buckets.
 	Lengths   [][2]int64 `json:"lengths"`
 	DocLength Summary    `json:"document_length"`
-	DocCounts [][2]int64 `json:"document_lengths"` // {tokens, documents}, likewise
+	DocCounts [][2]int64 `json:"document_lengths"` // {tokens, documents}
 
 	Padding     []Padding `json:"padding"`
 	PaddingRows int64     `json:"padding_rows"`    // rows of the order that the padding figures are based on
@@ -90,7 +90,7 @@ type Advice struct {
 	Without   float64 `json:"waste_without"` // with bucket 0
 }
 
-// Packing says what rows of Length tokens hold if a policy packs the split's rows into them.
+// Packing is what rows of Length tokens hold if a policy packs the split's rows into them.
 type Packing struct {
 	Policy  string  `json:"policy"` // "none", "wrapped", "bfd", "bfd_split"; as TRL names them
 	Length  int     `json:"length"`

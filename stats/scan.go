@@ -48,7 +48,7 @@ type scan struct {
 func newScan(split *shard.SplitReader) (*scan, error) {
 	schema := split.Schema()
 	s := &scan{split: split, schema: schema, lengths: newLengthCounts(), documents: newLengthCounts(),
-		ids: make([]int64, min(schema.VocabSize, maxCountedIDs)), duplicates: newDuplicateTable(mostKeys)}
+		ids: make([]int64, min(schema.VocabSize, maxCountedIDs)), duplicates: newDuplicateTable(maxKeys)}
 	s.pieces = s.lengths
 	if schema.Segments {
 		s.pieces = s.documents

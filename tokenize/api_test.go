@@ -60,7 +60,7 @@ func TestEncodeAndBatch(t *testing.T) {
 	}
 }
 
-// TestLoadFS reads the same tokenizer from a folder and from a file system, with the files beside
+// TestLoadFS reads the same tokenizer from a folder and from a file system, with the files next to
 // it, and returns its file.
 func TestLoadFS(t *testing.T) {
 	files := map[string]string{
@@ -113,7 +113,7 @@ func TestLoadFS(t *testing.T) {
 	if _, _, err := a.AppendTokensOffsets(nil, nil, []byte("a")); !errors.Is(err, ErrFormat) {
 		t.Errorf("offsets by a file that has changed: %v, want ErrFormat", err)
 	}
-	for name, word := range map[string]string{"two": "name one", "none": "holds no tokenizer.json",
+	for name, word := range map[string]string{"two": "name one", "none": "it has no tokenizer.json",
 		"absent": "absent"} {
 		_, err := LoadFS(fsys, name)
 		_, again := Load(filepath.Join(dir, name))

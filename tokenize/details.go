@@ -57,7 +57,7 @@ func (t *Tokenizer) isFile(b []byte) bool {
 // ResidentBytes estimates the memory of the tokenizer's tables in bytes, without encoders.
 func (d Details) ResidentBytes() int64 { return d.t.pipeline.ResidentBytes() + d.t.tokens.bytes() }
 
-// EncoderBytes returns the most bytes that an Encoder with these options holds between calls.
+// EncoderBytes returns the maximum number of bytes that an Encoder with these options holds between calls.
 func (d Details) EncoderBytes(o EncoderOptions) int64 {
 	o = o.withDefaults()
 	return d.t.pipeline.EncoderBytes(o.CacheBytes, o.MaxNormalized)

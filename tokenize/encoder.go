@@ -24,9 +24,9 @@ type EncoderOptions struct {
 	MaxNormalized int
 }
 
-// leastExpansion is how many times its length a text may always grow to: a space that becomes
+// minExpansion is how many times its length a text may always grow to: a space that becomes
 // U+2581 takes three bytes.
-const leastExpansion = 3
+const minExpansion = 3
 
 func (o EncoderOptions) withDefaults() EncoderOptions {
 	if o.CacheBytes == 0 {
@@ -75,7 +75,7 @@ type Piece struct{ First, Last bool }
 func (e *Encoder) AppendPiece(dst []uint32, text []byte, p Piece) []uint32 {
 	limit := 0
 	if e.max > 0 {
-		limit = max(e.max, leastExpansion*len(text))
+		limit = max(e.max, minExpansion*len(text))
 	}
 	from := len(dst)
 	dst, ok := e.enc.AppendPiece(dst, text, p.First, p.Last, limit)

@@ -22,7 +22,7 @@ var (
 	// ErrMemory: the limit is Options.MaxMemory. It wraps ErrTooLarge.
 	ErrMemory = spec.ErrMemory
 	// ErrAmbiguous: the folder does not hold exactly one tokenizer.
-	ErrAmbiguous = spec.Sentinel("usage", "the folder holds")
+	ErrAmbiguous = spec.Sentinel("usage", "the folder does not hold exactly one tokenizer")
 	// ErrPattern: a .tiktoken file needs Options.Pattern, or the given pattern is not valid.
 	ErrPattern = spec.ErrPattern
 )

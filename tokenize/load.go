@@ -137,7 +137,7 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; "+
+		return "", fmt.Errorf("%w: it has no tokenizer.json, .model or .tiktoken file; "+
 			"name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrAmbiguous)
 	case 1:
 		return found[0], nil
@@ -145,7 +145,7 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	for i := range found {
 		found[i] = path.Base(found[i])
 	}
-	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrAmbiguous, strings.Join(found, ", "))
+	return "", fmt.Errorf("%w: it has %s; name one", ErrAmbiguous, strings.Join(found, ", "))
 }
 
 // readRegular is readLimited of a regular file.

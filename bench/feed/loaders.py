@@ -1,4 +1,4 @@
-"""CPU and memory of one epoch: dsload beside torch's DataLoader over a Hugging Face dataset, on the same rows.
+"""CPU and memory of one epoch: dsload and torch's DataLoader over a Hugging Face dataset, on the same rows.
 
     python bench/feed/loaders.py dsload  DATASET [--workers N]
     python bench/feed/loaders.py datasets DATASET [--workers N]        # needs the package datasets
@@ -22,28 +22,15 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from measure import proportional, tree  # noqa: E402
+
 
 def cpu_of(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as f:
         fields = f.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def tree(pid: int) -> list[int]:
-    out = [pid]
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):
-        with open(path) as f:
-            for child in f.read().split():
-                out += tree(int(child))
-    return out
-
-
-def pss(pids: list[int]) -> int:
-    total = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/smaps_rollup") as f:
-            total += sum(int(line.split()[1]) for line in f if line.startswith("Pss:")) * 1024
-    return total
 
 
 def dsload_batches(folder: str, workers: int, batch_size: int) -> tuple[Any, Any, int]:
@@ -95,7 +82,7 @@ def main() -> None:
     for k, batch in enumerate(batches):
         seen += len(batch["input_ids"])
         if k == rows // arguments.batch_size // 2:
-            memory = pss(tree(os.getpid()))
+            memory = sum(map(proportional, tree(os.getpid())))
     spent = cpu_of(server) - of_server if server else 0.0
     del batches
     assert seen == rows, f"{seen} of {rows} rows"
@@ -106,7 +93,7 @@ def main() -> None:
     result = {
         "loader": arguments.loader, "workers": arguments.workers, "rows": rows, "batch_size": arguments.batch_size,
         "trainer_us_a_sample": round(trainer / rows * 1e6, 2), "server_us_a_sample": round(spent / rows * 1e6, 2), "pss_bytes": memory,
-    }  # fmt: skip
+    }
     if loader is not None:
         loader.close()
     print(json.dumps(result))

@@ -89,7 +89,7 @@ func simulateCommand(args []string, out io.Writer) error {
 	f.Float64Var(&s.slowFactor, "slow-factor", s.slowFactor, "how much slower")
 	f.Float64Var(&s.stragglerFactor, "stragglers", s.stragglerFactor,
 		"start a partition again after this many medians, 0 never")
-	f.BoolVar(&s.resumes, "resume", s.resumes, "partitions go on from checkpoints")
+	f.BoolVar(&s.resumes, "resume", s.resumes, "partitions resume from checkpoints")
 	f.Float64Var(&s.dollarsPerHour, "price", s.dollarsPerHour, "of a node-hour")
 	f.Float64Var(&s.shardBytes, "shard-bytes", s.shardBytes, "bytes of a shard")
 	f.Uint64Var(&s.seed, "seed", s.seed, "of the failures")

@@ -1,4 +1,4 @@
-"""Reads the same documents from files of every format and compression: dsload's reader beside pyarrow's or Python's
+"""Reads the same documents from files of every format and compression: dsload's reader, and pyarrow's or Python's
 own, and what whole builds take of memory.
 
     python bench/sources/compare.py DSLOAD [--size 64MB] [--only parquet,gz] [--rounds 3] [--build 64MiB] [--no-peers]

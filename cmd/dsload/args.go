@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// label returns the words of a command that its errors begin with: "build: ", or "" for the program itself, whose
-// name every error begins with.
+// label returns the prefix of a command's errors, such as "build: ". It is "" for the program itself, whose name is
+// the prefix of every error.
 func label(cmd *cobra.Command) string {
 	if _, name, ok := strings.Cut(cmd.CommandPath(), " "); ok {
 		return name + ": "

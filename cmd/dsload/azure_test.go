@@ -106,7 +106,7 @@ func TestAzureSources(t *testing.T) {
 	}
 }
 
-// A build of a blob that is killed in the middle goes on there, and ends with the same bytes.
+// A build of a blob that is killed in the middle resumes there, and ends with the same bytes.
 func TestAzureKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: TestKilledDownload does the same over HTTP")

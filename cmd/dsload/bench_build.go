@@ -29,7 +29,7 @@ type buildFigures struct {
 	Workers        int     `json:"workers"`
 	Memory         int64   `json:"memory_cap_bytes"`
 	Tokenizer      string  `json:"tokenizer"`
-	// with --profile: the CPU time by stages, and how many samples of it were taken
+	// With --profile: the CPU time by stages, and the number of samples.
 	Stages  []stageCost `json:"stages,omitempty"`
 	Samples int64       `json:"samples,omitempty"`
 }
@@ -54,9 +54,9 @@ resident memory are the kernel's figures for the whole process, start-up include
 
 With --profile it also prints how the CPU time divides among the stages of a build: start,
 reading and framing the sources, formatting records as text, tokenizing it, cutting ids into
-rows, writing shards, all checksums, and the rest, such as the collection of garbage. Beside
-each stands how fast a build would be if it had only this stage. The shares come from samples,
-100 a second: of a build of a second they are good to a few percent.`,
+rows, writing shards, all checksums, and the rest, such as the collection of garbage. For each
+stage it prints how fast a build would be with that stage alone. The shares come from samples,
+100 a second: for a build of one second they are accurate to a few percent.`,
 		Example: "  dsload bench build corpus.txt --json\n" +
 			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
 		Args: minArgs(1, "at least one source"),
@@ -108,7 +108,7 @@ each stands how fast a build would be if it had only this stage. The shares come
 	flags.Var(sizeValue{&memory, false}, "memory", "hard cap on the whole process")
 	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
-	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after so much text, 0 for no limit")
+	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after this much text, 0 for no limit")
 	flags.BoolVar(&profile, "profile", false, "print the CPU time of each stage")
 	likeOption(flags, "tokenizer", "format", "max-bytes")
 	inGroup(flags, groupMeasurement, "rounds", "profile")
@@ -140,7 +140,7 @@ func measureBuild(cmd *cobra.Command, args []string, samples map[string]int64) (
 	wall := time.Since(start).Seconds()
 	if err != nil {
 		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 {
-			return nil, &said{exit.ExitCode()}
+			return nil, &printedError{exit.ExitCode()}
 		}
 		return nil, fmt.Errorf("measured build: %w", err)
 	}

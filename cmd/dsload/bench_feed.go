@@ -77,8 +77,8 @@ middle and near the end.`,
 	flags.StringVar(&f.query, "query", "", "more parameters of /v1/batches, as name=value&name=value")
 	flags.DurationVar(&f.seconds, "for", 5*time.Second, "how long to read")
 	flags.Var(sizeValue{&f.memory, false}, "memory", "the server's --memory")
-	takes(flags, "DATASET", "dataset")
-	takes(flags, "QUERY", "query")
+	nameValues(flags, "DATASET", "dataset")
+	nameValues(flags, "QUERY", "query")
 	inGroup(flags, groupMeasurement, "dataset", "rows", "tokens", "batch-size", "query", "for")
 	return cmd
 }

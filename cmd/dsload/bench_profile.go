@@ -16,14 +16,14 @@ import (
 type stageCost struct {
 	Stage          string  `json:"stage"`
 	CPUSeconds     float64 `json:"cpu_s"`
-	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // of text, had the build only this stage
+	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // of text, if the build had only this stage
 }
 
 // stages are the stages of a build in the order in which they are printed.
 var stages = []string{"start", "read", "format", "tokenize", "cut", "write", "hash", "rest"}
 
-// stageOf finds the stage of a sample: that of the innermost function on its stack that is named here. What none
-// is named on, such as the collection of garbage, is the rest.
+// stageOf maps functions to stages. A sample counts for the innermost function on its stack that is listed here.
+// A stack without one, such as that of the garbage collector, counts for the rest.
 var stageOf = []struct{ function, stage string }{
 	{"github.com/zeebo/", "hash"},
 	{"hash/crc32.", "hash"},
@@ -88,8 +88,8 @@ func stageOfStack(stack []string) string {
 	return "rest"
 }
 
-// readProfile calls sample for each stack of a profile, uncompressed, with how often it was met. Of the format,
-// profile.proto of github.com/google/pprof, it reads no more than that.
+// readProfile calls sample for each stack of an uncompressed profile, with the number of its samples. It reads only
+// these parts of the format, which is profile.proto of github.com/google/pprof.
 func readProfile(data []byte, sample func(n int64, stack []string)) error {
 	var samples [][]byte
 	var words []string
@@ -174,9 +174,9 @@ func readProfile(data []byte, sample func(n int64, stack []string)) error {
 	return nil
 }
 
-var errProfile = errors.New("the profile is not whole")
+var errProfile = errors.New("malformed profile")
 
-// eachField calls f for each field of a message of protocol buffers: with its number, or its bytes.
+// eachField calls f for each field of a message of protocol buffers, with its number or its bytes.
 func eachField(message []byte, f func(field int, v uint64, data []byte) error) error {
 	for len(message) > 0 {
 		key, n := binary.Uvarint(message)

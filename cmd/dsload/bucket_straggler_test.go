@@ -63,7 +63,7 @@ func TestBucketStraggler(t *testing.T) {
 			}
 		}
 		if len(got) < len(want) {
-			t.Errorf("%d objects, %d before the straggler went on", len(got), len(want))
+			t.Errorf("%d objects, %d before the straggler continued", len(got), len(want))
 		}
 		b.run(t, dir+"/b", 0, "verify", out)
 	})

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -22,17 +20,17 @@ import (
 )
 
 type buildFlags struct {
-	opts     ingest.Options
-	progress string
-	asJSON   bool
-	explain  bool
-	preview  int // documents of each input to show, in place of a build
-	part     partFlags
-	cached   bool
-	announce bool   // for a server, which serves the dataset while it is built
-	profile  string // a file for a CPU profile, for bench build
-	http     string
-	notify   []string
+	opts      ingest.Options
+	progress  string
+	asJSON    bool
+	explain   bool
+	preview   int // documents of each input to show, in place of a build
+	partition partitionFlags
+	cached    bool
+	announce  bool   // for a server, which serves the dataset while it is built
+	profile   string // a file for a CPU profile, for bench build
+	http      string
+	notify    []string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -94,7 +92,7 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	_ = errors.Join(flags.MarkHidden("announce"), flags.MarkHidden("cpu-profile")) // the flags exist
 	f.addRowFlags(flags)
 	addOption(flags, &f.opts, "overwrite")
-	f.part.add(flags)
+	f.partition.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
 		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; "+
@@ -159,11 +157,11 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // --pack sets its own
 	}
-	if cmd.Flags().Changed("preview") && (f.part.given(cmd) || f.cached) {
+	if cmd.Flags().Changed("preview") && (f.partition.given(cmd) || f.cached) {
 		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
 	}
-	if f.part.given(cmd) {
-		if err := f.part.apply(cmd, args, &o); err != nil {
+	if f.partition.given(cmd) {
+		if err := f.partition.apply(cmd, args, &o); err != nil {
 			return err
 		}
 		args = o.Sources
@@ -219,22 +217,11 @@ func (f *buildFlags) build(cmd *cobra.Command, o ingest.Options) error {
 	before := resident.Peak()
 	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
-	tell(notifier, o.Out, summary, err)
+	notifyDone(notifier, o.Out, summary, err)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.report(cmd, summary), overCap(summary, before))
-}
-
-// report prints the summary of a build.
-func (f *buildFlags) report(cmd *cobra.Command, s *ingest.Summary) error {
-	for _, w := range s.Warnings {
-		warn(cmd.ErrOrStderr(), w.String())
-	}
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-	}
-	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
 // notices returns a function that shows the build's messages.
@@ -266,9 +253,9 @@ func overCap(s *ingest.Summary, before int64) error {
 		s.Out, formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 }
 
-// gcPercent returns the garbage that triggers a collection, as a percentage of the memory in use. A
-// build of lines makes almost none once its buffers exist, so that collections are rare, and garbage
-// from the start is not kept up to the limit; one of conversations makes much, and is faster where the
+// gcPercent returns the amount of garbage that triggers a collection, as a percentage of the memory in
+// use. A build of lines makes almost none once its buffers exist: collections are rare, and the garbage
+// of its start does not stay up to the limit. A build of conversations makes much, and is faster if the
 // cap leaves room for it.
 func gcPercent(capBytes int64) int {
 	if capBytes < roomyCap {
@@ -277,8 +264,8 @@ func gcPercent(capBytes int64) int {
 	return 50
 }
 
-// roomyCap is the cap from which on garbage may take the room of several collections. Below it, the heap
-// would reach the runtime's limit, which is soft, where a busy machine runs a collection late.
+// roomyCap is the smallest cap under which garbage may grow for longer between collections. Under a smaller one, a
+// collection that a busy machine runs late would let the heap reach the runtime's limit, which is soft.
 const roomyCap = 128 << 20
 
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
@@ -289,7 +276,7 @@ func setRuntimeLimit(capBytes int64) {
 	fitThreads(addressLimit(), capBytes)
 }
 
-// startPercent lets the heap grow to 16 MiB before the first collection: the least heap that the
+// startPercent lets the heap grow to 16 MiB before the first collection: the smallest heap that the
 // runtime collects is 4 MiB times this percentage.
 const startPercent = 400
 
@@ -302,116 +289,4 @@ func collectLater(capBytes int64) {
 	}
 	debug.SetGCPercent(startPercent)
 	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, gcPercent(capBytes))
-}
-
-func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(plan)
-	}
-	var b strings.Builder
-	for _, p := range plan.Parts {
-		fmt.Fprintf(&b, "%10s  %-18s %s\n", formatSize(p.Bytes), p.Name, p.Why)
-	}
-	fmt.Fprintf(&b, "%10s  %-18s\n", formatSize(plan.Sum), "sum")
-	fmt.Fprintf(&b, "%10s  %-18s the smallest that works for these settings is %s\n", formatSize(plan.Cap), "cap",
-		formatSize(plan.Smallest))
-	return writeText(w, b.String())
-}
-
-// describe formats a summary: what was built, what stopped it, what was left out.
-func describe(s *ingest.Summary) string {
-	var b strings.Builder
-	if s.Partition != "" {
-		fmt.Fprintf(&b, "partition %s\n", s.Partition)
-	}
-	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
-			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
-	}
-	if s.AlreadyBuilt && s.Partition != "" {
-		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
-		return b.String()
-	}
-	if p := s.Packing; p != nil {
-		b.WriteString(describePacking(p))
-		for i, split := range s.Splits {
-			fmt.Fprintf(&b, "%s %s %.2f%%", []string{"; fill of", ","}[min(i, 1)], split.Name, 100*split.Fill)
-		}
-		b.WriteByte('\n')
-	}
-	fmt.Fprintf(&b, "%s: %s", readLabel(s), plural(s.Documents, "document"))
-	if left := s.Documents - droppedBy(s); left < s.Documents {
-		fmt.Fprintf(&b, "; kept: %s", plural(left, "document"))
-	}
-	fmt.Fprintf(&b, ", %s of text", formatSize(s.TextBytes))
-	if s.Rejected > 0 {
-		fmt.Fprintf(&b, ", %s skipped (see rejects.jsonl)", plural(s.Rejected, "bad record"))
-	}
-	if s.Dropped > 0 {
-		fmt.Fprintf(&b, ", %s longer than --max-length dropped", plural(s.Dropped, "document"))
-	}
-	b.WriteByte('\n')
-	if s.Replaced > 0 {
-		fmt.Fprintf(&b, "text: %s replaced by U+FFFD\n", plural(s.Replaced, "ill-formed UTF-8 sequence"))
-	}
-	if len(s.Formats) > 0 {
-		fmt.Fprintf(&b, "format: %s\n", formats(s.Formats))
-	}
-	for _, note := range s.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note)
-	}
-	if s.AlreadyBuilt {
-		fmt.Fprintf(&b, "already built: %s\n", s.Out)
-		return b.String()
-	}
-	if s.Resumed {
-		fmt.Fprintf(&b, "resumed at example %s\n", formatCount(s.ResumedAt))
-	}
-	fmt.Fprintf(&b, "wrote %s in %.1f s (%.1f MB of text/s, %s tokens/s), peak memory %s of %s\n", s.Out, s.Seconds,
-		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
-	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
-	return b.String()
-}
-
-// readLabel says of what the counts of documents and text are: of an addition they are what it read, while
-// the splits are those of the whole dataset.
-func readLabel(s *ingest.Summary) string {
-	if s.Added > 0 && !s.AlreadyBuilt {
-		return "read for the addition"
-	}
-	return "read"
-}
-
-// droppedBy returns how many of the documents that were read filters left out.
-func droppedBy(s *ingest.Summary) (n int64) {
-	for _, dropped := range s.DroppedBy {
-		n += dropped
-	}
-	return n
-}
-
-// describePacking formats how rows were packed.
-func describePacking(p *ingest.PackSummary) string {
-	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
-		plural(p.DroppedTokens, "token"))
-}
-
-// formats lists the formats of the inputs, each with its count if they differ.
-func formats(counts map[string]int) string {
-	names := slices.Sorted(maps.Keys(counts))
-	if len(names) == 1 {
-		return names[0]
-	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%s)", name, plural(counts[name], "input"))
-	}
-	return strings.Join(names, ", ")
-}
-
-// plural returns a count with its noun, such as "1 shard" or "1,200 shards".
-func plural[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return formatCount(int64(n)) + " " + noun + "s"
 }

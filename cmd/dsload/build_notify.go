@@ -34,8 +34,8 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 	return n, nil
 }
 
-// tell sends a message about how a build ended.
-func tell(n *notify.Notifier, out string, s *ingest.Summary, err error) {
+// notifyDone sends a message about how a build ended.
+func notifyDone(n *notify.Notifier, out string, s *ingest.Summary, err error) {
 	if n == nil {
 		return
 	}
@@ -70,8 +70,8 @@ func tell(n *notify.Notifier, out string, s *ingest.Summary, err error) {
 
 // message returns a message about the build of a folder.
 func message(out, event, text string, facts map[string]any) notify.Message {
-	abs := placeOf(out)
-	host, _ := os.Hostname() // for people; its absence is no error
+	abs := absOut(out)
+	host, _ := os.Hostname() // for people; it may be missing
 	facts["name"], facts["out"], facts["host"], facts["program"] = filepath.Base(abs), abs, host, "dsload build"
 	title := fmt.Sprintf("dsload build %s: %s", oneLine(filepath.Base(abs)), event)
 	if host != "" {

@@ -5,8 +5,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addRowFlags adds the flags of the options that say what rows become of sources, and with what memory and
-// workers: all but those about the folder of the dataset.
+// addRowFlags adds the flags of all options except those about the dataset's folder: how sources become rows, and
+// the memory and workers for that.
 func (f *buildFlags) addRowFlags(flags *pflag.FlagSet) {
 	for _, opt := range ingest.AllOptions() {
 		if opt.ChangesBytes() || opt.Group == ingest.GroupLimits {
@@ -46,13 +46,13 @@ func addOption(flags *pflag.FlagSet, o *ingest.Options, name string) {
 	}
 }
 
-// likeOption gives flags the groups and the words for their values of the options of their names.
+// likeOption gives flags the groups and value words of the options with the same names.
 func likeOption(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		opt, _ := ingest.OptionNamed(name)
 		inGroup(flags, string(opt.Group), name)
 		if word := optionWord(opt); word != "" {
-			takes(flags, word, name)
+			nameValues(flags, word, name)
 		}
 	}
 }

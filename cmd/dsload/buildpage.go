@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -38,7 +35,7 @@ const (
 	pageConnBytes = 64 << 10
 	// pageBytes is the memory of a build's page.
 	pageBytes = pageConns*(pageConnBytes+page.ViewerBytes) + 1<<20
-	// pageGrace is how long a build that has ended waits for open pages to learn of it.
+	// pageGrace is how long a build that has ended waits until open pages show that.
 	pageGrace = 2 * time.Second
 
 	// Rates are averages over rateSpan. The time left is computed from the last leftSpan, and shown
@@ -46,8 +43,8 @@ const (
 	rateSpan  = 5 * time.Second
 	leftSpan  = 30 * time.Second
 	leftAfter = 5 * time.Second
-	// mostNotices is the maximum number of the build's messages that the page shows.
-	mostNotices = 50
+	// maxNotices is the maximum number of the build's messages that the page shows.
+	maxNotices = 50
 )
 
 // buildPage is the live page of a build.
@@ -99,7 +96,7 @@ func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w; give another port, or 127.0.0.1:0 for any that is free", addr, err)
 	}
-	p := &buildPage{monitor: new(ingest.Monitor), out: placeOf(o.Out), limits: *o, done: make(chan struct{})}
+	p := &buildPage{monitor: new(ingest.Monitor), out: absOut(o.Out), limits: *o, done: make(chan struct{})}
 	p.name = filepath.Base(p.out)
 	o.Monitor = p.monitor
 	p.live = page.NewLive(page.Figures{Columns: numBuildFigures, Sample: p.sample, State: p.state})
@@ -113,8 +110,8 @@ func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
 	return p, nil
 }
 
-// placeOf returns the absolute path of a folder. It returns an address unchanged.
-func placeOf(out string) string {
+// absOut returns the absolute path of a folder. It returns an address unchanged.
+func absOut(out string) string {
 	if strings.Contains(out, "://") {
 		return out
 	}
@@ -133,7 +130,7 @@ func (p *buildPage) notice(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notices = append(p.notices, text)
-	p.notices = p.notices[max(0, len(p.notices)-mostNotices):]
+	p.notices = p.notices[max(0, len(p.notices)-maxNotices):]
 }
 
 // end shows on open pages how the build ended, and closes the server.
@@ -193,207 +190,6 @@ func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 		}
 	}
 	return from, to, to.at.After(from.at)
-}
-
-// buildState is what the page shows besides its charts.
-type buildState struct {
-	Phase     string `json:"phase"` // preparing, running, done, failed, interrupted
-	Message   string `json:"message,omitempty"`
-	Name      string `json:"name"`
-	Out       string `json:"out"`
-	Tokenizer string `json:"tokenizer,omitempty"`
-	Format    string `json:"format,omitempty"`
-
-	ingest.Totals
-	Seconds     *float64 `json:"seconds"`
-	MaxExamples int64    `json:"max_examples,omitempty"`
-	MaxLength   int      `json:"max_length"`
-	ResumedAt   int64    `json:"resumed_at,omitempty"`
-	MemoryCap   int64    `json:"memory_cap"`
-
-	Fraction *float64 `json:"fraction"`
-	Left     *float64 `json:"left"` // seconds
-	Toward   string   `json:"toward,omitempty"`
-	Limited  string   `json:"limited,omitempty"` // the busiest stage, if it is busy enough
-
-	Sources     []sourceState `json:"sources"`
-	SourcesMore string        `json:"sources_more,omitempty"`
-	Parts       []partState   `json:"parts"`
-	Stages      []stageState  `json:"stages"`
-	Splits      []splitState  `json:"splits"`
-	Counts      []countState  `json:"counts"`
-	Notices     []string      `json:"notices"`
-
-	Checkpoints        int64           `json:"checkpoints"`
-	CheckpointAge      float64         `json:"checkpoint_age"`
-	CheckpointExamples int64           `json:"checkpoint_examples"`
-	Rejects            []ingest.Reject `json:"rejects"`
-}
-
-type sourceState struct {
-	Index int      `json:"index"`
-	URI   string   `json:"uri"`
-	Bytes int64    `json:"bytes"`
-	Read  int64    `json:"read"`
-	Share *float64 `json:"share"`
-	Left  *float64 `json:"left"`
-	State string   `json:"state"`
-}
-
-type partState struct {
-	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"`
-}
-
-type stageState struct {
-	Name string   `json:"name"`
-	Busy *float64 `json:"busy"`
-}
-
-type splitState struct {
-	Name     string `json:"name"`
-	Examples int64  `json:"examples"`
-	Tokens   *int64 `json:"tokens"` // nil while they are counted for all splits together
-	Shards   int    `json:"shards"`
-}
-
-type countState struct {
-	Name string `json:"name"`
-	N    int64  `json:"n"`
-}
-
-// state is page.Figures.State.
-func (p *buildPage) state(now time.Time) any {
-	s := &buildState{Phase: "preparing", Name: p.name, Out: p.out, MaxExamples: p.limits.MaxExamples,
-		MaxLength: p.limits.MaxLength,
-		MemoryCap: p.limits.Memory}
-	p.mu.Lock()
-	s.Notices = slices.Clone(p.notices)
-	ended := p.ended
-	p.mu.Unlock()
-	if d, ok := p.monitor.Details(); ok {
-		s.Phase = "running"
-		p.fill(s, &d, now)
-	}
-	if ended != nil {
-		s.Phase, s.Message, s.Left = ended.phase, ended.message, nil
-		if sum := ended.summary; sum != nil {
-			s.fillSummary(sum)
-		}
-	}
-	return s
-}
-
-// fill sets the fields of a running build.
-func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
-	seconds := d.Elapsed.Seconds()
-	s.Seconds, s.Tokenizer, s.Totals = &seconds, d.Tokenizer, d.Totals
-	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
-	for i := range d.Splits {
-		s.Splits = append(s.Splits, splitState{d.Splits[i].Name, d.Splits[i].Examples, nil, d.Splits[i].Shards})
-	}
-	if len(d.Splits) == 1 {
-		s.Splits[0].Tokens = &d.Tokens
-	}
-	if len(d.Formats) > 0 {
-		s.Format = formats(d.Formats)
-	}
-	if d.Fraction >= 0 {
-		s.Fraction, s.Toward = &d.Fraction, d.Toward.In(flagName)
-		s.Left = p.left(d)
-	}
-	for _, part := range d.Ledger {
-		s.Parts = append(s.Parts, partState{part.Name, part.Bytes})
-	}
-	p.fillStages(s, d)
-	for i := range d.Sources {
-		s.Sources = append(s.Sources, p.source(&d.Sources[i]))
-	}
-	if rest := d.TotalSources - len(d.Sources); rest > 0 {
-		s.SourcesMore = fmt.Sprintf("%s in all; the first of these is number %s", plural(d.TotalSources, "source"),
-			formatCount(int64(d.FirstSource)+1))
-	}
-	s.Checkpoints, s.CheckpointExamples = d.Checkpoints, d.Durable
-	if !d.Checkpoint.IsZero() {
-		s.CheckpointAge = max(0, now.Sub(d.Checkpoint).Seconds())
-	}
-	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
-		countState{"ill-formed UTF-8, replaced", d.Replaced})
-	leftOut := ingest.LeftOut(d.Totals.Counts)
-	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
-		s.Counts = append(s.Counts, countState{"left out: " + name, leftOut[name]})
-	}
-	s.Rejects = slices.Clone(d.Rejects)
-}
-
-// left returns the remaining time in seconds, estimated from the progress of the last leftSpan, or
-// nil if there was none.
-func (p *buildPage) left(d *ingest.Details) *float64 {
-	from, to, ok := p.since(leftSpan)
-	if !ok || d.Elapsed < leftAfter || to.fraction <= from.fraction || to.fraction >= 1 {
-		return nil
-	}
-	left := (1 - to.fraction) * to.at.Sub(from.at).Seconds() / (to.fraction - from.fraction)
-	return &left
-}
-
-func (p *buildPage) source(d *ingest.SourceProgress) sourceState {
-	s := sourceState{Index: d.Index, URI: d.URI, Bytes: d.Bytes, Read: d.Read, State: string(d.State)}
-	if d.Bytes > 0 && d.State == ingest.SourceReading {
-		share := min(1, float64(d.Read)/float64(d.Bytes))
-		s.Share = &share
-		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
-			to.at.Sub(from.at) >= leftAfter-time.Second {
-			left := float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() /
-				float64(to.sourceBytes-from.sourceBytes)
-			s.Left = &left
-		}
-	}
-	return s
-}
-
-// busyEnough is the share of the time that a stage must be busy to be shown as the build's limit.
-const busyEnough = 0.6
-
-// fillStages sets how busy each stage was in the last seconds, and which one limits the build.
-func (p *buildPage) fillStages(s *buildState, d *ingest.Details) {
-	s.Stages = []stageState{{Name: "reading"}, {Name: "tokenizing"}, {Name: "writing"}}
-	from, to, ok := p.since(rateSpan)
-	if !ok {
-		return
-	}
-	elapsed := to.at.Sub(from.at)
-	most := busyEnough
-	for i, busy := range []time.Duration{to.reading - from.reading,
-		(to.tokenizing - from.tokenizing) / time.Duration(max(1, d.Stages.Workers)), to.writing - from.writing} {
-		share := math.Min(1, math.Max(0, float64(busy)/float64(elapsed)))
-		s.Stages[i].Busy = &share
-		if share > most {
-			most, s.Limited = share, s.Stages[i].Name
-		}
-	}
-}
-
-// fillSummary sets the fields that are known only when a build has ended.
-func (s *buildState) fillSummary(sum *ingest.Summary) {
-	one := 1.0
-	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
-	s.Examples, s.Tokens = 0, 0
-	for i := range sum.Splits {
-		split := &sum.Splits[i]
-		s.Splits = append(s.Splits, splitState{split.Name, split.Examples, &split.Tokens, split.Shards})
-		s.Examples += split.Examples
-		s.Tokens += split.Tokens
-	}
-	if sum.Documents > 0 {
-		s.Totals.Counts = sum.Counts
-	}
-	for line := range strings.Lines(describe(sum)) {
-		s.Notices = append(s.Notices, strings.TrimSpace(line))
-	}
-	for i := range s.Sources {
-		s.Sources[i].Left = nil
-	}
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.

@@ -37,7 +37,7 @@ func openCache() (*textcache.Cache, error) {
 	return c, nil
 }
 
-// cacheDamage says why a folder of the cache can neither be served nor built on: it is damaged, or
+// cacheDamage returns why a folder of the cache can be neither served nor built on: it is damaged, or
 // is not what its name says. Damage inside a shard shows only when it is read.
 func cacheDamage(id *ingest.Identity, dir string, ready bool) error {
 	var err error
@@ -60,7 +60,7 @@ func cacheDamage(id *ingest.Identity, dir string, ready bool) error {
 	return nil // whoever opens the folder reports other errors
 }
 
-// runCached builds into the cache, or finds what was built there before.
+// runCached builds into the cache, unless it already has the dataset.
 func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) {
 	if f.announce {
 		ctx, cancel := endWithStdin(cmd.Context(), cmd.InOrStdin())
@@ -124,7 +124,7 @@ func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) 
 	return nil
 }
 
-// checkCached refuses what build --cached cannot have.
+// checkCached returns an error for arguments and flags that build --cached cannot use.
 func checkCached(cmd *cobra.Command, o *ingest.Options) error {
 	switch {
 	case len(o.Sources) == 0:
@@ -138,7 +138,7 @@ func checkCached(cmd *cobra.Command, o *ingest.Options) error {
 	return nil
 }
 
-// evict keeps the cache to its limit. The dataset in keep stays, and is built even if this fails.
+// evict brings the cache within its limit. It keeps the dataset in keep, whose build succeeded even if this fails.
 func evict(stderr io.Writer, cache *textcache.Cache, keep string) {
 	gone, err := cache.Evict(keep)
 	for _, e := range gone {
@@ -253,10 +253,10 @@ func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalA
 	}
 }
 
-// said is the error of a command whose message another process has printed.
-type said struct{ code int }
+// printedError is the error of a command whose message another process has printed.
+type printedError struct{ code int }
 
-func (e *said) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+func (e *printedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // holdAll keeps datasets in the cache until they are released.
 func holdAll(dirs []string) (release func() error, err error) {

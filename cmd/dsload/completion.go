@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// choice is the values that a flag of any command completes to, and whether files are among them.
+// choice is the values that a flag of any command completes to. If files is set, it completes to files too.
 type choice struct {
 	words []string
 	files bool
@@ -36,7 +36,7 @@ func completes[T ~string](cmd *cobra.Command, flag string, words []T) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(all,
 		cobra.ShellCompDirectiveNoFileComp)) // fails only for unknown or registered names
 	if f := cmd.Flags().Lookup(flag); f != nil && firstOf(f, flagValue) == "" {
-		takes(cmd.Flags(), valueChoice, flag)
+		nameValues(cmd.Flags(), valueChoice, flag)
 	}
 }
 
@@ -82,7 +82,7 @@ func registerCompletions(cmd *cobra.Command) {
 			return
 		}
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(choice.words,
-			cobra.ShellCompDirectiveDefault)) // likewise
+			cobra.ShellCompDirectiveDefault)) // fails only for unknown or registered names
 	})
 	for _, sub := range cmd.Commands() {
 		registerCompletions(sub)

@@ -21,7 +21,7 @@ func isFree(name string) bool {
 	return slices.Contains(freeFlags, name) || ok && opt.Kind != ingest.Word && len(opt.Words) == 0
 }
 
-// numberTypes are the types of flags whose values are no words.
+// numberTypes are the types of flags whose values are not words.
 var numberTypes = []string{"bool", "int", "int64", "uint64", "float64", "duration", "size", "count"}
 
 // TestFlagsComplete asks for the values of every flag of every command that takes one of a few words.

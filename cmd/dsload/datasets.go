@@ -19,17 +19,17 @@ import (
 // commandCacheBytes is the disk cache of a command that reads a dataset in a bucket and ends.
 const commandCacheBytes = 256 << 20
 
-// places is the file system of the datasets that arguments name: local folders, and folders of
+// A datasetFS is the file system of the datasets that arguments name: local folders, and folders in
 // buckets.
-type places struct {
+type datasetFS struct {
 	shard.FS
 	buckets *store.Reader // nil where no argument is an address
 }
 
-// openPlaces opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
-func openPlaces(command string, args []string, o store.ReaderOptions, notes io.Writer) (*places, error) {
+// openDatasets opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
+func openDatasets(command string, args []string, o store.ReaderOptions, notes io.Writer) (*datasetFS, error) {
 	if !slices.ContainsFunc(args, inBucket) {
-		return &places{FS: shard.OS()}, nil
+		return &datasetFS{FS: shard.OS()}, nil
 	}
 	for _, arg := range args {
 		if dir := serve.DatasetDir(arg); remote.Writable(dir) {
@@ -43,11 +43,11 @@ func openPlaces(command string, args []string, o store.ReaderOptions, notes io.W
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", command, strings.Join(args, " "), err)
 	}
-	return &places{fsys, fsys}, nil
+	return &datasetFS{fsys, fsys}, nil
 }
 
 // close closes the file system and removes its cache. It may be called twice.
-func (p *places) close() error {
+func (p *datasetFS) close() error {
 	if p.buckets == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (p *places) close() error {
 }
 
 // bytes returns the memory of the file system.
-func (p *places) bytes() int64 {
+func (p *datasetFS) bytes() int64 {
 	if p.buckets == nil {
 		return 0
 	}
@@ -64,13 +64,13 @@ func (p *places) bytes() int64 {
 
 // onDatasets returns the function that runs a command on the datasets that its arguments name. The
 // command's context also ends when a bucket no longer answers.
-func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []string, at *places) error) (
+func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []string, at *datasetFS) error) (
 	runE func(*cobra.Command, []string) error) {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		ctx, end := context.WithCancelCause(cmd.Context())
 		defer end(nil)
 		o.Lost, o.CacheBytes = end, commandCacheBytes
-		at, err := openPlaces(cmd.Name(), args, o, cmd.ErrOrStderr())
+		at, err := openDatasets(cmd.Name(), args, o, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}

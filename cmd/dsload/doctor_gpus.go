@@ -77,14 +77,14 @@ func queryNVIDIA(ctx context.Context, tool, query string) ([]byte, error) {
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("nvidia-smi did not answer within %v and was ended; run it by itself: "+
-				"where it hangs there too, the driver or a GPU does", nvidiaSMITimeout)
+			return nil, fmt.Errorf("nvidia-smi did not answer within %v and was killed; run it by itself: "+
+				"if that hangs too, so does the driver or a GPU", nvidiaSMITimeout)
 		}
 	}
 	if err != nil {
 		// nvidia-smi reports driver errors on stdout.
-		said := strings.Join(strings.Fields(stderr.String()+" "+stdout.String()), " ")
-		return nil, fmt.Errorf("nvidia-smi: %w: %s", err, said)
+		output := strings.Join(strings.Fields(stderr.String()+" "+stdout.String()), " ")
+		return nil, fmt.Errorf("nvidia-smi: %w: %s", err, output)
 	}
 	return stdout.Bytes(), nil
 }
@@ -203,8 +203,8 @@ func writeGPUs(w io.Writer, gpus []gpu, err error) {
 			fmt.Fprintf(w, "    process %d, %s: %s%s\n", p.PID, used, shortened(p.Command, 100), where)
 		}
 		if len(g.Processes) == 0 && g.Used > 1<<30 {
-			fmt.Fprintln(w, "    no process is listed: what holds the memory runs where this driver does not show "+
-				"it, as in another container")
+			fmt.Fprintln(w, "    no process is listed: what holds the memory is not visible from here, "+
+				"such as in another container")
 		}
 	}
 }

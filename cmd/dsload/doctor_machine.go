@@ -104,7 +104,7 @@ func (m *machine) text(gpuErr error) string {
 		fmt.Fprintf(&b, "control group: at most %s of memory for everything in this container\n",
 			formatSize(m.CgroupLimit))
 	} else {
-		b.WriteString("control group: no limit of memory\n")
+		b.WriteString("control group: no memory limit\n")
 	}
 	if s := m.SharedMemory; s != nil {
 		fmt.Fprintf(&b, "shared memory: %s, %s free (%s); dsload uses none of it, workers of a torch DataLoader do\n",

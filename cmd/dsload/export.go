@@ -50,7 +50,7 @@ Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
   dsload export data --to hf --out exported`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runExport(cmd, args[0], at, &f)
 		}),
 	}
@@ -60,14 +60,14 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	flags.StringVarP(&f.out, "out", "o", "", "folder to write into")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace files of another dataset or program")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
-	takes(flags, "FORMATS", "to")
-	takes(flags, "DIR", "out")
+	nameValues(flags, "FORMATS", "to")
+	nameValues(flags, "DIR", "out")
 	completes(cmd, "to", export.Formats)
 	inGroup(flags, groupOutput, "to", "out")
 	return cmd
 }
 
-func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err error) {
+func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (err error) {
 	if err := checkFormats(f.to); err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err 
 	return printExport(cmd, s)
 }
 
-// exportError adds to an error what to do next.
+// exportError adds advice to an error.
 func exportError(dir string, err error) error {
 	err = fmt.Errorf("export %s: %w", dir, err)
-	switch again := "run the same command again, it starts over"; {
+	switch again := "run the same command again, which starts over"; {
 	case fault.OptionOf(err) != "":
 		return err
 	case errors.Is(err, context.Canceled):

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A command and its flags are declared once. What is made of that are its help (-h for a screen, --help for
-// everything), its manual page, and its completion. A helpPage is what the first two show.
+// A command and its flags are declared once. Its help (-h for a screen, --help for everything), its manual page and
+// its completion are made from that. A helpPage is the content of the help and of the manual page.
 
 // usualFlags is the annotation of a command with more than a screen of flags that names those of -h.
 const usualFlags = "dsload-usual"
@@ -35,11 +35,11 @@ const (
 	groupForText     = "For text: " // before a group of a build's, in a command that may build first
 )
 
-// commonGroups are those of flags that have the same meaning in many commands.
+// commonGroups are the groups of flags that mean the same in many commands.
 var commonGroups = map[string]string{"json": groupOutput, "html": groupOutput, "overwrite": groupOutput,
 	"progress": groupLive, "memory": groupLimits, "workers": groupLimits}
 
-// lastGroups returns the titles that come after those of a command's own, in order.
+// lastGroups returns the titles that come after a command's own, in order.
 func lastGroups() (titles []string) {
 	for _, group := range ingest.Groups() {
 		titles = append(titles, string(group))
@@ -66,7 +66,7 @@ var legend = [][2]string{
 	{valueSize, "bytes, as in 64MiB, 2GB or 1e6"},
 	{valueTime, "as in 10s or 5m"},
 	{valueShare, "above 0 and at most 1"},
-	{valueChoice, "one of the words that its line names"},
+	{valueChoice, "one of the words that its line lists"},
 }
 
 // A helpPage is what help shows of a command or a topic.
@@ -98,10 +98,10 @@ func inGroup(flags *pflag.FlagSet, title string, names ...string) {
 	}
 }
 
-// takes calls the values of flags by a word in the help.
-func takes(flags *pflag.FlagSet, word string, names ...string) {
+// nameValues sets what help calls the values of flags.
+func nameValues(flags *pflag.FlagSet, word string, names ...string) {
 	for _, name := range names {
-		_ = flags.SetAnnotation(name, flagValue, []string{word}) // likewise
+		_ = flags.SetAnnotation(name, flagValue, []string{word}) // fails only for unknown names
 	}
 }
 

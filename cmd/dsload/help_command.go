@@ -20,7 +20,7 @@ func showHelp(cmd *cobra.Command, args []string) {
 	if slices.Contains(args, "--help") {
 		page = newHelpPage
 	}
-	_ = page(cmd).write(cmd.OutOrStdout()) // there is nobody left to tell
+	_ = page(cmd).write(cmd.OutOrStdout()) // nobody is left to report to
 }
 
 // newHelpCommand returns the command that shows the help of another one, or of a topic.
@@ -43,7 +43,7 @@ lists both.`,
 		ValidArgsFunction: completeHelp,
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write a manual page for each command into this folder")
-	takes(cmd.Flags(), "DIR", "man")
+	nameValues(cmd.Flags(), "DIR", "man")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ func everyCommand(f func(*cobra.Command)) {
 }
 
 // text returns a page as a pipe gets it.
-func (p *helpPage) text() string { return p.render(helpStyle{width: widestHelp}) }
+func (p *helpPage) text() string { return p.render(helpStyle{width: maxHelpWidth}) }
 
 // checkFits reports lines of a page that are too long, and pages that are.
 func checkFits(t *testing.T, page, text string, maxLines int) {
@@ -34,7 +34,7 @@ func checkFits(t *testing.T, page, text string, maxLines int) {
 		t.Errorf("%s has %d lines, want at most %d", page, len(lines), maxLines)
 	}
 	for _, line := range lines {
-		if n := utf8.RuneCountInString(line); n > widestHelp {
+		if n := utf8.RuneCountInString(line); n > maxHelpWidth {
 			t.Errorf("%s has a line of %d characters: %s", page, n, line)
 		}
 	}
@@ -98,8 +98,8 @@ func TestFlagRow(t *testing.T) {
 	flags.Var(sizeValue{&count, true}, "rows", "how many")
 	flags.Duration("for", 120e9, "how long")
 	flags.Bool("quick", false, "do it fast")
-	takes(flags, "DIR", "out")
-	takes(flags, "TOKEN", "eos")
+	nameValues(flags, "DIR", "out")
+	nameValues(flags, "TOKEN", "eos")
 	flags.Lookup("eos").NoOptDefVal = "auto"
 	for name, want := range map[string]helpRow{
 		"out":   {"-o, --out", "DIR", "a folder (default here)"},
@@ -137,7 +137,7 @@ func TestWrapped(t *testing.T) {
 func TestHelpColours(t *testing.T) {
 	cmd := newBuildCommand()
 	const mark = "\x01" // stands nowhere else
-	style := helpStyle{width: widestHelp, title: mark, name: mark, word: mark}
+	style := helpStyle{width: maxHelpWidth, title: mark, name: mark, word: mark}
 	coloured := newHelpPage(cmd).render(style)
 	if n := strings.Count(coloured, mark); n < 100 || n != strings.Count(coloured, endColours) {
 		t.Errorf("%d colours begin and %d end", n, strings.Count(coloured, endColours))

@@ -11,13 +11,14 @@ import (
 
 // Help on a terminal or in a pipe.
 
-// widestHelp is the longest line of help, in characters; widestName is that of a name beside its text.
+// maxHelpWidth is the length of the longest line of help, in characters, and maxNameWidth that of the longest name
+// that has its text on the same line.
 const (
-	widestHelp = 100
-	widestName = 30
+	maxHelpWidth = 100
+	maxNameWidth = 30
 )
 
-// helpStyle is how help marks its parts: by colours on a terminal that has them, else not at all.
+// helpStyle is how help marks its parts: by colours on a terminal that has them, otherwise not at all.
 type helpStyle struct {
 	width             int
 	title, name, word string // what a terminal takes as the beginning of a colour
@@ -25,14 +26,14 @@ type helpStyle struct {
 
 // styleFor returns the style for w, and where to write what is styled.
 func styleFor(w io.Writer) (helpStyle, io.Writer) {
-	style := helpStyle{width: widestHelp}
+	style := helpStyle{width: maxHelpWidth}
 	guard, ok := w.(*terminalWriter)
 	if !ok {
 		return style, w
 	}
 	if f, ok := guard.w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			style.width = min(max(columns, 40), widestHelp)
+			style.width = min(max(columns, 40), maxHelpWidth)
 		}
 	}
 	if !colourful(w) {
@@ -96,11 +97,11 @@ func (p *helpPage) writeLines(b *strings.Builder, style helpStyle, title string,
 	}
 }
 
-// write writes the rows: names in a column, what they do beside them.
+// write writes the rows in two columns: names, and what they do.
 func (t *helpTable) write(b *strings.Builder, style helpStyle) {
 	column := 0
 	for _, row := range t.rows {
-		column = max(column, min(row.width(), widestName))
+		column = max(column, min(row.width(), maxNameWidth))
 	}
 	column += len("  ") + len("  ")
 	for _, row := range t.rows {

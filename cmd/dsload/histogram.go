@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// mostBins is the maximum number of lines of a histogram.
-	mostBins = 10
-	// leastBar and mostBar bound the width of the longest bar in columns.
-	leastBar, mostBar = 10, 40
+	// maxBins is the maximum number of lines of a histogram.
+	maxBins = 10
+	// minBar and maxBar bound the width of the longest bar in columns.
+	minBar, maxBar = 10, 40
 )
 
 // eighths are blocks of one to eight eighths of a column.
@@ -42,7 +42,7 @@ func histogram(lengths [][3]int64, width int) string {
 		figures[i] = formatCount(int64(math.Round(n)))
 		rangeWidth, figureWidth = max(rangeWidth, columns(ranges[i])), max(figureWidth, columns(figures[i]))
 	}
-	bar := min(mostBar, max(leastBar, width-rangeWidth-figureWidth-6))
+	bar := min(maxBar, max(minBar, width-rangeWidth-figureWidth-6))
 	var b strings.Builder
 	for i, n := range counts {
 		fmt.Fprintf(&b, "  %*s  %*s  %s\n", rangeWidth, ranges[i], figureWidth, figures[i], barOf(n/most, bar))
@@ -63,11 +63,11 @@ func barOf(share float64, columns int) string {
 	return bar
 }
 
-// binWidth returns the smallest of 1, 2, 5, 10, … with which n lengths make at most mostBins bins.
+// binWidth returns the smallest of 1, 2, 5, 10, … with which n lengths make at most maxBins bins.
 func binWidth(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {
-			if k*step*mostBins >= n {
+			if k*step*maxBins >= n {
 				return k * step
 			}
 		}

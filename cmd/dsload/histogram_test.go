@@ -40,7 +40,7 @@ func TestHistogram(t *testing.T) {
 					t.Errorf("%v rows: %q", n, line)
 				}
 			}
-			if got < want-mostBins || got > want+mostBins || strings.Count(text, "\n") > mostBins+1 {
+			if got < want-maxBins || got > want+maxBins || strings.Count(text, "\n") > maxBins+1 {
 				t.Errorf("%v of %v rows:\n%s", got, want, text)
 			}
 		}

@@ -85,7 +85,7 @@ gs://BUCKET/PATH.`,
   dsload inspect s3://bucket/data
   dsload inspect dsload-data --json | jq .splits[0].lengths`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			if examples < 0 {
 				return usagef("--examples %d: must be at least 0", examples)
 			}
@@ -216,7 +216,7 @@ func (in *inspection) text(width int) string {
 	}
 	if in.Adding {
 		b.WriteString("an addition is unfinished: run its command again to finish it, " +
-			"or another one with --append --overwrite to give it up\n")
+			"or another one with --append --overwrite to discard it\n")
 	}
 	if in.Packing != nil {
 		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))

@@ -108,7 +108,7 @@ func wantTree(t *testing.T, what, dir string, want map[string]string) {
 	}
 }
 
-// treeOf is readTree for a test that cannot go on without it.
+// treeOf is readTree for a test that cannot continue without it.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := readTree(dir)

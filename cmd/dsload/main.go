@@ -40,7 +40,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if printed := new(said); errors.As(err, &printed) {
+	if printed := new(printedError); errors.As(err, &printed) {
 		return printed.code
 	}
 	if isBrokenPipe(err) {

@@ -55,7 +55,7 @@ wherever a partition is built.`,
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
-	takes(flags, "FILE", "out")
+	nameValues(flags, "FILE", "out")
 	inGroup(flags, "Plan", "partitions", "out")
 	inGroup(flags, groupLimits, "explain-memory")
 	return cmd
@@ -71,7 +71,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		o.Overflow = "" // as for build
 	}
 	if partitions == 0 {
-		return usagef("plan: --partitions N says number of partitions; see 'dsload plan -h'")
+		return usagef("plan: give the number of partitions as --partitions N; see 'dsload plan -h'")
 	}
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
@@ -136,23 +136,23 @@ func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) e
 	return writeText(stdout, b.String())
 }
 
-// partFlags are the flags of build for one partition of a plan.
-type partFlags struct{ plan, partition string }
+// partitionFlags are the flags of build for one partition of a plan.
+type partitionFlags struct{ plan, partition string }
 
-func (f *partFlags) add(flags *pflag.FlagSet) {
+func (f *partitionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
 	flags.StringVar(&f.partition, "partition", "", "which partition of the plan, as `I/N` with I from 0 to N-1")
-	takes(flags, "FILE", "plan")
+	nameValues(flags, "FILE", "plan")
 	inGroup(flags, groupPartitions, "plan", "partition")
 }
 
-func (f *partFlags) given(cmd *cobra.Command) bool {
+func (f *partitionFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
-// besidePlan reports whether a flag may be given with --plan: it says where and how a partition is built.
-// The values of all others come from the plan.
-func besidePlan(flag string) bool {
+// allowedWithPlan reports whether a flag may be given with --plan: one that affects where and how a partition is
+// built. The values of all others come from the plan.
+func allowedWithPlan(flag string) bool {
 	if opt, ok := ingest.OptionNamed(flag); ok {
 		return opt.Group == ingest.GroupLimits || flag == "out" || flag == "overwrite"
 	}
@@ -160,7 +160,7 @@ func besidePlan(flag string) bool {
 }
 
 // apply replaces the options with those of the plan.
-func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
+func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
 	if f.plan == "" || f.partition == "" {
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
 	}
@@ -170,7 +170,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) 
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if err == nil && !besidePlan(flag.Name) {
+		if err == nil && !allowedWithPlan(flag.Name) {
 			err = usagef("build: --%s is part of the plan; leave it out, or make another plan with it", flag.Name)
 		}
 	})
@@ -181,7 +181,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) 
 	wanted, _, _ := strings.Cut(f.partition, "/")
 	asked, err := strconv.Atoi(wanted)
 	if err != nil || asked < 0 {
-		asked = -1 // the error below tells how many partitions there are
+		asked = -1 // the error below says how many partitions there are
 	}
 	plan, err := ingest.OpenPlanPart(f.plan, asked)
 	if err != nil {
@@ -200,11 +200,11 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) 
 	if cmd.Flags().Changed("checkpoint-every") {
 		o.CheckpointEvery = given.CheckpointEvery
 	}
-	return f.goTo(plan.Folder, o)
+	return f.chdir(plan.Folder, o)
 }
 
-// goTo changes to the folder where the plan was made, so that its relative names mean the same.
-func (f *partFlags) goTo(folder string, o *ingest.Options) error {
+// chdir changes to the folder where the plan was made, so that its relative names mean the same.
+func (f *partitionFlags) chdir(folder string, o *ingest.Options) error {
 	here, err := os.Getwd()
 	if err != nil || folder == "" || folder == here {
 		return err

@@ -101,12 +101,12 @@ func (s *previewScreen) input(in *ingest.PreviewInput, o *ingest.Options) {
 		s.document(&in.Documents[i])
 	}
 	if in.Ended && len(in.Documents) == 0 {
-		s.printf("  it holds no document\n")
+		s.printf("  it contains no documents\n")
 	}
 	s.printf("\n")
 }
 
-// howRead says where the text of a record comes from, "" where the record is text.
+// howRead returns where the text of a record comes from, or "" if the record is text.
 func howRead(in *ingest.PreviewInput, o *ingest.Options) string {
 	switch {
 	case in.Format == source.Chat || o.Format == source.Chat:
@@ -123,7 +123,7 @@ func howRead(in *ingest.PreviewInput, o *ingest.Options) string {
 	return ", field text"
 }
 
-// document writes what becomes of a document.
+// document writes how a document is cut and tokenized, or why it is left out.
 func (s *previewScreen) document(d *ingest.PreviewDocument) {
 	if d.Unread > 1 {
 		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
@@ -244,7 +244,7 @@ func (s *previewScreen) examples(p *ingest.Previewed) {
 	s.printf("; longer documents: %s\n", o.Overflow)
 }
 
-// loss says which tokens of the examples are trained on.
+// loss returns which tokens of the examples are trained on.
 func loss(p *ingest.Previewed) string {
 	for _, in := range p.Inputs {
 		for _, d := range in.Documents {

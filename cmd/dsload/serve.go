@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +18,6 @@ import (
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
-	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -114,14 +109,14 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second,
-		"how long running streams may continue after SIGTERM, and how long requests are told why text "+
-			"could not be built")
+		"how long running streams may continue after SIGTERM, and how long requests for text that could not be "+
+			"built are refused with the reason")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
-	takes(flags, "FILE", "socket", "tls-cert", "tls-key", "token-file")
-	takes(flags, "HOST:PORT", "listen")
+	nameValues(flags, "FILE", "socket", "tls-cert", "tls-key", "token-file")
+	nameValues(flags, "HOST:PORT", "listen")
 	inGroup(flags, "Server", "socket", "listen", "verify", "drain", "exit-with-stdin", "log-level")
 	inGroup(flags, "Security", "tls-cert", "tls-key", "token-file")
 	inGroup(flags, groupLimits, "cache", "max-streams", "write-timeout", "idle-timeout")
@@ -132,7 +127,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if f.stdinLife {
 		var owned context.CancelFunc
 		ctx, owned = context.WithCancel(ctx)
-		defer f.leaveWith(cmd.InOrStdin(), owned)()
+		defer f.endWithOwner(cmd.InOrStdin(), owned)()
 	}
 	if f.socket == "" && f.listen == "" {
 		f.socket = "dsload.sock"
@@ -147,7 +142,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	setRuntimeLimit(f.opts.Memory)
-	if err := f.takePacking(); err != nil {
+	if err := f.takePackDefaults(); err != nil {
 		return err
 	}
 	opened, err := f.open(cmd, logs)
@@ -229,9 +224,9 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	}}, nil
 }
 
-// takePacking uses --pack and --max-length as defaults of requests if everything served is built
+// takePackDefaults uses --pack and --max-length as defaults of requests if everything served is built
 // already. Otherwise they are flags about text.
-func (f *serveFlags) takePacking() error {
+func (f *serveFlags) takePackDefaults() error {
 	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
 	built := func(arg string) bool { return isServedFolder(arg) || inBucket(arg) && !f.asksForText() }
 	if !how.Changed || slices.ContainsFunc(f.opts.Datasets, func(arg string) bool { return !built(arg) }) {
@@ -252,9 +247,9 @@ func (f *serveFlags) takePacking() error {
 // system end with the process.
 const ownerGrace = 3 * time.Second
 
-// leaveWith calls owned once input ends, and ends the process ownerGrace later, whatever it is
+// endWithOwner calls owned once input ends, and ends the process ownerGrace later, whatever it is
 // doing then. The returned function cancels that.
-func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func() {
+func (f *serveFlags) endWithOwner(input io.Reader, owned context.CancelFunc) func() {
 	var over atomic.Bool
 	go func() { // ends with the process: a read of standard input cannot be interrupted
 		_, _ = io.Copy(io.Discard, input)
@@ -314,14 +309,6 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 	return stuck, nil
 }
 
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 // verifyAll verifies the datasets before serving.
 func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 	fsys := o.FS
@@ -345,86 +332,6 @@ func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 		}
 	}
 	return nil
-}
-
-// addresses are where clients reach a server.
-type addresses struct {
-	Socket string `json:"socket,omitempty"`
-	URL    string `json:"url,omitempty"`
-	PID    int    `json:"pid"`
-	token  bool
-}
-
-// listenerSet holds a server's listeners; one that is not used is nil.
-type listenerSet struct{ unix, tcp net.Listener }
-
-func (s listenerSet) close() (err error) {
-	for _, l := range []net.Listener{s.unix, s.tcp} {
-		if l != nil {
-			err = errors.Join(err, l.Close())
-		}
-	}
-	return err
-}
-
-func (f *serveFlags) listeners() (out listenerSet, where addresses, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, out.close())
-		}
-	}()
-	where.PID, where.token = os.Getpid(), f.opts.Token != ""
-	if f.socket != "" {
-		if out.unix, err = feed.ListenUnix(f.socket); err != nil {
-			return out, where, err
-		}
-		if where.Socket, err = filepath.Abs(f.socket); err != nil {
-			return out, where, err
-		}
-	}
-	if f.listen != "" {
-		if out.tcp, err = feed.ListenTCP(f.listen); err != nil {
-			return out, where, err
-		}
-		scheme := "http"
-		if f.tlsCert != "" {
-			scheme = "https"
-		}
-		where.URL = scheme + "://" + out.tcp.Addr().String()
-	}
-	return out, where, nil
-}
-
-// print writes lines to paste for a first client.
-func (a addresses) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(a)
-	}
-	var b strings.Builder
-	if a.Socket != "" {
-		fmt.Fprintf(&b, "serving on %s\n\n", a.Socket)
-		fmt.Fprintf(&b, "  curl --unix-socket %s http://dsload/v1/dataset\n", shell.Quote(a.Socket))
-		fmt.Fprintf(&b, "  curl --unix-socket %s 'http://dsload/v1/batches?batch_size=32' -o batches.arrows\n\n",
-			shell.Quote(a.Socket))
-		fmt.Fprintf(&b, `  import http.client, socket, pyarrow
-  c = http.client.HTTPConnection("dsload"); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(%q)
-  c.request("GET", "/v1/batches?batch_size=32&seed=0")
-  for batch in pyarrow.ipc.open_stream(c.getresponse()): print(batch.num_rows, batch.schema.names)
-
-  import dsload
-  for batch in dsload.Loader(socket=%q, batch_size=32): print(batch["input_ids"].shape)
-
-`, a.Socket, a.Socket)
-	}
-	if a.URL != "" {
-		token := ""
-		if a.token {
-			token = ` -H "Authorization: Bearer $TOKEN"`
-		}
-		fmt.Fprintf(&b, "serving on %s (dashboard: open it in a browser)\n\n"+
-			"  curl%s '%s/v1/batches?batch_size=32' -o batches.arrows\n\n", a.URL, token, a.URL)
-	}
-	return writeText(w, b.String())
 }
 
 // logLevels lists the values of --log-level.

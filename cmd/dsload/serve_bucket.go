@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// asksForText reports whether a flag was given with which an address means text to build.
+// asksForText reports whether a flag was given that makes an address mean text to build.
 func (f *serveFlags) asksForText() bool {
 	packing := 0
 	for _, name := range []string{"pack", "max-length"} {
@@ -30,7 +30,7 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 	if f.cache != 0 && !slices.ContainsFunc(f.opts.Datasets, inBucket) {
 		warn(logs, "--cache has no effect: no dataset lies in a bucket")
 	}
-	at, err := openPlaces("serve", f.opts.Datasets, store.ReaderOptions{CacheBytes: f.cache}, logs)
+	at, err := openDatasets("serve", f.opts.Datasets, store.ReaderOptions{CacheBytes: f.cache}, logs)
 	if err != nil {
 		return nil, err
 	}

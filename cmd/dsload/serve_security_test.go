@@ -34,7 +34,7 @@ func TestTokens(t *testing.T) {
 }
 
 // TestSecretsAreBounded checks that a pipe that nobody writes to does not block a server that is
-// told to stop, and that an endless file is refused.
+// asked to stop, and that an endless file is refused.
 func TestSecretsAreBounded(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -47,7 +47,7 @@ func announce(cmd *cobra.Command, folder string, id *ingest.Identity) error {
 		Seal: fmt.Sprintf("%s%x", textSealPrefix, sum[:28]), Tokenizer: id.Tokenizer})
 }
 
-// announceError prints why a build that was announced failed.
+// announceError prints why an announced build failed.
 func announceError(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -100,7 +100,7 @@ type textBuild struct {
 
 	// Valid after done.
 	err    error  // as the command's own
-	reason string // likewise, in words
+	reason string // err in words
 }
 
 // startTextBuild starts a build and waits until it has said where its dataset will be, or has ended.
@@ -159,7 +159,7 @@ func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		b.err, b.reason = &said{exit.ExitCode()}, strings.TrimPrefix(last.Error, "build "+b.sources+": ")
+		b.err, b.reason = &printedError{exit.ExitCode()}, strings.TrimPrefix(last.Error, "build "+b.sources+": ")
 		if b.reason == "" {
 			b.reason = fmt.Sprintf("it ended with exit code %d", exit.ExitCode())
 		}

@@ -37,7 +37,7 @@ estimated figures are marked.`,
   dsload stats data-gpt2 data-llama --html compared.html
   dsload stats dsload-data --json | jq '.splits[0].padding'`,
 		Args: folders(statsArgs),
-		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runStats(cmd, args, at, html, asJSON)
 		}),
 	}
@@ -54,7 +54,7 @@ func statsArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func runStats(cmd *cobra.Command, dirs []string, at *places, html string, asJSON bool) error {
+func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJSON bool) error {
 	setRuntimeLimit(statsMemory + at.bytes())
 	var reports []*stats.Report
 	for _, dir := range dirs {

@@ -100,5 +100,5 @@ func (t *terminalWriter) Write(p []byte) (int, error) {
 
 // flush writes a character that was never finished.
 func (t *terminalWriter) flush() {
-	_, _ = io.WriteString(t.w, printable(string(t.held))) // there is nobody left to tell
+	_, _ = io.WriteString(t.w, printable(string(t.held))) // nobody is left to report to
 }

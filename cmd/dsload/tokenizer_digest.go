@@ -76,8 +76,8 @@ const digestWindow = 4 << 20
 // are its ids.
 const maxTextBytes = 64 << 20
 
-var errLongText = fault.Kindf(fault.Limit, "a line of more than %s without a place where the tokenizer can be "+
-	"cut; break the line", formatSize(maxTextBytes))
+var errLongText = fault.Kindf(fault.Limit, "a line of more than %s has no place where it can be cut without "+
+	"changing its tokens; break the line", formatSize(maxTextBytes))
 
 func digestFile(cmd *cobra.Command, t *tokenize.Tokenizer, path string) (*digest, error) {
 	f, err := os.Open(path)

@@ -80,8 +80,8 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	inGroup(flags, "Vocabulary", "family", "vocab-size", "min-frequency", "special", "split", "lowercase")
-	takes(flags, "FILE", "out")
-	takes(flags, "TOKEN", "special")
+	nameValues(flags, "FILE", "out")
+	nameValues(flags, "TOKEN", "special")
 	inGroup(flags, groupOutput, "out")
 	likeOption(flags, "format", "text-field", "max-bytes")
 	return cmd
@@ -123,7 +123,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	}
 	tok, err := tokenize.Parse(data, tokenize.Options{})
 	if err != nil {
-		return fmt.Errorf("train: the file that was made cannot be read: %w", err)
+		return fmt.Errorf("train: the learned tokenizer cannot be read: %w", err)
 	}
 	if err := writeAtomically(path, data); err != nil {
 		return fmt.Errorf("train: write %s: %w", path, err)
@@ -136,7 +136,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	}
 	dropped := ""
 	if result.Dropped > 0 {
-		dropped = fmt.Sprintf(", %s dropped for want of memory or for their length", formatCount(result.Dropped))
+		dropped = fmt.Sprintf(", %s dropped for lack of memory or for their length", formatCount(result.Dropped))
 	}
 	short := ""
 	if result.Short != "" {

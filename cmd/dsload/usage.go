@@ -139,14 +139,14 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 // meantMemory returns advice for a cap without a unit: the number in MiB, if every command can work
 // with that.
 func meantMemory(n int64) string {
-	if n<<20 < leastUsualMemory {
-		return "write a unit, as in " + formatSize(leastUsualMemory)
+	if n<<20 < minUsualMemory {
+		return "write a unit, as in " + formatSize(minUsualMemory)
 	}
 	return fmt.Sprintf("did you mean %dMiB?", n)
 }
 
-// leastUsualMemory is a cap with which every command works at its usual settings.
-const leastUsualMemory = 64 << 20
+// minUsualMemory is a cap with which every command works at its usual settings.
+const minUsualMemory = 64 << 20
 
 // checkKinds returns an error for a dataset where sources are expected, or the reverse.
 func checkKinds(cmd *cobra.Command, args []string) error {

@@ -26,7 +26,7 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 (s3://, gs://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(store.ReaderOptions{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{NoCache: true}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)
 			if err != nil {
 				return err

@@ -1,21 +1,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/store"
-	"github.com/dsload/dsload/internal/tokenizers"
-	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -26,41 +21,6 @@ const whichMemory = 64 << 20
 type whichFlags struct {
 	step, row, document int64
 	asJSON              bool
-}
-
-// tracedLine is what is printed for a row.
-type tracedLine struct {
-	Row      int64   `json:"row"`      // its place in the order
-	Example  int64   `json:"example"`  // its place in the split
-	Document int64   `json:"document"` // for a packed row, the first in the corpus
-	Part     int32   `json:"part"`
-	Source   *string `json:"source"` // null if the dataset does not say
-	Record   *int64  `json:"record"`
-	Epoch    int64   `json:"epoch"`
-	Step     *int64  `json:"step,omitempty"`
-	Rank     *int    `json:"rank,omitempty"`
-	Dataset  string  `json:"dataset,omitempty"`   // if there are several
-	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
-	Text     string  `json:"text"`
-	Target   string  `json:"target,omitempty"` // of examples with labels
-	// Pieces are the parts of a row that is packed while it is served. The fields above are those
-	// of the first.
-	Pieces []tracedPiece `json:"pieces,omitempty"`
-}
-
-// tracedPiece is what is printed for a document, or a part of one, in a row that is packed while it
-// is served.
-type tracedPiece struct {
-	Example  int64   `json:"example"`
-	Document int64   `json:"document"`
-	Part     int32   `json:"part"`
-	Source   *string `json:"source"`
-	Record   *int64  `json:"record"`
-	Dataset  string  `json:"dataset,omitempty"`
-	From     int64   `json:"from"`   // the piece's first token in the example
-	Tokens   int64   `json:"tokens"` // the number of tokens in the piece
-	Text     string  `json:"text"`
-	whole    bool
 }
 
 func newWhichCommand() *cobra.Command {
@@ -83,7 +43,7 @@ and each packed row is shown with every document in it.`,
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
 		Annotations: map[string]string{usualFlags: "step row document batch-size world rank seed shuffle bucket json"},
 		Args:        folders(minArgs(1, "at least one dataset")),
-		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runWhich(cmd, args, at, &f)
 		}),
 	}
@@ -99,7 +59,7 @@ and each packed row is shown with every document in it.`,
 		help = strings.ReplaceAll(help, "max_tokens", "--max-tokens")
 		name := flagOfParameter(p.Name)
 		flags.String(name, p.Default, help)
-		takes(flags, word, name)
+		nameValues(flags, word, name)
 		inGroup(flags, "Batches, as the training run asked for them", name)
 		words := p.Words()
 		if name == "split" {
@@ -125,7 +85,7 @@ func whichQuery(flags *pflag.FlagSet) (feed.Query, error) {
 	return feed.ParseQuery(values.Encode())
 }
 
-func runWhich(cmd *cobra.Command, args []string, at *places, f *whichFlags) (err error) {
+func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (err error) {
 	flags := cmd.Flags()
 	var asked string
 	for _, name := range []string{"step", "row", "document"} {
@@ -158,7 +118,7 @@ func runWhich(cmd *cobra.Command, args []string, at *places, f *whichFlags) (err
 		return whichError(args, err)
 	}
 	w := whichPrinter{cmd: cmd, at: at, trace: trace, split: q.Split, asJSON: f.asJSON,
-		parts: make([]*tracedPart, trace.Parts())}
+		splits: make([]*tracedSplit, trace.Parts())}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := f.rows(flags, trace, asked)
 	if err == nil && len(rows) == 0 {
@@ -185,11 +145,11 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 		row, err := trace.Row(f.row)
 		return []serve.TracedRow{row}, err
 	}
-	for part := range trace.Parts() {
-		if trace.Split(part).Schema().Segments {
+	for i := range trace.Parts() {
+		if trace.Split(i).Schema().Segments {
 			return nil, errPackedRows
 		}
-		found, err := trace.Document(part, f.document)
+		found, err := trace.Document(i, f.document)
 		if err != nil {
 			return nil, err
 		}
@@ -218,196 +178,6 @@ func whichError(args []string, err error) error {
 	return usagef("which %s: %s", strings.Join(args, " "), reason)
 }
 
-// whichPrinter prints rows with what their datasets know about them.
-type whichPrinter struct {
-	cmd    *cobra.Command
-	at     *places
-	trace  *serve.Trace
-	split  string
-	asJSON bool
-	parts  []*tracedPart // nil until needed
-}
-
-// tracedPart is one dataset's split.
-type tracedPart struct {
-	name    string
-	decode  func([]uint32) string
-	origins *origins.Split
-	row     shard.Row
-}
-
-func (w *whichPrinter) part(i int) (*tracedPart, error) {
-	if w.parts[i] != nil {
-		return w.parts[i], nil
-	}
-	name, dir, d := w.trace.Dataset(i)
-	p := &tracedPart{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
-	w.parts[i] = p
-	if tok, err := tokenizers.OfDataset(w.at, dir, d.Manifest()); err != nil {
-		warn(w.cmd.ErrOrStderr(), "rows are shown as ids: "+err.Error())
-	} else {
-		p.decode = tok.Decode
-	}
-	var err error
-	p.origins, err = origins.OpenSplit(w.at, dir, d.Manifest(), w.split)
-	if errors.Is(err, origins.ErrNone) {
-		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; "+
-			"sources and records are left out; build it again to have them", dir))
-		err = nil
-	}
-	return p, err
-}
-
-func (w *whichPrinter) close() (err error) {
-	for _, p := range w.parts {
-		if p != nil {
-			err = errors.Join(err, p.origins.Close())
-		}
-	}
-	return err
-}
-
-func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
-	pieces, err := w.trace.Pieces(r)
-	if err != nil {
-		return l, err
-	}
-	if pieces != nil {
-		return w.packedLine(r, pieces)
-	}
-	p, err := w.part(r.Part)
-	if err != nil {
-		return l, err
-	}
-	if err := w.trace.Split(r.Part).ReadRow(r.Example, &p.row); err != nil {
-		return l, err
-	}
-	l = tracedLine{Row: r.Position, Example: r.Example, Document: p.row.Document, Part: p.row.Part,
-		Epoch: r.Position / w.trace.Rows(), Text: p.decode(p.row.AppendInputIDs(nil))}
-	if len(p.row.Labels) > 0 {
-		l.Target = p.decode(p.row.AppendLabels(nil))
-	}
-	l.Packed = len(p.row.Segments)
-	if r.Step >= 0 {
-		l.Step, l.Rank = &r.Step, &r.Rank
-	}
-	if w.trace.Parts() > 1 {
-		l.Dataset = p.name
-	}
-	o, ok, err := p.origins.Find(l.Document)
-	if err == nil && ok {
-		l.Source, l.Record = &o.Source, &o.Record
-	}
-	return l, err
-}
-
-// packedLine describes a row that is packed while it is served.
-func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece) (l tracedLine, err error) {
-	var ids []uint32
-	for _, piece := range pieces {
-		p, err := w.part(piece.Part)
-		if err != nil {
-			return l, err
-		}
-		if err := w.trace.Split(piece.Part).ReadRow(piece.Example, &p.row); err != nil {
-			return l, err
-		}
-		of := p.row.AppendInputIDs(nil)[piece.From : piece.From+piece.Tokens]
-		ids = append(ids, of...)
-		t := tracedPiece{Example: piece.Example, Document: p.row.Document, Part: p.row.Part, From: piece.From,
-			Tokens: piece.Tokens, Text: p.decode(of), whole: piece.Whole}
-		if w.trace.Parts() > 1 {
-			t.Dataset = p.name
-		}
-		o, ok, err := p.origins.Find(t.Document)
-		if err != nil {
-			return l, err
-		}
-		if ok {
-			t.Source, t.Record = &o.Source, &o.Record
-		}
-		l.Packed += max(1, len(p.row.Segments))
-		l.Pieces = append(l.Pieces, t)
-	}
-	first := &l.Pieces[0]
-	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
-	l.Example, l.Document, l.Part, l.Dataset = first.Example, first.Document, first.Part, first.Dataset
-	l.Source, l.Record, l.Text = first.Source, first.Record, w.parts[pieces[0].Part].decode(ids)
-	if r.Step >= 0 {
-		l.Step, l.Rank = &r.Step, &r.Rank
-	}
-	return l, nil
-}
-
-func (w *whichPrinter) print(rows []serve.TracedRow) error {
-	out := w.cmd.OutOrStdout()
-	for _, r := range rows {
-		l, err := w.line(r)
-		if err != nil {
-			return err
-		}
-		if w.asJSON {
-			enc := json.NewEncoder(out)
-			enc.SetEscapeHTML(false)
-			err = enc.Encode(l)
-		} else {
-			err = writeText(out, l.String())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *tracedLine) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "row %d", l.Row)
-	if l.Step != nil {
-		fmt.Fprintf(&b, " (epoch %d, step %d, rank %d)", l.Epoch, *l.Step, *l.Rank)
-	} else {
-		fmt.Fprintf(&b, " (epoch %d)", l.Epoch)
-	}
-	if l.Pieces != nil {
-		fmt.Fprintf(&b, ": %s\n", plural(int64(len(l.Pieces)), "piece"))
-		for i := range l.Pieces {
-			b.WriteString(l.Pieces[i].String())
-		}
-		return b.String()
-	}
-	if b.WriteString(": "); l.Dataset != "" {
-		fmt.Fprintf(&b, "dataset %s, ", l.Dataset)
-	}
-	fmt.Fprintf(&b, "example %d, document %d, part %d", l.Example, l.Document, l.Part)
-	if l.Packed > 1 {
-		fmt.Fprintf(&b, " and %d more packed with it", l.Packed-1)
-	}
-	if l.Source != nil {
-		fmt.Fprintf(&b, ", record %d of %s", *l.Record, oneLine(*l.Source))
-	}
-	fmt.Fprintf(&b, "\n%s\n", indent(shown(l.Text, nil)))
-	if l.Target != "" {
-		fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(l.Target, nil)))
-	}
-	return b.String()
-}
-
-func (t *tracedPiece) String() string {
-	var b strings.Builder
-	if b.WriteString("  "); t.Dataset != "" {
-		fmt.Fprintf(&b, "dataset %s, ", t.Dataset)
-	}
-	fmt.Fprintf(&b, "example %d, document %d, part %d", t.Example, t.Document, t.Part)
-	if !t.whole {
-		fmt.Fprintf(&b, ", tokens %d to %d", t.From, t.From+t.Tokens-1)
-	}
-	if t.Source != nil {
-		fmt.Fprintf(&b, ", record %d of %s", *t.Record, oneLine(*t.Source))
-	}
-	fmt.Fprintf(&b, "\n%s\n", indent(shown(t.Text, nil)))
-	return b.String()
-}
-
 // noRows explains why nothing was found.
 func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 	if asked != "document" {
@@ -420,9 +190,9 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
 			plural(n, "document"))
 	}
-	for part := range w.trace.Parts() {
-		_, dir, _ := w.trace.Dataset(part)
-		other, err := w.trace.SplitOf(part, f.document)
+	for i := range w.trace.Parts() {
+		_, dir, _ := w.trace.Dataset(i)
+		other, err := w.trace.SplitOf(i, f.document)
 		if err != nil {
 			return err
 		}

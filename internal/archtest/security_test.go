@@ -11,7 +11,7 @@ import (
 )
 
 // Every test that docs/security.md and docs/compatibility.md name exists: a promise whose test was
-// renamed or removed is no longer held by anything.
+// renamed or removed is no longer tested by anything.
 func TestSecurityNamesItsTests(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

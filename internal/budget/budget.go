@@ -28,7 +28,7 @@ import (
 type TooLargeError struct {
 	Name   string // what the bytes were for; "" for an unnamed lease
 	Wanted int64  // bytes
-	Limit  int64  // most bytes that can be granted
+	Limit  int64  // the maximum that can be granted
 }
 
 func (e *TooLargeError) Error() string {

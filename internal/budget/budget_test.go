@@ -87,7 +87,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		}
 		go ask(9) // would be starved if the small one after it could pass
 		synctest.Wait()
-		go ask(2) // does not fit beside it
+		go ask(2) // does not fit in addition
 		synctest.Wait()
 		if _, ok := l.TryAcquire(1); ok {
 			t.Error("TryAcquire passed those who wait")

@@ -1,7 +1,7 @@
 // Package counts is what a build counts, as one value: the stages count into it, a checkpoint keeps it,
 // partitions and additions are added up, the manifest writes it, and reports read it from there.
 //
-// To add a counter, add a field here, count where it happens, and say it in internal/ingest/losses.go.
+// To add a counter, add a field here, count where it happens, and report it in internal/ingest/losses.go.
 package counts
 
 import (
@@ -50,8 +50,8 @@ type numbers struct {
 	Unread
 }
 
-// Unread is what the budget that ended a build left of its sources; nil where none did, or where it depends
-// on more than the sources and the settings.
+// Unread is what the budget that ended a build left of its sources. It is nil if no budget ended the build, or if
+// the rest depends on more than the sources and the settings.
 type Unread struct {
 	UnreadInputs *int64 `json:"unread_inputs,omitempty"` // untouched
 	UnreadBytes  *int64 `json:"unread_bytes,omitempty"`

@@ -14,7 +14,7 @@ import "bytes"
 type Bounds struct {
 	Comma byte
 	Ended bool // the end was found
-	Bad   bool // something follows a closing quote; to go on all the same, set it to false
+	Bad   bool // something follows a closing quote; to continue anyway, set it to false
 	state state
 }
 

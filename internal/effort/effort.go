@@ -56,7 +56,7 @@ func Random(t testing.TB) *rand.Rand {
 }
 
 // Await waits for what another process or goroutine brings about. It gives up shortly before go
-// test's own time limit: a slow machine is no failure.
+// test's own time limit: a slow machine is not a failure.
 func Await(t *testing.T, what func() bool, otherwise string) {
 	t.Helper()
 	for end, limited := t.Deadline(); !what(); time.Sleep(5 * time.Millisecond) {

@@ -109,7 +109,7 @@ func (a *addition) settings() error {
 	return nil
 }
 
-// checkAppend refuses options that an addition cannot have.
+// checkAppend returns an error for options that an addition cannot have.
 func (o *Options) checkAppend() error {
 	switch {
 	case !o.Append:
@@ -204,7 +204,7 @@ func (e *AppendError) Error() string {
 // Kind returns fault.Usage.
 func (e *AppendError) Kind() string { return fault.Usage }
 
-// tokenizerText describes the tokenizer of settings: its name, and what tells it from another of that name.
+// tokenizerText describes the tokenizer of settings: its name, and what distinguishes it from another of that name.
 func tokenizerText(settings map[string]json.RawMessage) string {
 	var print string
 	if json.Unmarshal(settings["tokenizer-fingerprint"], &print) != nil || len(print) < 8 {
@@ -329,7 +329,7 @@ func (a *addition) finish(f *flusher) (*Summary, error) {
 	return sum, nil
 }
 
-// begin tells a new flusher what the dataset holds out and has seen.
+// begin gives a new flusher what the dataset holds out and has seen.
 func (a *addition) begin(f *flusher) error {
 	f.first = a.base
 	f.hold.close(a.heldOut)

@@ -13,7 +13,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// An addition reads of a folder or a glob what the dataset does not have yet.
+// From a folder or a glob, an addition reads the files that the dataset does not have yet.
 
 // read takes the manifest of the dataset.
 func (a *addition) read(m *shard.Manifest) {
@@ -44,8 +44,8 @@ func (a *addition) named(uri string) bool {
 	return slices.ContainsFunc(a.manifest.Sources, func(s shard.SourceInfo) bool { return s.URI == uri })
 }
 
-// has is source.Options.Has: whether the dataset was made from a file. One that it was made from, and that
-// is another now, is noted in changed.
+// has implements source.Options.Has: it reports whether the dataset was made from a file. Such a file that has
+// changed since is noted in changed.
 func (a *addition) has(in source.Stat, checksum func() (string, error)) (bool, error) {
 	at, ok := a.places[in.URI]
 	if whole, local := wholePath(in.URI); !ok && local {
@@ -105,7 +105,7 @@ func prefixBytes(arg string) int {
 // maxChangedListed is how many changed files an error names.
 const maxChangedListed = 5
 
-// changedSources returns the error for files that the dataset was made from and that are others now.
+// changedSources returns the error for files that have changed since the dataset was made from them.
 func (a *addition) changedSources() error {
 	if len(a.changed) == 0 {
 		return nil
@@ -119,8 +119,8 @@ func (a *addition) changedSources() error {
 		"or name the new files one by one", names)
 }
 
-// bringsNew reports whether the addition is another than the dataset's last one, even under equal settings:
-// standard input brings something new on every run, and a folder may have more files than before.
+// bringsNew reports whether the addition differs from the dataset's last one, even with equal settings: standard
+// input brings something new on every run, and a folder may have more files than before.
 func (a *addition) bringsNew() bool {
 	if slices.Contains(a.b.opts.Sources, "-") {
 		return true

@@ -182,7 +182,7 @@ func TestDatasetsAmongSources(t *testing.T) {
 			t.Errorf("%s: %d documents, %q", c.arg, s.Documents, notes)
 		}
 	}
-	// The files of a dataset that is itself the source are no text; others beside them are.
+	// The files of a dataset that is itself the source are not text; others next to them are.
 	inside := o
 	inside.Sources, inside.Out = []string{filepath.Join(o.Out, "*")}, filepath.Join(t.TempDir(), "new")
 	if _, err := Run(context.Background(), inside); err == nil ||

@@ -256,7 +256,7 @@ func TestAnotherAddition(t *testing.T) {
 		t.Fatal("the unfinished addition left no checkpoint")
 	}
 	if damage, err := shard.Verify(context.Background(), fsys, "data", nil); err != nil || len(damage) > 0 {
-		t.Errorf("verify beside an unfinished addition: %v, %v", damage, err)
+		t.Errorf("verify with an unfinished addition: %v, %v", damage, err)
 	}
 	for name, data := range old {
 		if string(fsys.Files()[name]) != string(data) {
@@ -268,7 +268,7 @@ func TestAnotherAddition(t *testing.T) {
 	var settings *shard.SettingsError
 	if _, err := Run(context.Background(), other); !errors.As(err, &settings) ||
 		!strings.Contains(err.Error(), "additions") {
-		t.Errorf("another addition beside it: %v", err)
+		t.Errorf("another addition at the same time: %v", err)
 	}
 	image := fsys.CrashImage(shardtest.LoseNone, 0)
 	skipping := o

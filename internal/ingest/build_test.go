@@ -189,7 +189,7 @@ func (c *cancelling) SyncDir(name string) error {
 }
 
 // TestCrashAtEveryOperation stops whole builds at operation after operation of the file system,
-// loses what was not synced, and goes on.
+// loses what was not synced, and continues.
 func TestCrashAtEveryOperation(t *testing.T) {
 	base := Options{Out: "data",
 		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},

@@ -68,7 +68,7 @@ func (b *build) openChat(ctx context.Context) error {
 	if inputs < all && o.Format != source.Chat {
 		return fault.BadOption("format", string(o.Format),
 			"%d of %d inputs hold conversations and the others do not; "+
-				"build them apart, or read all of them as {format} chat or {format} jsonl", inputs, all)
+				"build them separately, or read all of them as {format} chat or {format} jsonl", inputs, all)
 	}
 	if o.CausalPairs {
 		return fault.BadOption("causal-pairs", nil,
@@ -146,7 +146,7 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 		return nil, o, fault.BadOption("chat-template", template, "%v", err)
 	}
 	o.Special = found.Special
-	if o.Special.Len() == 0 { // no configuration beside it
+	if o.Special.Len() == 0 { // no configuration next to it
 		for role, id := range map[string]int{"bos_token": t.Special().BOS, "eos_token": t.Special().EOS} {
 			if token, ok := t.Token(uint32(max(0, id))); ok && id >= 0 {
 				o.Special.Set(role, token)
@@ -261,7 +261,7 @@ func (c *chats) whyUntrained() fault.Text {
 		"give another {chat-template}, or {train-on} all")
 }
 
-// unfound is about turns of the assistant that were not found in the texts of their conversations.
+// unfound counts the turns of the assistant that were not found in the texts of their conversations.
 type unfound struct {
 	Conversations int64  `json:"conversations"`
 	First         string `json:"first"` // of these turns, where it is
@@ -287,7 +287,7 @@ func (f *flusher) countChat(d *document) {
 	s.Unfound.Conversations++
 }
 
-// String says where the turns are, "" if there are none.
+// String returns where the turns are, or "" if there are none.
 func (u *unfound) String() string {
 	if u.Conversations == 0 {
 		return ""

@@ -62,7 +62,7 @@ func chatOptions(chats, template string) Options {
 }
 
 // Workers, memory and checkpoints change no byte of a dataset of conversations, and an interrupted
-// build goes on.
+// build continues.
 func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	chats, template := writeChats(t, 400)
 	o := chatOptions(chats, template)

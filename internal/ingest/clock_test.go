@@ -35,7 +35,7 @@ func (c *jumpingClock) now() time.Time {
 	return c.time
 }
 
-// TestClockJumpsChangeNothing builds, is interrupted and goes on under clocks that jump, from
+// TestClockJumpsChangeNothing builds, is interrupted and resumes under clocks that jump, from
 // sources whose times lie far off.
 func TestClockJumpsChangeNothing(t *testing.T) {
 	corpus := writeCorpus(t, 4000, 21)

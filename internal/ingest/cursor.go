@@ -30,14 +30,14 @@ type reject struct {
 }
 
 // cursor is the state of a build between two documents: what a checkpoint saves besides the rows,
-// and all that a later run needs to go on.
+// and all that a later run needs to continue.
 type cursor struct {
 	Phase    int             `json:"phase"`
 	Position source.Position `json:"position"`
-	Cutter   example.State   `json:"cutter"`             // the document that goes on, where one was cut into pieces
+	Cutter   example.State   `json:"cutter"`             // the unfinished document, if one was cut into pieces
 	Answered *answered       `json:"answered,omitempty"` // by Map, in this phase
 
-	Verdict   verdict  `json:"verdict"` // of the document that goes on
+	Verdict   verdict  `json:"verdict"` // of the unfinished document
 	TrainFull bool     `json:"train_full"`
 	Held      []uint64 `json:"held,omitempty"`
 	Share     float64  `json:"share,omitempty"` // holdout.share

@@ -9,7 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
-// damaged is about what was left out of damaged inputs under SkipBadRecord.
+// damaged records what was left out of damaged inputs under SkipBadRecord.
 type damaged struct {
 	Last  int    `json:"last"`  // the input of the phase that was counted last, from 1 on
 	First string `json:"first"` // what was lost first
@@ -57,7 +57,7 @@ func damageLosses(c counts.Counts) []fault.Text {
 	return []fault.Text{fault.Textf("%s (see rejects.jsonl)", text)}
 }
 
-// adviseSkip adds to the error of a damaged source that the build can go on without the damaged
+// adviseSkip adds to the error of a damaged source that the build can continue without the damaged
 // part.
 func (b *build) adviseSkip(err error) error {
 	var input *source.InputError

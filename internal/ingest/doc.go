@@ -20,6 +20,7 @@
 //	        + caches      one word cache per worker; they shrink first where the cap is small
 //	        + scratch     a worker's decoded text
 //	        + source      list of inputs, decompressor, window, the staged record
+//	        + small files those that were read to find their format, until their turn comes
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case
 //	        + shards      open record batches, checksums, checkpoint
 //	        + list        sizes and checksums of the shards written so far

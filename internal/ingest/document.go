@@ -15,7 +15,7 @@ type taken struct {
 	last  bool     // nothing of the document follows
 }
 
-// rules judge a document in turn and count it. One that does not keep it ends its way.
+// rules judge a document in turn and count it. The first one that does not keep it is the last one to see it.
 var rules = []func(*flusher, *taken) (keep bool, err error){
 	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted}
 
@@ -72,7 +72,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 	return true, nil
 }
 
-// keepWanted leaves out what no row is made of.
+// keepWanted leaves out documents from which no row is made.
 func (f *flusher) keepWanted(*taken) (keep bool, err error) {
 	s := &f.state
 	if f.b.target.skipped(s) {

@@ -9,16 +9,16 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// illFormed is about the documents with ill-formed UTF-8. Text in another encoding is well-formed in none
-// of its accents, and what it is shows in the bytes.
+// illFormed describes the documents with ill-formed UTF-8. In text in another encoding every accented letter is
+// ill-formed, and the bytes show which encoding it is.
 type illFormed struct {
 	First string `json:"first"` // the input of the first one
 	Row   int64  `json:"row"`
 	Valid int64  `json:"valid,omitempty"` // characters above ASCII that are well-formed
 	High  int64  `json:"high,omitempty"`  // bytes of none
 	Runs  int64  `json:"runs,omitempty"`  // stretches of such bytes
-	Usual int64  `json:"usual,omitempty"` // such bytes that would be a letter beside one of ASCII, or a quotation mark
-	C1    int64  `json:"c1,omitempty"`    // such bytes that are no characters in Latin-1
+	Usual int64  `json:"usual,omitempty"` // such bytes that would be a letter next to one of ASCII, or a quotation mark
+	C1    int64  `json:"c1,omitempty"`    // such bytes that are not characters in Latin-1
 	Undef int64  `json:"undef,omitempty"` // nor in Windows-1252
 	Iconv string `json:"iconv,omitempty"` // what iconv converts of the first input, "" if it is not such a file
 }

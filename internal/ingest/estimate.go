@@ -22,7 +22,7 @@ type Estimate struct {
 	LimitedBy string `json:"limited_by,omitempty"`
 }
 
-// A sample is what a preview saw of an input, or what all inputs that it looked at hold by that.
+// A sample is what a preview saw of an input, or what it estimates of all inputs that it looked at.
 type sample struct {
 	documents, kept  float64
 	text             float64 // bytes, of the documents that stay
@@ -94,8 +94,8 @@ const (
 	rowBytes  = 20  // of a row besides its tokens: offsets, document, part
 )
 
-// estimate scales what the inputs hold that were looked at to all of them, or to the first budget that ends
-// the build. That a sample is read with cold caches is about what a build does besides tokenizing.
+// estimate scales the content of the inputs that were looked at to all inputs, or to the first budget that ends the
+// build. Reading a sample with cold caches costs about as much as what a build does besides tokenizing.
 func (v *previewer) estimate() (e Estimate) {
 	s, o := &v.estimator.all, &v.b.opts
 	var total int64

@@ -15,9 +15,9 @@ import (
 	"github.com/dsload/dsload/internal/spelling"
 )
 
-// A record that lacks the field of the text may have it under another name, or be no text at all: a
-// question and its answer, a line of a table without names. What is advised must make what the records
-// are for, not only end the error.
+// A record that lacks the field of the text may have it under another name, or not be a text at all: a
+// question and its answer, a line of a table without names. The advice must lead to what the records
+// are for, and not only avoid the error.
 
 // answers lists pairs of fields, in lower case, that hold a question and its answer and are not
 // conversations by the names that the format chat knows.
@@ -30,7 +30,7 @@ var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prom
 	{"src", "tgt"}, {"context", "response"}, {"question", "best_answer"}, {"question", "answers"},
 	{"question", "final_answer"}, {"query", "answers"}, {"message", "reply"}, {"post", "reply"}}
 
-// pairAdvice says how to read records that hold a question and its answer, nothing for other records.
+// pairAdvice returns how to read records that hold a question and its answer, nothing for other records.
 func pairAdvice(names []string) fault.Text {
 	prompt, answer, shape := chat.PairOf(names)
 	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
@@ -62,7 +62,7 @@ func pairAdvice(names []string) fault.Text {
 	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
 }
 
-// chatAdvice says how to read records with a list of messages in a field.
+// chatAdvice returns how to read records with a list of messages in a field.
 func chatAdvice(field string) fault.Text {
 	if strings.EqualFold(field, "conversations") {
 		return fault.Textf("read them as {format} chat, which knows ShareGPT's conversations")
@@ -98,8 +98,8 @@ func reference(name string) string {
 	return fmt.Sprintf("{{index . %q}}", name)
 }
 
-// adviseField adds to the error of a record that lacks the wanted field what to do: leaving such
-// records out is no advice where the first record of the input is one.
+// adviseField adds to the error of a record that lacks the wanted field what to do. It does not advise
+// to leave such records out if the first record of the input is one.
 func (b *build) adviseField(err *source.RecordError, field *example.FieldError) error {
 	var advice fault.Text
 	pair := withoutHalf(field)
@@ -132,7 +132,7 @@ func (b *build) adviseField(err *source.RecordError, field *example.FieldError) 
 	return fault.Advise(err, "%v", advice)
 }
 
-// adviseRecords says how to read the elements of the arrays in a record that is the whole file, or the first
+// adviseRecords returns how to read the elements of the arrays in a record that is the whole file, or the first
 // below a key.
 func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError) (advice fault.Text) {
 	if err.Row > 1 || err.Member != "" {
@@ -159,7 +159,7 @@ func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError
 	return fault.Textf("if the records are the elements of an array in it, name that: %v", fault.Join(ways, " or "))
 }
 
-// lacksRecords reports whether an error of a record may mean that it is no record, but holds some.
+// lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
 func (b *build) lacksRecords(cause error) bool {
 	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
 		b.template == "" && errors.Is(cause, source.ErrUnknownField)

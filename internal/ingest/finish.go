@@ -77,7 +77,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*Summar
 	return sum, nil
 }
 
-// writeTokenizer puts the tokenizer's file beside the shards.
+// writeTokenizer puts the tokenizer's file next to the shards.
 func (f *flusher) writeTokenizer() error {
 	name, data := f.b.tokenizer.Details().File()
 	if data == nil {
@@ -128,7 +128,7 @@ func (f *flusher) summary() *Summary {
 	return sum
 }
 
-// stopped says what ended a phase.
+// stopped returns what ended a phase.
 func (b *build) stopped(end phaseEnd) fault.Text {
 	if end.Stopped == "" {
 		return fault.Plain(stoppedAtEnd)
@@ -295,7 +295,7 @@ func (u unread) String() string {
 
 // runRecord is run.json: what differs between equal builds.
 func (f *flusher) runRecord(sum *Summary) map[string]any {
-	host, _ := os.Hostname() // a record for people; its absence is no error
+	host, _ := os.Hostname() // for people; it may be missing
 	return map[string]any{
 		"finished": f.b.opts.Now().UTC().Format(time.RFC3339), "host": host,
 		"platform": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(),

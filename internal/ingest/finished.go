@@ -189,9 +189,9 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	if at < len(times) {
 		then = times[at]
 	}
-	// a budget ended the build within it or before it; a list has no checksum to compare file by
-	// file
-	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
+	// Without a checksum, a budget ended the build within the input or before it. A list has no checksum
+	// of each file. A remote file is not read again.
+	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) {
 		return &StaleError{Out: b.opts.Out, URI: in.URI,
 			Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
 	}

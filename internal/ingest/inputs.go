@@ -20,7 +20,7 @@ func (b *build) known() (stats []source.Stat) {
 	return stats
 }
 
-// checkEnds refuses generated text without an end where no budget ends the build.
+// checkEnds returns an error for generated text without an end if no budget ends the build.
 func (b *build) checkEnds() error {
 	o := &b.opts
 	if o.MaxBytes > 0 || o.MaxTokens > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// lineStats is about the documents that are lines of text because no format was given. Readers of the
-// summary learn from it what a document is.
+// lineStats describes the documents that are lines of text because no format was given. It shows readers of
+// the summary what a document is.
 type lineStats struct {
 	Documents int64 `json:"documents"`
 	Tokens    int64 `json:"tokens"`

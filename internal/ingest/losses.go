@@ -108,7 +108,7 @@ func cutLosses(c counts.Counts, kind documentKind) (sentences []fault.Text) {
 	return sentences
 }
 
-// noExamples says what became of the documents.
+// noExamples returns the error of a build without examples: what happened to the documents.
 func (f *flusher) noExamples() error {
 	s := &f.state
 	if f.allDropped() {

@@ -14,7 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// checkMap refuses a command that cannot be run.
+// checkMap returns an error for a command that cannot be run.
 func (b *build) checkMap(context.Context) error {
 	if b.opts.Map == "" {
 		return nil
@@ -37,7 +37,7 @@ func mapParts(o *Options) []budget.Part {
 			"own memory is not part of the cap", maxRecordBytes>>20, mapAhead)}}
 }
 
-// mapNotes says how many records went through the command.
+// mapNotes returns a sentence about how many records went through the command.
 func mapNotes(c counts.Counts) []fault.Text {
 	if c.Mapped == 0 {
 		return nil

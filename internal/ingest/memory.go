@@ -69,6 +69,8 @@ const (
 	// MiB of 64 is room for 13,000 shards.
 	listShare   = 64
 	leastShards = 2000 // are part of what a Builder takes
+	// keepShare is the part of the cap above keepFrom that small files may take until they are read.
+	keepShare, keepFrom = 18, 64 << 20
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
 
@@ -125,6 +127,13 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
 		fixed = append(fixed, seenPart(p.seenPool))
 		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
+	if kept := phases[0].set.KeptBytes(); o.Memory-need-kept < (4*workers+4)*p.jobLease {
+		phases[0].set.Forget() // jobs need the room
+	} else if kept > 0 {
+		fixed = append(fixed, budget.Part{Name: "small files", Bytes: kept,
+			Why: "files that were read to find their format, until their turn comes"})
+		need += kept
 	}
 	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
 	p.jobs = min((o.Memory-need)/p.jobLease, int64(parcelJobs*(p.parcels+2)))

@@ -1,20 +1,23 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/columnar/columnartest"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// A build whose list of shards outgrows its part of the cap stops with the reason, and goes on
+// A build whose list of shards outgrows its part of the cap stops with the reason, and resumes
 // under a larger cap to the same bytes.
 func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if testing.Short() {
@@ -116,5 +119,35 @@ func TestMetadataIsInThePlan(t *testing.T) {
 		if _, err := PlanMemory(o); err != nil {
 			t.Errorf("%s, as advised: %v", name, err)
 		}
+	}
+}
+
+// Small files are kept only where all else has room: the smallest cap is that without them.
+func TestSmallFilesYield(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 40 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), bytes.Repeat([]byte("text\n"), 60<<10/5), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{Resources: Resources{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 8},
+		Settings: Settings{Sources: []string{dir}}}
+	keeps := func() bool {
+		plan, err := PlanMemory(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(plan.Parts, func(p budget.Part) bool { return p.Name == "small files" })
+		if i >= 0 && plan.Parts[i].Bytes != 40*60<<10 {
+			t.Errorf("%d bytes are kept", plan.Parts[i].Bytes)
+		}
+		o.Memory = plan.Smallest
+		return i >= 0
+	}
+	if !keeps() {
+		t.Error("no files are kept")
+	}
+	if keeps() {
+		t.Errorf("files are kept under the smallest cap, %d", o.Memory)
 	}
 }

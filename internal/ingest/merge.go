@@ -239,7 +239,7 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
 		g.counts.Unread = g.plan.Unread
 	}
-	host, _ := os.Hostname() // a record for people; its absence is no error
+	host, _ := os.Hostname() // for people; it may be missing
 	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counts.Map(),
 		Dropped: g.counts.DroppedBy,
 		Run: map[string]any{

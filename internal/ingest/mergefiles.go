@@ -148,7 +148,7 @@ func (g *merged) joinOrigins(o MergeOptions, parts []partFile, w io.Writer) erro
 		}
 	}
 	if all.Failed {
-		return fmt.Errorf("join the origins: %w: documents do not rise", shard.ErrCorrupt)
+		return fmt.Errorf("join the origins: %w: document numbers do not increase", shard.ErrCorrupt)
 	}
 	_, err := w.Write(all.Rest())
 	return err

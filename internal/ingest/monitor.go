@@ -46,7 +46,7 @@ type SourceProgress struct {
 	State  SourceState
 }
 
-// SourceState is where a source stands.
+// SourceState is how far a source is.
 type SourceState string
 
 // The values of SourceState.

@@ -9,8 +9,8 @@ import (
 	"github.com/dsload/dsload/internal/spelling"
 )
 
-// An Option describes a field of Options to those who offer it: as a flag with its help and completion, or
-// as a typed argument of another language. Its limits are checked here alone.
+// An Option describes a field of Options for code that offers it: as a flag with its help and completion, or as
+// a typed argument of another language. Its limits are checked only here.
 type Option struct {
 	Name    string // as in a dataset's settings
 	Short   string // one letter, or ""
@@ -22,7 +22,7 @@ type Option struct {
 	Aliases []string // other spellings of Words
 	Files   bool     // the value may be a path
 	Min     int64    // of a Count or a Size
-	Max     int64    // likewise; 0 sets none
+	Max     int64    // of a Count or a Size; 0 sets none
 	field   func(*Options) any
 }
 
@@ -111,7 +111,7 @@ func (opt Option) Check(o *Options) error {
 	case *float64:
 		if !(*p > 0 && *p <= 1) { // NaN too
 			return fault.BadOption(fault.Option(opt.Name), *p,
-				"is a share of the documents: above 0 and at most 1, as in 0.1")
+				"must be above 0 and at most 1, as in 0.1")
 		}
 	}
 	return nil

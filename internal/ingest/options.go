@@ -28,7 +28,7 @@ type Options struct {
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool
 	// Append adds the sources to the finished dataset in Out, with the settings that it was built
-	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
+	// with. Budgets count the addition alone. With it, Overwrite discards an unfinished addition
 	// and nothing else.
 	Append bool
 	// Partition, where set, is the one of a plan that is built; the settings are then those of the
@@ -58,7 +58,7 @@ type Resources struct {
 	Stdin io.Reader
 	// FS is the file system that the dataset is written to. Default: the operating system's.
 	FS shard.FS
-	// Now is the time, by which checkpoints are taken and which run.json tells. Default: time.Now.
+	// Now is the clock for checkpoints and for the times in run.json. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -159,7 +159,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// checkOut refuses an address that cannot be written.
+// checkOut returns an error for an address that cannot be written.
 func (o Options) checkOut() error {
 	out := o.Out
 	scheme, _, isURL := strings.Cut(out, "://")
@@ -176,7 +176,7 @@ func (o Options) checkOut() error {
 		"name a folder, s3:// or gs://", scheme)
 }
 
-// checkStdin refuses standard input as a source of both splits.
+// checkStdin returns an error if standard input is a source of both splits.
 func (o Options) checkStdin() error {
 	if slices.Contains(o.Sources, "-") && slices.Contains(o.ValSources, "-") {
 		return fault.BadOption("val", "-", "standard input is a source already; it can be read only once")

@@ -16,7 +16,7 @@ import (
 )
 
 // originFiles writes where documents came from, a file for each phase. Full pages go to a file
-// beside the shards; what is not yet a page is part of the checkpoint.
+// next to the shards; what is not yet a page is part of the checkpoint.
 type originFiles struct {
 	b     *build
 	phase int        // that file and dirty are about
@@ -39,7 +39,7 @@ func (o *originFiles) note(s *cursor, r *source.Record) error {
 		return nil
 	}
 	for len(s.Origins) <= s.Phase {
-		// A checkpoint of a version that noted no origins knows nothing of the documents before.
+		// A checkpoint of a version without origins has nothing about the documents before.
 		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == phaseTrain})
 	}
 	w := &s.Origins[s.Phase]
@@ -149,7 +149,7 @@ func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.B
 		defer f.Close()
 		parts = append(parts, io.NewSectionReader(f, 0, full))
 	}
-	rest := *w // the state may go on after an error
+	rest := *w // the state may be used after an error
 	rest.Page = bytes.Clone(w.Page)
 	return builder.WriteFile(o.b.target.extraName(originNames[phase]),
 		io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// explainFolder adds what to do to the error for a folder that cannot be built into, and puts in words that it
+// explainFolder adds what to do to the error for a folder that cannot be built into, and says in words that it
 // holds a build with other sources or additions.
 func (b *build) explainFolder(err error) error {
 	var other *shard.SettingsError
@@ -33,7 +33,7 @@ func (b *build) explainFolder(err error) error {
 	return err
 }
 
-// explainSettings puts in words what differs between a build and that in its folder.
+// explainSettings says in words how a build differs from the one in its folder.
 func (b *build) explainSettings(other *shard.SettingsError) error {
 	switch {
 	case other.Name == "additions" && !b.opts.Append:
@@ -55,7 +55,7 @@ func (b *build) explainSettings(other *shard.SettingsError) error {
 	return fault.Advise(&shown, "use the same settings, another {out}, or {overwrite} to start afresh")
 }
 
-// asTyped writes characters as people do that JSON in datasets has as escapes.
+// asTyped writes characters as people type them. In the JSON of datasets they are escapes.
 var asTyped = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // maxSourcesNamed is how many sources an error names.

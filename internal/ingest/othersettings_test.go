@@ -53,11 +53,11 @@ func TestOtherSettingsInWords(t *testing.T) {
 	refused("both after an addition", both, "has additions")
 	var settings *shard.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) || settings.Name != "additions" {
-		t.Errorf("%v is no error about settings", err)
+		t.Errorf("%v is not an error about settings", err)
 	}
 }
 
-// TestTruncationOfTheTokenizer: a block that cuts texts is told only where rows are longer.
+// TestTruncationOfTheTokenizer: a block that cuts texts is reported only if rows are longer.
 func TestTruncationOfTheTokenizer(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokenizer.json")

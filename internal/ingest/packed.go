@@ -48,7 +48,7 @@ func (o Options) checkPack() error {
 	return nil
 }
 
-// checkPackable refuses to pack rows that have a target in a column of its own.
+// checkPackable returns an error for rows that have a target in a column of its own, which cannot be packed.
 func (b *build) checkPackable() error {
 	if b.opts.Pack == pack.None || !b.hasTarget() || b.opts.CausalPairs {
 		return nil

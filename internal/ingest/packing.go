@@ -12,28 +12,28 @@ import (
 // The windows within which documents are packed. They depend on the row's length alone, so that the
 // bytes of a dataset do not depend on memory.
 const (
-	// leastWindowTokens is the window of short rows.
-	leastWindowTokens = 1 << 20
+	// minWindowTokens is the window of short rows.
+	minWindowTokens = 1 << 20
 	// windowRows is how many rows a window of longer ones fills: best fit decreasing leaves about
 	// one of them unfilled.
 	windowRows = 256
 	// Documents of a window: windowPieces for each token of a row, within limits.
-	windowPieces      = 4
-	leastWindowPieces = 1 << 15
-	mostWindowPieces  = 1 << 18
+	windowPieces    = 4
+	minWindowPieces = 1 << 15
+	maxWindowPieces = 1 << 18
 	// Rows of a full window that are less than (nearlyFull-1)/nearlyFull full are packed again with
-	// the next one, as long as they are not more than one carriedShare-th of it, nor more than half of its pieces.
+	// the next one, up to 1/carriedShare of the window and half of its pieces.
 	nearlyFull   = 32
 	carriedShare = 4
 )
 
 // window returns how many tokens are packed together.
 func (s *Settings) window() int64 {
-	return cmp.Or(s.PackWindow, max(leastWindowTokens, windowRows*int64(s.MaxLength)))
+	return cmp.Or(s.PackWindow, max(minWindowTokens, windowRows*int64(s.MaxLength)))
 }
 
 func maxPieces(length int) int {
-	return min(max(windowPieces*length, leastWindowPieces), mostWindowPieces)
+	return min(max(windowPieces*length, minWindowPieces), maxWindowPieces)
 }
 
 // The splits by their number in packing.
@@ -59,7 +59,7 @@ type packing struct {
 
 	packer  *pack.Packer // nil for pack.Wrapped
 	lengths []int32      // scratch, of a window's pieces
-	carried []bool       // likewise: those that stay in the window
+	carried []bool       // scratch: which of them stay in the window
 	row     shard.Example
 }
 
@@ -67,7 +67,7 @@ type packing struct {
 type window struct {
 	pieces []windowPiece
 	ids    []byte // of all pieces, back to back, little-endian
-	mask   []byte // likewise, 1 where a token is trained on
+	mask   []byte // of all pieces, back to back: 1 where a token is trained on
 	tokens int64
 }
 
@@ -79,7 +79,7 @@ type windowPiece struct {
 
 const windowPieceBytes = 24
 
-// newPacking returns what fills rows and counts into state. It returns nil where rows are not packed.
+// newPacking returns a packing that counts into state, or nil if rows are not packed.
 func (b *build) newPacking(state *cursor) *packing {
 	o := &b.opts
 	if o.Pack == pack.None {
@@ -164,7 +164,7 @@ func (f *flusher) wanted(number int) int64 {
 	return (rows - have) * int64(o.MaxLength)
 }
 
-// heldOut tells the holdout how much of its split there is, including what waits to be packed.
+// heldOut gives the holdout the size of its split so far, including what waits to be packed.
 func (f *flusher) heldOut() {
 	f.hold.have = f.state.Val + f.pack.windows[valWindow].tokens/int64(f.pack.length)
 }
@@ -186,7 +186,7 @@ func (p *packing) add(w *window, ex *example.Example, from, to int) {
 	}
 	n := int32(to - from)
 	if last := len(w.pieces) - 1; p.policy == pack.Wrapped && last >= 0 && ex.Part > 0 &&
-		w.pieces[last].document == ex.Document { // the document goes on
+		w.pieces[last].document == ex.Document { // the document continues
 		w.pieces[last].length += n
 	} else {
 		w.pieces = append(w.pieces, windowPiece{document: ex.Document, at: w.tokens, part: ex.Part, length: n})

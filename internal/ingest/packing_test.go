@@ -205,7 +205,7 @@ func TestPackedBytes(t *testing.T) {
 	}
 }
 
-// TestPackedCrashes stops packed builds at operations of the file system, and goes on.
+// TestPackedCrashes stops packed builds at operations of the file system, and resumes them.
 func TestPackedCrashes(t *testing.T) {
 	for i, policy := range pack.Policies[1:] {
 		base := packOptions(t, policy, 200, 14)

@@ -62,7 +62,7 @@ func (p *part) settings() error {
 	return err
 }
 
-// begin gives the flusher of a partition what the documents before it decided.
+// begin gives the flusher of a partition what earlier documents decided.
 func (p *part) begin(f *flusher) error {
 	before := &p.Plan.part(p.Number).Before
 	f.hold.share = p.Plan.Share
@@ -162,7 +162,7 @@ func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
 // finish commits the part and returns its summary.
 func (p *part) finish(f *flusher) (*Summary, error) {
 	if p.committed() {
-		return p.yield(f.builder)
+		return p.giveUp(f.builder)
 	}
 	if err := p.writePlan(); err != nil {
 		return nil, err
@@ -193,11 +193,11 @@ func (p *part) finish(f *flusher) (*Summary, error) {
 // String returns the partition's number and how many there are.
 func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Plan.Partitions) }
 
-// failed leaves a part to another process that has committed it, or merged it: a merge removes what a part
-// has not committed.
+// failed leaves a part to another process that has committed or merged it: a merge removes what a part has not
+// committed.
 func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
 	if p.committed() {
-		return p.yield(builder)
+		return p.giveUp(builder)
 	}
 	return p.whole.failed(builder, err)
 }
@@ -216,13 +216,13 @@ func (p *part) writePlan() error {
 	return nil
 }
 
-// check refuses a folder whose parts are of another plan.
+// check returns an error for a folder whose parts are of another plan.
 func (p *part) check() error {
 	o := &p.b.opts
 	have, err := readPlanHead(o.FS, o.Out)
 	switch {
 	case fault.OptionOf(err) != "":
-		return nil // none is there yet
+		return nil // there is none yet
 	case err != nil:
 		return err
 	case have.Seal() == p.Plan.Seal():
@@ -238,7 +238,7 @@ func (p *part) check() error {
 	return &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
 }
 
-// notOpened returns the summary of a part that is built, and builds one beside a process that has its lock.
+// notOpened returns the summary of a part that is built. If another process has the lock, it builds a second copy.
 func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
 	var locked *shard.LockedError
 	switch {

@@ -6,7 +6,7 @@ import (
 )
 
 // pinned returns the commit at which an earlier run of this build read a repository, "" for none. A
-// build that goes on reads what it began with, even if the branch has moved since.
+// resumed build reads what it began with, even if the branch has moved since.
 func (b *build) pinned(repository string) string {
 	if b.pins == nil {
 		b.pins = map[string]string{}
@@ -18,7 +18,7 @@ func (b *build) pinned(repository string) string {
 }
 
 // findPins reads the checkpoint of the folder. What cannot be read is reported later, when the
-// build goes on from it.
+// build resumes from it.
 func (b *build) findPins() {
 	saved, err := shard.ReadUnfinished(b.opts.FS, b.opts.Out)
 	if err != nil || saved.Cursor == nil {

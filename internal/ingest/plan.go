@@ -153,7 +153,7 @@ func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
 	return b.memoryPlan()
 }
 
-// planable refuses options for which partitions cannot be built.
+// planable returns an error for options with which partitions cannot be built.
 func planable(o *Options, partitions int) error {
 	if partitions < 1 || partitions > shard.MaxParts {
 		return fault.BadOption("partitions", partitions, "must be from 1 to %d",

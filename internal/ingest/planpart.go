@@ -18,9 +18,9 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A partition reads of its plan what concerns itself: the file is read from one end to the other, and of its
-// long lists only the partition's own entries are kept. So a plan of many inputs takes no more memory than
-// the inputs of one partition.
+// A partition keeps only the part of its plan that it needs: the file is read from one end to the other, and of
+// its long lists only the partition's own entries are kept. So a plan of many inputs takes no more memory than the
+// inputs of one partition.
 
 // planFile is an open plan.
 type planFile struct {
@@ -38,7 +38,7 @@ func (f *planFile) mayBePlan() bool {
 
 // openPlanFile opens a plan on this machine, or at an address of s3:// or gs://.
 func openPlanFile(path string) (*planFile, error) {
-	places, err := store.NewReader(store.ReaderOptions{Straight: true})
+	places, err := store.NewReader(store.ReaderOptions{NoCache: true})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func notAPlan(path string) error {
 	return fault.BadOption("plan", path, "is not a plan; make one with 'dsload plan'")
 }
 
-// OpenPlanPart reads of a plan what building one of its partitions takes. Without a partition of that number,
-// the plan has none of its lists.
+// OpenPlanPart reads the part of a plan that building one of its partitions takes. If there is no partition of
+// that number, the plan has none of its lists.
 func OpenPlanPart(path string, number int) (*Plan, error) {
 	if !remote.Writable(path) {
 		whole, err := filepath.Abs(path)
@@ -94,7 +94,7 @@ func OpenPlanPart(path string, number int) (*Plan, error) {
 	return p, nil
 }
 
-// readPlanHead reads of the copy of a plan in a folder of parts what tells it from others.
+// readPlanHead reads what identifies the copy of a plan in a folder of parts.
 func readPlanHead(fsys shard.FS, dir string) (*Plan, error) {
 	path := filepath.Join(dir, shard.PlanName)
 	f, err := openPlanIn(fsys, path)

@@ -129,6 +129,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		SkipDamaged:   o.OnBadRecord == SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
+	if len(b.phases) == 0 {
+		p.options.KeepBytes = max(0, o.Memory-keepFrom) / keepShare
+	}
 	b.target.choose(len(b.phases), &p.options)
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
@@ -163,7 +166,7 @@ func marksBuild(name string, head func() []byte) bool {
 	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 
-// checkTargets checks that the records of all phases make targets, or that none do.
+// checkTargets returns an error unless the records of all phases make targets, or none do.
 func (b *build) checkTargets(context.Context) error {
 	hasTarget := b.hasTarget()
 	if b.opts.CausalPairs && !hasTarget {

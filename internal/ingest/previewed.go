@@ -30,7 +30,7 @@ type PreviewInput struct {
 	Ended       bool               `json:"ended,omitempty"` // it has no more documents
 }
 
-// A PreviewDocument is what becomes of a document.
+// A PreviewDocument is how a document would be cut and tokenized, or why it would be left out.
 type PreviewDocument struct {
 	Record int64 `json:"record"` // as in messages: the line, the record, or the document of the input
 	// Unread is how many records from this one on are left out unread, 0 for a record that was read.

@@ -18,7 +18,7 @@ type Totals struct {
 	Val      int64 `json:"val"`
 }
 
-// Progress is where a build stands.
+// Progress is how far a build is.
 type Progress struct {
 	Totals
 
@@ -56,7 +56,7 @@ type shown struct {
 	saved        saved
 }
 
-// saved is about the checkpoints of this run.
+// saved describes the checkpoints of this run.
 type saved struct {
 	count, examples int64
 	at              time.Time // of the last

@@ -45,7 +45,7 @@ type Settings struct {
 	// Columns are the names of the columns of CSV without a header. Default: the header's.
 	Columns []string `json:"columns,omitempty"`
 	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two.
-	// Default: the comma, semicolon or tab that the first line has most of.
+	// Default: the comma, semicolon, tab or bar that is most frequent in the first line.
 	Delimiter string `json:"delimiter,omitempty"`
 	// Map is a shell command through which all records go: it answers each line of its standard input, a JSON
 	// object, with one, and what it answers is the record. Default: none.
@@ -176,7 +176,7 @@ func redacted(sources []string) []string {
 	return out
 }
 
-// mayChange reports whether an unfinished build may go on under another value of a setting: records
+// mayChange reports whether an unfinished build may resume with another value of a setting: records
 // that were read were good, or it would have failed.
 func mayChange(name, have, want string) bool {
 	return name == "on-bad-record" && have == `"fail"` && want == `"skip"`

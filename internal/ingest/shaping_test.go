@@ -181,7 +181,7 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 }
 
 // TestShapedCrashes stops builds at operations of the file system, loses what was not synced, and
-// goes on.
+// continues.
 func TestShapedCrashes(t *testing.T) {
 	path := writeDocuments(t, shapedCorpus(400, 3))
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {

@@ -179,7 +179,7 @@ func TestCausalPairs(t *testing.T) {
 		{"with its end", noPost, "a b", "x", Settings{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
 			[]string{"0 10 11 14* 1*"}, 0},
 		{"a post-processor's end", endPost, "a", "x", Settings{}, []string{"0 10 14* 1*"}, 0},
-		{"a separator is no end", bertPost, "a", "x", Settings{}, []string{"3 10 14* 4"}, 0},
+		{"a separator is not an end", bertPost, "a", "x", Settings{}, []string{"3 10 14* 4"}, 0},
 		{"chunks", noPost, "a b c", "x y x", Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
 		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 1},
 		{"each chunk", endPost, "a b", "x y x", Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},

@@ -36,7 +36,7 @@ type target interface {
 	write(f *flusher, split string, row *shard.Example) error
 	// checkpoint makes everything up to the end of the last job durable.
 	checkpoint(f *flusher) error
-	// badRecord says what to do about a record that ends the build.
+	// badRecord returns what to do about a record that ends the build.
 	badRecord(f *flusher, located *source.RecordError) error
 	// interrupted ends a phase that was stopped at the end of a job.
 	interrupted(ctx context.Context, f *flusher) error
@@ -74,8 +74,7 @@ func newTarget(b *build) target {
 	return whole{b: b}
 }
 
-// whole is the target of a build into a folder of its own. The others do as it does where they say nothing
-// else.
+// whole is the target of a build into a folder of its own. The other targets embed it, and override what differs.
 type whole struct {
 	b *build
 	noBorders
@@ -194,7 +193,7 @@ func (whole) failed(builder *shard.Builder, err error) (*Summary, error) {
 
 func (w whole) extraName(name string) string { return w.b.shards.Part.ExtraName(name) }
 
-// noBorders are those of a build that makes no plan.
+// noBorders are the borders of a build that does not make a plan.
 type noBorders struct{}
 
 func (noBorders) beginPhase(int, *phase, *source.Reader) error { return nil }

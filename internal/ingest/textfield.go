@@ -9,7 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
-// checkTextField refuses fields that cannot be parsed.
+// checkTextField returns an error for fields that cannot be parsed.
 func (o Options) checkTextField() error {
 	if o.TextField == "" {
 		return nil
@@ -20,7 +20,7 @@ func (o Options) checkTextField() error {
 	return nil
 }
 
-// unusedTextField returns a sentence where the option TextField has no effect.
+// unusedTextField returns a sentence if the option TextField has no effect.
 func (b *build) unusedTextField() (none fault.Text) {
 	field := b.opts.TextField
 	switch {
@@ -59,7 +59,7 @@ func (o *Options) delimiter() byte {
 	return o.Delimiter[0]
 }
 
-// checkCSV refuses options of CSV that are invalid or do not fit the format.
+// checkCSV returns an error for options of CSV that are invalid or do not fit the format.
 func (o Options) checkCSV() error {
 	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' ||
 		d[0] == '"') {
@@ -87,7 +87,7 @@ func (o Options) checkCSV() error {
 	return nil
 }
 
-// checkRecords refuses paths that cannot be parsed, and those for a format without any.
+// checkRecords returns an error for paths that cannot be parsed, and for a path with a format that has none.
 func (o Options) checkRecords() error {
 	if o.Records == "" {
 		return nil
@@ -102,7 +102,7 @@ func (o Options) checkRecords() error {
 	return fault.BadOption("records", o.Records, "{format} %s has no arrays of records; it is for JSON files", o.Format)
 }
 
-// unusedRecords returns a sentence where the option Records has no effect.
+// unusedRecords returns a sentence if the option Records has no effect.
 func (b *build) unusedRecords() (none fault.Text) {
 	if b.opts.Records == "" {
 		return none
@@ -115,7 +115,7 @@ func (b *build) unusedRecords() (none fault.Text) {
 	return fault.Textf("{records} %s has no effect: no source is read as JSON", b.opts.Records)
 }
 
-// unusedCSV returns a sentence where options of CSV have no effect.
+// unusedCSV returns a sentence if options of CSV have no effect.
 func (b *build) unusedCSV() (none fault.Text) {
 	o := &b.opts
 	if len(o.Columns) == 0 && o.Delimiter == "" {

@@ -16,7 +16,7 @@ import (
 // Both make the same bytes, so the first that is whole commits the part; the other finds the part's
 // manifest and stops.
 
-// runTwin builds a part beside the process that holds its lock.
+// runTwin builds a second copy of a part while another process holds its lock.
 func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary, err error) {
 	o := p.b.opts
 	twin := o
@@ -88,8 +88,8 @@ func (p *part) committed() bool {
 	return err == nil && have.Merged != nil && have.Merged.Plan == p.Plan.Seal()
 }
 
-// yield ends the build of a part that another process has committed meanwhile.
-func (p *part) yield(builder *shard.Builder) (*Summary, error) {
+// giveUp ends the build of a part that another process has committed meanwhile.
+func (p *part) giveUp(builder *shard.Builder) (*Summary, error) {
 	if err := builder.Discard(); err != nil {
 		return nil, err
 	}

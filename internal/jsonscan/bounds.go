@@ -5,7 +5,7 @@ import (
 )
 
 // A Bounds finds the end of a value, piece by piece, by its brackets and strings alone. It checks nothing
-// that is inside.
+// inside the value.
 type Bounds struct {
 	depth    int
 	begun    bool

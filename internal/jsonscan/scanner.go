@@ -37,7 +37,7 @@ const (
 	Trailing   Cause = "something after the object"
 )
 
-// MaxNesting is the most brackets that may be open inside of an object.
+// MaxNesting is the maximum number of open brackets inside an object.
 const MaxNesting = 1000
 
 // An Error is what is wrong with a text.

@@ -31,9 +31,9 @@ const (
 	chartWidth, chartHeight = 960, 380
 	plotLeft, plotRight     = 72, 912
 	plotTop, plotBottom     = 48, 340
-	// mostPoints is the maximum number of points of a line. Of a longer line, the highest point of
+	// maxPoints is the maximum number of points of a line. Of a longer line, the highest point of
 	// each run of neighbours is drawn.
-	mostPoints = 800
+	maxPoints = 800
 )
 
 // timelinePage is the template's data.
@@ -152,7 +152,7 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	if top <= 0 {
 		return nil
 	}
-	if total < mostAbove*top {
+	if total < maxDeviceRatio*top {
 		top = max(top, total)
 	}
 	top *= 1.05
@@ -188,12 +188,12 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	return c
 }
 
-// mostAbove is how many times the largest figure the device's memory may be to be drawn: beyond that
+// maxDeviceRatio is how many times the largest figure the device's memory may be to be drawn: beyond that
 // the figures would be a flat line.
-const mostAbove = 4
+const maxDeviceRatio = 4
 
-// mostTicks is the most labels of steps that have room below a chart.
-const mostTicks = 7
+// maxTicks is the maximum number of step labels that fit below a chart.
+const maxTicks = 7
 
 // stepTicks returns labels for steps that are multiples of 1, 2, 5, 10, 20, …, at the first point of
 // each.
@@ -208,13 +208,13 @@ func stepTicks(points []*line, x func(int) float64) (ticks []chartTick) {
 		}
 	}
 	every := int64(1)
-	for k := 0; (high-low)/every >= mostTicks; k++ {
+	for k := 0; (high-low)/every >= maxTicks; k++ {
 		every = every / []int64{1, 2, 1}[k%3] * []int64{2, 5, 2}[k%3] // 2, 5, 10, 20, …
 	}
 	at := math.Inf(-1)
 	last := int64(-1)
 	for i, l := range points {
-		if l.Step == nil || *l.Step == last || *l.Step%every != 0 || x(i)-at < (plotRight-plotLeft)/(mostTicks+1) {
+		if l.Step == nil || *l.Step == last || *l.Step%every != 0 || x(i)-at < (plotRight-plotLeft)/(maxTicks+1) {
 			continue
 		}
 		last, at = *l.Step, x(i)
@@ -241,9 +241,9 @@ func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, 
 		if at == 0 {
 			at = value(points[best].RSS)
 		}
-		beside := 26 * taken[best] // findings at the same moment are drawn side by side
+		shift := 26 * taken[best] // findings at the same moment are drawn side by side
 		taken[best]++
-		left := min(x(best), plotRight-12) - float64(beside)
+		left := min(x(best), plotRight-12) - float64(shift)
 		c.Marks = append(c.Marks, chartMark{fixed(left), fixed(max(y(at)-2, plotTop)), n + 1})
 	}
 }
@@ -251,7 +251,7 @@ func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, 
 // path returns the line through a figure of the points, and its last value. Of neighbours that
 // share a position the highest is drawn.
 func path(points []*line, get func(*line) *float64, x func(int) float64, y func(float64) float64) (d, last string) {
-	run := (len(points) + mostPoints - 1) / mostPoints
+	run := (len(points) + maxPoints - 1) / maxPoints
 	var b strings.Builder
 	for i := 0; i < len(points); i += run {
 		best := math.NaN()
@@ -276,12 +276,12 @@ func path(points []*line, get func(*line) *float64, x func(int) float64, y func(
 	return b.String(), last
 }
 
-// mostRows is the maximum number of rows in the table.
-const mostRows = 40
+// maxRows is the maximum number of rows in the table.
+const maxRows = 40
 
 // table returns the last snapshots, the failing one last.
 func (r *record) table() (rows []tableRow) {
-	points := r.snapshots[max(0, len(r.snapshots)-mostRows):]
+	points := r.snapshots[max(0, len(r.snapshots)-maxRows):]
 	if r.oom != nil {
 		points = append(slices.Clone(points), r.oom)
 	}

@@ -11,7 +11,7 @@ import (
 
 const hostile = "<img src=x onerror=alert(1)>\x1b\u202e"
 
-// write returns a record of so many steps that leaks a MiB a step and then runs out of memory.
+// write returns a record of n steps that leaks a MiB a step and then runs out of memory.
 func write(steps int, device string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"type":"start","device":%q,"device_total":17179869184,"parameter_bytes":400000000}`+"\n",

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind says how a service takes messages.
+// A kind is how a service takes messages.
 type kind struct {
 	name string
 	// request returns where a message is posted, and its body.
@@ -97,13 +97,13 @@ func plain(u *url.URL, m Message) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
-// cut shortens a text to most characters.
-func cut(s string, most int) string {
+// cut shortens a text to at most limit characters.
+func cut(s string, limit int) string {
 	r := []rune(s)
-	if len(r) <= most {
+	if len(r) <= limit {
 		return s
 	}
-	return string(r[:most-1]) + "…"
+	return string(r[:limit-1]) + "…"
 }
 
 // reason returns why a request failed, without the address, which net/http's errors repeat.

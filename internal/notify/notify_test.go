@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "S3cr3tT0ken"
 
-// hook is a service that keeps what it is told. answer gives the status of the n-th post, from 1; 0 is none at all.
+// hook is a service that keeps the messages it gets. answer gives the status of the n-th post, from 1; 0 is none at all.
 type hook struct {
 	*httptest.Server
 	mu   sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// A Run is some documents that follow one another in an input at even steps.
+// A Run is a number of documents that follow one another in an input at equal distances.
 type Run struct {
 	Name    string // of the input
 	Begins  bool   // the first run of the input, or of the file

@@ -9,7 +9,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// ErrNone means that a dataset does not say where its documents came from.
+// ErrNone means that a dataset does not record where its documents came from.
 var ErrNone = errors.New("no origins of documents")
 
 // Split finds where the documents of a split came from.

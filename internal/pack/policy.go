@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Policy says how rows are filled.
+// Policy is how rows are filled.
 type Policy string
 
 const (

@@ -289,7 +289,7 @@ func TestEndReachesThoseWhoLook(t *testing.T) {
 	}
 }
 
-// Nobody waits for a viewer that takes nothing, and only so many may look.
+// Nobody waits for a viewer that reads nothing, and the number of viewers is limited.
 func TestSlowAndManyViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states atomic.Int64

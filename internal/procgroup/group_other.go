@@ -14,4 +14,4 @@ func Attributes() *syscall.SysProcAttr { return nil }
 func End(leader *os.Process) { _ = leader.Kill() } // it may have ended
 
 // Kill ends the leader.
-func Kill(leader *os.Process) { _ = leader.Kill() } // likewise
+func Kill(leader *os.Process) { _ = leader.Kill() } // it may have ended

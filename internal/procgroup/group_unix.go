@@ -16,4 +16,4 @@ func Attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 func End(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGTERM) } // it may have ended
 
 // Kill ends the group of a leader.
-func Kill(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) } // likewise
+func Kill(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) } // it may have ended

@@ -10,7 +10,7 @@ import (
 )
 
 // Dir returns the absolute path of the folder of reference data: $DSLOAD_SHARED if that is set,
-// else the folder shared beside the project's root. It returns "" if the folder does not exist.
+// else the folder shared next to the project's root. It returns "" if the folder does not exist.
 var Dir = sync.OnceValue(func() string {
 	dir := os.Getenv("DSLOAD_SHARED")
 	if dir == "" {

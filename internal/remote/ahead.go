@@ -57,7 +57,7 @@ func (a *ahead) room() []byte {
 	return a.buf[from:to]
 }
 
-// add hands over n bytes that were read, and reports whether to go on.
+// add hands over n bytes that were read, and reports whether to continue.
 func (a *ahead) add(n int, err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -102,7 +102,7 @@ type shortBody struct {
 func (b *shortBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
-		return 0, &Error{Kind: ErrUnreachable, Text: "the answer is longer than any that makes sense"}
+		return 0, &Error{Kind: ErrUnreachable, Text: "the response is too long"}
 	}
 	return n, err
 }
@@ -231,7 +231,7 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 	}
 }
 
-// addItem calls add with a blob of a list, if it is no folder.
+// addItem calls add with a blob of a list, if it is not a folder.
 func (a *azure) addItem(item *container.BlobItem, root, prefix string, add func(string, Object) error) error {
 	if item == nil || item.Name == nil || item.Properties == nil || item.Properties.ContentLength == nil {
 		return &Error{Kind: ErrUnreachable, Text: a.host(nil) + " lists a blob without its name or size"}

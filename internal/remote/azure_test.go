@@ -119,7 +119,7 @@ func TestAzureList(t *testing.T) {
 		}
 		return true
 	}
-	if err := s.List(context.Background(), "az://con", nil); err == nil || !strings.Contains(err.Error(), "longer than any") {
+	if err := s.List(context.Background(), "az://con", nil); err == nil || !strings.Contains(err.Error(), "the response is too long") {
 		t.Errorf("an endless list: %v", err)
 	}
 }

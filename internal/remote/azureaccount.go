@@ -21,7 +21,7 @@ func (a *azureAccount) anonymous() bool { return a.key == nil && a.signature == 
 const azureSetCredentials = "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING" +
 	" (managed identities and logins are not read)"
 
-// deniedHint says what to do where access is denied.
+// deniedHint returns what to do if access is denied.
 func (a *azureAccount) deniedHint() string {
 	switch {
 	case a.key != nil:

@@ -151,10 +151,10 @@ const rangeBytes = 64 << 10
 
 // ask sends a request, and repeats it while it fails for a passing reason. accept returns an error
 // for an unwanted answer. The caller must close the body of any other.
-func (s *Store) ask(ctx context.Context, host string, make func() (*http.Request, error),
+func (s *Store) ask(ctx context.Context, host string, request func() (*http.Request, error),
 	accept func(*http.Response) error) (resp *http.Response, err error) {
 	err = s.retry(ctx, host, func() error {
-		req, err := make()
+		req, err := request()
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (s *Store) ask(ctx context.Context, host string, make func() (*http.Request
 func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		return nil, &Error{Kind: ErrUnreachable, Text: "the answer is longer than any that makes sense"}
+		return nil, &Error{Kind: ErrUnreachable, Text: "the response is too long"}
 	}
 	return data, err
 }

@@ -110,8 +110,8 @@ func (g *gs) refusal(resp *http.Response) error {
 }
 
 // ask sends a request, and repeats it while it fails for a passing reason.
-func (g *gs) ask(ctx context.Context, make func() (*http.Request, error)) (*http.Response, error) {
-	return g.store.ask(ctx, g.base.Host, make, func(resp *http.Response) error {
+func (g *gs) ask(ctx context.Context, request func() (*http.Request, error)) (*http.Response, error) {
+	return g.store.ask(ctx, g.base.Host, request, func(resp *http.Response) error {
 		if resp.StatusCode/100 == 2 {
 			return nil
 		}

@@ -215,11 +215,11 @@ var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
 func isCommit(revision string) bool { return commitName.MatchString(revision) }
 
 // ask sends a request to the Hub and explains its refusals.
-func (h *hub) ask(ctx context.Context, p *hubPath, make func() (*http.Request, error)) (*http.Response, error) {
+func (h *hub) ask(ctx context.Context, p *hubPath, request func() (*http.Request, error)) (*http.Response, error) {
 	if h.settings.offline {
 		return nil, h.offline()
 	}
-	resp, err := h.store.ask(ctx, h.endpoint.Host, make, func(resp *http.Response) error {
+	resp, err := h.store.ask(ctx, h.endpoint.Host, request, func(resp *http.Response) error {
 		if resp.StatusCode == http.StatusOK {
 			return nil
 		}

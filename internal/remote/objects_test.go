@@ -76,7 +76,7 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// A read goes on after passing faults with the same bytes, and ends where the object was written again.
+// A read continues after passing faults with the same bytes, and ends where the object was written again.
 func TestObjectFaults(t *testing.T) {
 	ctx, data, soon := context.Background(), content(300_000), http.Header{"Retry-After": {"0"}}
 	eachBucket(t, func(t *testing.T, srv *remotetest.Server, s *Store, uri string) {

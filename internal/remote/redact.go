@@ -13,10 +13,10 @@ import (
 //
 //	harmless   kept, if its value looks like what the name promises
 //	secret     removed: it grants access, and the file is the same without it
-//	signing    removed beside a secret one, with which it changes
+//	signing    removed together with a secret one, with which it changes
 //	any other  hidden: it may grant access, and it may say which file is meant
 
-// harmlessParameters are parameters whose values are no secrets.
+// harmlessParameters are parameters whose values are not secrets.
 var harmlessParameters = words(`download dl raw plain inline format alt export revision rev ref branch tag version
 	versionid generation snapshot split config subset lang language locale page page_size per_page part shard offset
 	limit start length rows seed year month day file filename`)

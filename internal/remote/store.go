@@ -155,7 +155,7 @@ func (s *Store) isDone() bool {
 // len(head) only if the file is shorter.
 func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object, n int, err error) {
 	o = Object{URI: Redact(address), Size: -1}
-	if err := s.know(o.URI, address); err != nil {
+	if err := s.remember(o.URI, address); err != nil {
 		return o, 0, err
 	}
 	ctx, cancel := s.context(ctx)
@@ -164,9 +164,9 @@ func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object
 	return o, n, err
 }
 
-// know remembers the address of a URI. It returns an error if another address of that URI is known,
+// remember keeps the address of a URI. It returns an error if another address of that URI is known,
 // which can differ only in its credentials.
-func (s *Store) know(uri, address string) error {
+func (s *Store) remember(uri, address string) error {
 	if _, err := parseHTTP(address); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type stream struct {
 	unproven int         // answers without any progress that may have been of another version
 }
 
-// maxUnproven limits how often a stream reads from its beginning again in vain: that may be far.
+// maxUnproven limits how often a stream reads from its beginning again without result: that may be far.
 const maxUnproven = 3
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }

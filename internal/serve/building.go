@@ -41,9 +41,9 @@ type BuildInfo struct {
 
 const (
 	// What is known about the shards of a build, and at its end the manifest, may take
-	// leastBuildingBytes and 1/buildingPart of the cap above MinMemory.
-	buildingPart       = 8
-	leastBuildingBytes = 256 << 10
+	// minBuildingBytes and 1/buildingPart of the cap above MinMemory.
+	buildingPart     = 8
+	minBuildingBytes = 256 << 10
 	// shardBytes is the memory of a snapshot for each shard.
 	shardBytes = 1 << 10
 	// pollEvery is the interval between checks of the checkpoint while a stream waits for it.
@@ -71,7 +71,7 @@ type Building struct {
 type snapshot struct {
 	*Reader
 	users int  // guarded by Building.mu
-	old   bool // likewise: there is a later one
+	old   bool // guarded by Building.mu: there is a later one
 }
 
 // OpenBuilding opens the dataset that is being built in the only folder of o.
@@ -84,7 +84,7 @@ func OpenBuilding(o Options, info BuildInfo) (*Building, error) {
 	b := &Building{opts: o, info: info}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.update()
 	return b, b.failed
 }
 
@@ -100,7 +100,7 @@ func (b *Building) AwaitRows(ctx context.Context) error {
 func (b *Building) await(ctx context.Context, enough func() bool) error {
 	for {
 		b.mu.Lock()
-		b.look()
+		b.update()
 		ready, err := b.whole != nil || enough(), b.failed
 		b.mu.Unlock()
 		if err != nil || ready {
@@ -125,8 +125,8 @@ func (b *Building) wait(ctx context.Context) error {
 	return nil
 }
 
-// look checks what can be served now. The caller holds the lock.
-func (b *Building) look() {
+// update checks what can be served now. The caller holds the lock.
+func (b *Building) update() {
 	if b.whole != nil || b.failed != nil || b.closed {
 		return
 	}
@@ -219,7 +219,7 @@ func (b *Building) open() (*snapshot, error) {
 func (b *Building) now(before *snapshot) (*Reader, *snapshot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.update()
 	switch {
 	case b.closed:
 		return nil, nil, shard.ErrClosed
@@ -267,7 +267,7 @@ func (b *Building) serves(q feed.Query) bool {
 func (b *Building) Progress() *feed.Progress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.update()
 	if b.whole != nil || b.failed != nil {
 		return nil
 	}
@@ -350,7 +350,7 @@ func (b *Building) Seal() string { return b.opts.Seal }
 // Check implements feed.Backend.
 func (b *Building) Check() error {
 	b.mu.Lock()
-	b.look()
+	b.update()
 	whole, err := b.whole, cmp.Or(b.failed, b.fault)
 	b.mu.Unlock()
 	if whole == nil {
@@ -375,7 +375,7 @@ func (b *Building) defaults() string { return "" }
 
 // buildingBytes returns the memory reserved for what is known about a build.
 func (o Options) buildingBytes() int64 {
-	return leastBuildingBytes + max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory)/buildingPart
+	return minBuildingBytes + max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory)/buildingPart
 }
 
 func (b *Building) memory() []budget.Part {

@@ -71,7 +71,7 @@ func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
 	path := shard.Join(dir, shard.ManifestName)
 	info, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is gone: the dataset was removed, or is being built anew", path)
+		return fmt.Errorf("%s is gone: the dataset was removed, or is being rebuilt", path)
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is another one now: the dataset was built anew while it was served", path)
+	return fmt.Errorf("%s was replaced: the dataset was rebuilt while it was served", path)
 }
 
 // sameFile reports whether two states of a file have equal size, modification time and, where the

@@ -93,13 +93,13 @@ func TestReplacedDatasetEndsStreams(t *testing.T) {
 			}
 			for _, path := range []string{"/v1/batches", "/v1/dataset"} {
 				resp, body := fetchPage(t, client, path)
-				if resp.StatusCode != 409 || !contains(string(body), "built anew", "start the server again") ||
+				if resp.StatusCode != 409 || !contains(string(body), "rebuilt", "start the server again") ||
 					resp.Header.Get(feed.SealHeader) != seal.Header.Get(feed.SealHeader) {
 					t.Errorf("%s: %s %s", path, resp.Status, body)
 				}
 			}
 			if resp, body := fetchPage(t, client, "/healthz"); resp.StatusCode != 503 ||
-				!contains(string(body), "built anew") {
+				!contains(string(body), "rebuilt") {
 				t.Errorf("health: %s %s", resp.Status, body)
 			}
 			again, now := fetchPage(t, serveDir(t, dir), "/v1/dataset")

@@ -47,7 +47,7 @@ func (s *growingStream) Next(ctx context.Context, b *collate.Batch) error {
 		case err != nil:
 			return err
 		case whole != nil:
-			if err := s.goOn(whole); err != nil {
+			if err := s.continueWith(whole); err != nil {
 				return err
 			}
 		case now == nil:
@@ -65,8 +65,8 @@ func (s *growingStream) Next(ctx context.Context, b *collate.Batch) error {
 	return s.rest.Next(ctx, b)
 }
 
-// goOn makes the stream one of the whole dataset.
-func (s *growingStream) goOn(whole *Reader) error {
+// continueWith makes the stream one of the whole dataset.
+func (s *growingStream) continueWith(whole *Reader) error {
 	q := s.prepared.query
 	q.Start = s.position
 	plan, err := whole.Open(q)

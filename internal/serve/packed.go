@@ -25,7 +25,7 @@ func (o *Options) packDefault() (pack.Policy, error) {
 			spelling.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
 		return "", fault.BadOption("max-length", o.PackLength,
-			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")
+			"it is the length of packed rows; choose a policy with {pack}, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
 		return "", fault.BadOption("max-length", o.PackLength,
 			"must be 1 to %d", pack.MaxLength)

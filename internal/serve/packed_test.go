@@ -210,7 +210,7 @@ func TestPackedLosesNothing(t *testing.T) {
 				}
 				for _, next := range steps[world-1] { // at the end of an epoch there may be none for it
 					if !slices.Contains(steps[0], next) {
-						t.Fatalf("%s: the last rank goes on at %d, the first at %v", order, next, steps[0])
+						t.Fatalf("%s: the last rank continues at %d, the first at %v", order, next, steps[0])
 					}
 				}
 				if last := steps[0][len(steps[0])-1]; last != 2*int64(len(rows)) {

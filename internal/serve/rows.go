@@ -230,7 +230,7 @@ func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []
 			s.rows = append(s.rows, it.Row)
 		}
 		if c == 0 {
-			return split.Locate(spans[from:to], s.rows)
+			return split.LocateUnchecked(spans[from:to], s.rows)
 		}
 		return split.LocateColumn(c, spans[from:to], s.rows)
 	})
@@ -261,7 +261,8 @@ func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
 // locations are rows whose spans in the shards are known, sorted by source and row.
 type locations struct {
 	found []location
-	rows  []int64 // scratch for a run
+	keys  []uint64 // scratch for sorting
+	rows  []int64  // scratch for a run
 	spans []shard.Span
 }
 
@@ -272,8 +273,8 @@ type location struct {
 	span   shard.Span
 }
 
-// locationBytes is the size of a location.
-const locationBytes = 32
+// locationBytes is the size of a location and its key.
+const locationBytes = 32 + 8
 
 func (p *locations) reset(n int) { p.found = slices.Grow(p.found[:0], n) }
 
@@ -282,40 +283,54 @@ func (p *locations) add(it sampler.Item, index int) {
 }
 
 func compareLocations(a, b location) int {
-	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.row, b.row))
+	if a.source != b.source {
+		return cmp.Compare(a.source, b.source)
+	}
+	return cmp.Compare(a.row, b.row)
 }
 
-const (
-	// fillGap is the largest gap between two rows that are located in one read: decoding the
-	// offsets between them is cheaper than another read.
-	fillGap = 64
-	// longestRun is the maximum number of rows that are located at once.
-	longestRun = 1024
-)
+// longestRun is the maximum number of rows that are located at once.
+const longestRun = 1024
 
-// locate sorts the rows and finds their spans, neighbours in one read.
+// locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
+// order depends on these spans before AppendIDs reads them and compares their record batches.
 func (p *locations) locate(parts []part) error {
-	slices.SortFunc(p.found, compareLocations)
+	p.sort(len(parts))
 	for todo := p.found; len(todo) > 0; {
-		first, n := todo[0], 1
-		for n < len(todo) && todo[n].source == first.source && todo[n].row-todo[n-1].row <= fillGap &&
-			todo[n].row-first.row < longestRun {
-			n++
+		n := 0
+		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
+			p.rows = append(p.rows, todo[n].row)
 		}
-		p.rows = p.rows[:0]
-		for row := first.row; row <= todo[n-1].row; row++ {
-			p.rows = append(p.rows, row)
-		}
-		p.spans = slices.Grow(p.spans[:0], len(p.rows))[:len(p.rows)]
-		if err := parts[first.source].split.Locate(p.spans, p.rows); err != nil {
+		p.spans = slices.Grow(p.spans[:0], n)[:n]
+		if err := parts[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
 			return err
 		}
-		for i := range todo[:n] {
-			todo[i].span = p.spans[todo[i].row-first.row]
+		for i, span := range p.spans {
+			todo[i].span = span
 		}
 		todo = todo[n:]
 	}
 	return nil
+}
+
+// sort sorts the locations of rows of the given number of sources.
+func (p *locations) sort(sources int) {
+	const indexBits = 20
+	mostKeys, mostRow := 1<<indexBits, int64(1)<<(63-indexBits)
+	if sources > 1 || len(p.found) > mostKeys ||
+		slices.ContainsFunc(p.found, func(l location) bool { return l.row >= mostRow }) {
+		slices.SortFunc(p.found, compareLocations)
+		return
+	}
+	// A number that says it all sorts several times as fast.
+	p.keys = slices.Grow(p.keys[:0], len(p.found))
+	for _, l := range p.found {
+		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
+	}
+	slices.Sort(p.keys)
+	for i, k := range p.keys {
+		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
+	}
 }
 
 // find returns the span of a row, if it is known.

@@ -81,7 +81,7 @@ type Reader struct {
 	datasets []*dataset
 	seal     string
 	pack     pack.Policy // of requests that set none
-	length   int         // likewise
+	length   int         // of requests that set none
 
 	building bool // the rows are those of a build that still runs: there is no manifest to compare
 
@@ -131,7 +131,7 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 	name, dir := splitName(o.FS, arg)
 	if r.find(name) != nil {
 		return nil, fault.BadOption("dataset", arg,
-			"the name %q is taken; tell them apart as NAME=%s", name, dir)
+			"the name %q is taken; give another one, as NAME=%s", name, dir)
 	}
 	shards, err := shard.ReaderOptions{
 		MaxOpenShards: openShards, MaxIndexBytes: indexBytes,
@@ -230,7 +230,7 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
 			return nil, tooSmall(o.Memory, "%v; serve fewer datasets at once, or give at least %v", err,
-				units.Size(leastMemory(fixed)))
+				units.Size(smallestMemory(fixed)))
 		}
 	}
 	r.share(ledger)
@@ -252,9 +252,9 @@ func (r *Reader) memory() []budget.Part {
 // share does nothing: a Reader's memory does not grow.
 func (r *Reader) share(*budget.Ledger) {}
 
-// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
+// smallestMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
 // stream. The cache of where rows lie is left out of the sum, because it grows with the cap.
-func leastMemory(fixed []budget.Part) int64 {
+func smallestMemory(fixed []budget.Part) int64 {
 	need := int64(streamBytes)
 	for _, p := range fixed {
 		if p.Name != placesName {

@@ -21,7 +21,7 @@ type sent struct {
 	ids  []int64
 }
 
-// everySent reads the streams of all ranks. Steps are told apart by their `next`.
+// everySent reads the streams of all ranks. Steps are distinguished by their `next`.
 func everySent(t *testing.T, fetchRank func(rank int) []wireBatch, world int) (all []sent) {
 	t.Helper()
 	for rank := range world {

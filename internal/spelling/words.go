@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// OneOf says which words an option takes, and which of them, or of its aliases, was probably meant.
+// OneOf returns which words an option takes, and which of them, or of its aliases, was probably meant.
 func OneOf[T ~string](typed string, words []T, aliases ...string) string {
 	known := make([]string, len(words))
 	for i, w := range words {
@@ -43,7 +43,7 @@ func NearestFile(name string) string {
 	return filepath.Join(filepath.Dir(name), near)
 }
 
-// MissingFile says that there is no file or folder of a name, and which was probably meant.
+// MissingFile returns a message for a file or folder that does not exist, with the name that was probably meant.
 func MissingFile(name string) string {
 	text := "no such file or directory"
 	if near := NearestFile(name); near != "" {

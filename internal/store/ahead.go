@@ -57,7 +57,7 @@ func (a *Ahead) Want(name string, off, n, position int64) bool {
 	return c.want(a, v, off, min(off+n, v.Size), position)
 }
 
-// Passed means that nothing before a position will be read any more.
+// Passed reports that nothing before a position will be read any more.
 func (a *Ahead) Passed(position int64) {
 	c := a.fs.cache
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (a *Ahead) Go(f func()) bool {
 	if a.fs.closed {
 		return false
 	}
-	a.fs.looks.Go(f)
+	a.fs.checks.Go(f)
 	return true
 }
 

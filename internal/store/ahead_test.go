@@ -67,7 +67,7 @@ func TestAheadIsBounded(t *testing.T) {
 	a.Close()
 	a.Close()
 	if f.cache.aheads != 0 || !a.Want("a", 100*512, 512, 0) || len(a.blocks) != 0 {
-		t.Error("it goes on after Close")
+		t.Error("it continues after Close")
 	}
 	if a.Want("elsewhere", 0, 512, 0) != true {
 		t.Error("a file of elsewhere is waited for")

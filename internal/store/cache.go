@@ -79,7 +79,7 @@ func newCache(o ReaderOptions, fetch func(*version, int64, int64, func([]byte) e
 		size = min(size, left/2)
 	}
 	if o.BlockBytes == 0 {
-		o.BlockBytes = max(leastBlockBytes, min(blockBytes, size/usualBlocks))
+		o.BlockBytes = max(minBlockBytes, min(blockBytes, size/usualBlocks))
 	}
 	c := &cache{file: f, block: o.BlockBytes, fetch: fetch, turns: make(chan struct{}, maxFetches),
 		onwards: newAhead(), blocks: map[blockKey]*block{}, limit: max(minBlocks, size/o.BlockBytes)}

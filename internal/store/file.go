@@ -61,7 +61,7 @@ func retryChanged(ctx context.Context, read func(again bool) error) error {
 }
 
 // sharedFile is an object of a folder that several machines may write to. Twins write the same bytes under
-// the same name, so reading goes on if the object is replaced by one of the same size; who reads checks the
+// the same name, so reading continues if the object is replaced by one of the same size; the reader checks the
 // bytes.
 type sharedFile struct {
 	unwritable

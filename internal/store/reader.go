@@ -27,10 +27,10 @@ type ReaderOptions struct {
 	Dir string
 	// BlockBytes is the size of a block. Default 1 MiB, or less where the cache is small.
 	BlockBytes int64
-	// Interval is the shortest time between two looks at a manifest. Default 15 seconds.
+	// Interval is the shortest time between two checks of a manifest. Default 15 seconds.
 	Interval time.Duration
-	// Straight reads without a cache, for a reader of each byte once and in order, file by file.
-	Straight bool
+	// NoCache reads without a cache, for a reader of each byte once and in order, file by file.
+	NoCache bool
 	// Notice, if not nil, is called with messages for the user while a request waits.
 	Notice func(string)
 	// Lost, if not nil, is called with the error of each request that was given up because nobody
@@ -45,7 +45,7 @@ const (
 	MinCacheBytes = minBlocks * blockBytes
 
 	blockBytes      = 1 << 20
-	leastBlockBytes = 256 << 10 // about a record batch
+	minBlockBytes   = 256 << 10 // about a record batch
 	usualBlocks     = 256       // of a cache that is large enough for the usual size
 	minBlocks       = 16
 	defaultInterval = 15 * time.Second
@@ -60,14 +60,14 @@ type Reader struct {
 	interval time.Duration
 	ctx      context.Context // for requests: the methods of a file system have none
 	end      context.CancelFunc
-	looks    sync.WaitGroup // background looks at manifests
+	checks   sync.WaitGroup // background checks of manifests
 
 	mu       sync.Mutex
 	closed   bool
 	versions uint64
 	objects  map[string]*version // pinned, by address
 	listed   map[string]bool     // folders
-	seen     map[string]*look    // manifests
+	seen     map[string]*manifestCheck
 }
 
 // version is one version of an object. It never changes.
@@ -78,13 +78,13 @@ type version struct {
 
 func (v *version) info() fs.FileInfo { return versionInfo{objectInfo{v.Object}, v.number} }
 
-// look is what is known about a manifest.
-type look struct {
-	mu      sync.Mutex // held while looking
+// A manifestCheck is what is known about a manifest.
+type manifestCheck struct {
+	mu      sync.Mutex // held while asking the bucket
 	now     *version   // nil: it is gone
-	at      time.Time  // of the last answer; zero for none
-	stale   bool       // a read has met another version of a file beside it
-	running bool       // a background look is running
+	at      time.Time  // when the bucket last answered; zero for never
+	stale   bool       // a read has met another version of a file in the manifest's folder
+	running bool       // a background check is running
 }
 
 // NewReader returns a Reader with an empty cache.
@@ -92,9 +92,9 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	f := &Reader{FS: shard.OS(), interval: o.Interval, onLost: o.Lost,
 		store:   remote.NewStore(remote.Options{Notice: o.Notice}),
-		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
+		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*manifestCheck{}}
 	f.ctx, f.end = context.WithCancel(context.Background())
-	if o.Straight {
+	if o.NoCache {
 		return f, nil
 	}
 	var err error
@@ -130,7 +130,7 @@ func (f *Reader) Close() error {
 	f.closed = true
 	f.end()
 	f.mu.Unlock()
-	f.looks.Wait()
+	f.checks.Wait()
 	var err error
 	if f.cache != nil {
 		err = f.cache.close()
@@ -187,7 +187,7 @@ func readOnly(op, name string) error {
 	return &fs.PathError{
 		Op:   op,
 		Path: name,
-		Err:  fmt.Errorf("%w: what lies in a bucket is only read", fs.ErrPermission),
+		Err:  fmt.Errorf("%w: files in a bucket are only read", fs.ErrPermission),
 	}
 }
 
@@ -290,24 +290,24 @@ func (f *Reader) number(o remote.Object) *version {
 // of a file.
 func (f *Reader) findManifest(uri string) (*version, error) {
 	f.mu.Lock()
-	l := f.seen[uri]
-	if l == nil {
-		l = &look{}
-		f.seen[uri] = l
+	c := f.seen[uri]
+	if c == nil {
+		c = &manifestCheck{}
+		f.seen[uri] = c
 	}
-	wait := l.at.IsZero() || l.stale
-	if now := time.Now(); !wait && now.Sub(l.at) >= f.interval && !l.running && !f.closed {
-		l.running = true
-		f.looks.Go(func() { _ = f.lookAt(uri, l) }) // a bucket that cannot be reached tells nothing new
+	wait := c.at.IsZero() || c.stale
+	if now := time.Now(); !wait && now.Sub(c.at) >= f.interval && !c.running && !f.closed {
+		c.running = true
+		f.checks.Go(func() { _ = f.check(uri, c) }) // a bucket that cannot be reached tells nothing new
 	}
-	v := l.now
+	v := c.now
 	f.mu.Unlock()
 	if wait {
-		if err := f.lookAt(uri, l); err != nil {
+		if err := f.check(uri, c); err != nil {
 			return nil, err
 		}
 		f.mu.Lock()
-		v = l.now
+		v = c.now
 		f.mu.Unlock()
 	}
 	if v == nil {
@@ -316,28 +316,28 @@ func (f *Reader) findManifest(uri string) (*version, error) {
 	return v, nil
 }
 
-// lookAt asks the bucket for the current version of a manifest.
-func (f *Reader) lookAt(uri string, l *look) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// check asks the bucket for the current version of a manifest.
+func (f *Reader) check(uri string, c *manifestCheck) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	o, err := f.store.Describe(f.ctx, uri)
 	err = explain("open", uri, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l.running, l.at = false, time.Now()
+	c.running, c.at = false, time.Now()
 	switch {
 	case err == nil:
-		l.stale = false
-		if l.now == nil || l.now.Object != o {
-			l.now = f.number(o)
+		c.stale = false
+		if c.now == nil || c.now.Object != o {
+			c.now = f.number(o)
 		}
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		l.now, l.stale = nil, false
+		c.now, c.stale = nil, false
 		return nil
 	}
-	if l.now == nil {
-		l.at = time.Time{} // nothing is known yet
+	if c.now == nil {
+		c.at = time.Time{} // nothing is known yet
 	}
 	return err
 }

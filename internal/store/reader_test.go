@@ -269,13 +269,13 @@ func TestReplacedInTheBucket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return status == http.StatusConflict && strings.Contains(string(body), "built anew")
+			return status == http.StatusConflict && strings.Contains(string(body), "rebuilt")
 		}, "not noticed")
 		status, body, err := get(reading + "/v1/batches?shuffle=none")
 		if status == http.StatusOK && err == nil {
 			t.Errorf("rows of another dataset: %d bytes", len(body))
 		}
-		if status != http.StatusOK && !strings.Contains(string(body), "anew") {
+		if status != http.StatusOK && !strings.Contains(string(body), "rebuilt") {
 			t.Errorf("status %d: %s", status, body)
 		}
 	})

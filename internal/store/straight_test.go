@@ -30,7 +30,7 @@ func TestVerifiedInOnePass(t *testing.T) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/data"
 		upload(t, dir, uri)
 		proxy, cache := via(t, b), t.TempDir()
-		fsys, err := store.NewReader(store.ReaderOptions{Straight: true, Dir: cache})
+		fsys, err := store.NewReader(store.ReaderOptions{NoCache: true, Dir: cache})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func openWhole(ctx context.Context, f *FS, t *Target) error {
 	if f.owner.id != "" && (held.ID == f.owner.id || !pending && !t.Adds) {
 		return nil
 	}
-	// The scratch folder is new, or another machine went on since.
+	// The scratch folder is new, or another machine has continued the build since.
 	if !pending {
 		held = owner{}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 )
 
-// An AccessError means that others than this user may have written what a cache would serve.
+// An AccessError means that other users may have written what a cache would serve.
 type AccessError struct {
 	Dir   string
 	Owner int // id of the user

@@ -22,8 +22,8 @@ func checkAccess(dir string) error {
 	return nil
 }
 
-// checkEntry returns an *AccessError if a folder of the cache is there and another user made it, or if
-// it is a link.
+// checkEntry returns an *AccessError if a folder of the cache exists and belongs to another user, or is
+// a link.
 func checkEntry(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

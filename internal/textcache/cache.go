@@ -32,8 +32,8 @@ const (
 type Cache struct {
 	Dir   string
 	Limit int64 // of all entries together, in bytes
-	// Damage, if set, says why a folder can neither be served, if it is ready, nor be built on, if it
-	// is not; nil if it can. Acquire removes such folders.
+	// Damage, if set, returns why a folder that is ready cannot be served, or one that is not ready
+	// cannot be built on, and nil if it can. Acquire removes damaged folders.
 	Damage func(dir string, ready bool) error
 }
 
@@ -81,11 +81,11 @@ func Dir() (string, error) {
 // Entry is an entry of a cache. It is held until it is closed.
 type Entry struct {
 	Dir string // of the dataset
-	// Ready says whether the dataset exists. If not, this process must build it.
+	// Ready reports whether the dataset exists. If not, this process must build it.
 	Ready bool
-	// Changed says whether there is a dataset with the same settings and other sources.
+	// Changed reports whether there is a dataset with the same settings and other sources.
 	Changed bool
-	// Damage says why an earlier dataset of this key was removed; nil if none was.
+	// Damage is why an earlier dataset of this key was removed, or nil if none was.
 	Damage error
 
 	lock *os.File
@@ -102,7 +102,7 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 		return nil, err
 	}
 	e := &Entry{Dir: c.Folder(k)}
-	for told := false; ; {
+	for waited := false; ; {
 		taken, err := e.take()
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", e.Dir+lockSuffix, err)
@@ -118,8 +118,8 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 			e.Changed = !e.Ready && e.Damage == nil && c.has(k)
 			return e, nil
 		}
-		if !told {
-			told = true
+		if !waited {
+			waited = true
 			waiting(holder(e.Dir + lockSuffix))
 		}
 		select {

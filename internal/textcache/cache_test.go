@@ -156,7 +156,7 @@ func TestEvictTakesTheOldestThatNobodyHolds(t *testing.T) {
 func TestHold(t *testing.T) {
 	c := &Cache{Dir: t.TempDir()}
 	if e, err := Hold(t.TempDir()); e != nil || err != nil {
-		t.Errorf("of a folder that is no entry: %v, %v", e, err)
+		t.Errorf("of a folder that is not an entry: %v, %v", e, err)
 	}
 	built := acquire(t, c, key("a"))
 	finish(t, built, 100)

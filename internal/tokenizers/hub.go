@@ -43,7 +43,7 @@ func hubTokenizer(address string, o Options) (path string, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fault.BadOption("tokenizer", address,
-			"the repository holds no tokenizer.json, .tiktoken or .model file; name another one")
+			"the repository has no tokenizer.json, .tiktoken or .model file; name another one")
 	case errors.Is(err, remote.ErrNoBucket), errors.Is(err, remote.ErrUsage):
 		return "", fault.BadOption("tokenizer", address, "%v", err)
 	case err != nil:

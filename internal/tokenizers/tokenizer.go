@@ -35,9 +35,9 @@ const (
 	// loadingBytes is the memory of the process while it loads a tokenizer, without the
 	// tokenizer's.
 	loadingBytes = 20 << 20
-	// leastLoading is what loading may take under the smallest caps. Those are refused later, when
+	// minLoading is what loading may take under the smallest caps. Those are refused later, when
 	// all needs are summed.
-	leastLoading = 12 << 20
+	minLoading = 12 << 20
 )
 
 // Open loads a tokenizer by its built-in name (no network, no files), or from a folder or
@@ -82,7 +82,7 @@ func (o Options) maxLoading() int64 {
 	if o.Memory <= 0 {
 		return 0
 	}
-	return max(o.Memory-loadingBytes, leastLoading)
+	return max(o.Memory-loadingBytes, minLoading)
 }
 
 // adviseLoading adds to an error what to do about a tokenizer that is too large.
@@ -131,8 +131,8 @@ func nearestTokenizer(name string) string {
 	return best
 }
 
-// missingTokenizer says why a name that is neither built in nor a file cannot be used, and what to
-// do instead.
+// missingTokenizer returns the error for a name that is neither built in nor a file, with what to do
+// instead.
 func missingTokenizer(name string, cause error) fault.Text {
 	names := strings.Join(builtin.Names(), ", ")
 	if repository, ok := hubName(name); ok {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Loss says what happens to unsynced changes in a crash.
+// Loss is what happens to unsynced changes in a crash.
 type Loss int
 
 // The kinds of loss.

@@ -45,7 +45,7 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	if _, err := Ranks("none"); err == nil {
-		t.Error("an unknown name is no error")
+		t.Error("no error for an unknown name")
 	}
 }
 

@@ -1,6 +1,6 @@
-// Command passes is dsload's part of bench/tokenize/compare.py. It encodes the documents of a file
-// several times on one goroutine, keeps every id of a pass, and prints what each pass took. The
-// first pass uses a fresh encoder; the others reuse it.
+// Command passes is dsload's part of make bench. It encodes the documents of a file several times
+// on one goroutine, keeps every id of a pass, and prints what each pass took. The first pass uses a
+// fresh encoder; the others reuse it.
 //
 //	passes TOKENIZER CORPUS PASSES
 package main

@@ -7,7 +7,7 @@ import (
 	"github.com/dsload/dsload/internal/counts"
 )
 
-// Overflow says what happens to a document that is longer than an example may be.
+// Overflow is what happens to a document that is longer than an example may be.
 type Overflow string
 
 const (

@@ -50,7 +50,7 @@ func ParseFieldPath(s string) (FieldPath, error) {
 			digits, rest, closed := strings.Cut(indexes[1:], "]")
 			n, err := strconv.Atoi(digits)
 			if indexes[0] != '[' || !closed || err != nil || n < 0 || digits[0] == '+' {
-				return bad("what stands in brackets must be a number from 0 on, and a dot or the end must follow")
+				return bad("the index in brackets must be a number from 0 on, and a dot or the end must follow")
 			}
 			p.steps = append(p.steps, pathStep{"", n})
 			indexes = rest

@@ -24,7 +24,7 @@ type FieldError struct {
 	Likely string   // the field that most likely holds the text, "" if none does
 	Usual  bool     // which has a usual name
 	Chat   string   // a field of messages, or ""
-	Lists  []string // fields that hold lists of objects, of which none is a chat
+	Lists  []string // fields that hold lists of objects, none of which is a chat
 	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
 	// for the text; nil for other files.
 	Names []string
@@ -172,11 +172,11 @@ func missingColumn(name string, columns []string, fields *csvFields) error {
 	return e
 }
 
-// identifierLike reports whether a name can stand in a list of names as it is.
+// identifierLike reports whether a name can be in a list of names as it is.
 func identifierLike(name string) bool { return name != "" && !strings.ContainsAny(name, ",.[]\"\n") }
 
 // areValues reports whether the names of columns look like the values of a record: sentences, or numbers
-// beside words. Columns that are all numbered are those of a table without names.
+// next to words. Columns that are all numbered are those of a table without names.
 func areValues(columns []string) bool {
 	numbers, sentences, named := 0, 0, 0
 	for _, name := range columns {

@@ -85,7 +85,7 @@ func TestDecodedBytesAreBounded(t *testing.T) {
 	}
 }
 
-// NaN and infinities are numbers, as Python writes them; they are no text.
+// NaN and infinities are numbers, as Python writes them; they are not text.
 func TestNaN(t *testing.T) {
 	for data, want := range map[string]error{
 		`{"x":NaN,"text":"a","y":[Infinity,-Infinity]}`: nil,

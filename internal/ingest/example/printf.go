@@ -6,7 +6,7 @@ const (
 	// plainBytes is the most that fmt adds to a value: brackets, separators, type names for %#v and
 	// the text for wrong verbs.
 	plainBytes = 48
-	// quotedFactor is the most bytes that a byte of text becomes under %q, %x and %#v: "0x61 "
+	// quotedFactor is the maximum number of bytes that a byte of text becomes under %q, %x and %#v: "0x61 "
 	// under "% #x".
 	quotedFactor = 6
 	// maxPad is the largest width or precision that fmt honours.

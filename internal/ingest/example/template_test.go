@@ -116,7 +116,7 @@ func TestTemplateStringsAreWithinScratch(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", body)
 		}
-		// The bounds count what strings take; each call takes a little beside, which the collector frees as it goes.
+		// The bounds count what strings take; each call takes a little more, which the collector frees as it goes.
 		took, limit := int64(after.TotalAlloc-before.TotalAlloc), w.f.ScratchBytes(int64(len(big)))+1<<20
 		if took > limit {
 			t.Errorf("%s: %d bytes were allocated, more than %d", body, took, limit)
@@ -124,7 +124,7 @@ func TestTemplateStringsAreWithinScratch(t *testing.T) {
 	}
 }
 
-// A template that is running ends where its worker is told to stop, before its steps are spent.
+// A running template ends when its worker is asked to stop, before its steps are spent.
 func TestStoppedTemplate(t *testing.T) {
 	done := make(chan struct{})
 	close(done)

@@ -39,7 +39,7 @@ func wantedFields(body string) *fieldSet {
 	return w.found
 }
 
-// wantedWalk walks parse trees. The parameter record says whether the dot may be the record.
+// wantedWalk walks parse trees. The parameter record reports whether the dot may be the record.
 type wantedWalk struct {
 	found *fieldSet
 	trees map[string]*parse.Tree

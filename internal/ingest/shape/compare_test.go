@@ -35,7 +35,7 @@ func TestComparisons(t *testing.T) {
 		{"meta.n>=10", true}, {"meta.n<9", false}, {"o>=1", false}, {"o!=1", false}, {"o.p!=2", true},
 		{"lang>=de", true}, {"lang<fr", true}, {"lang!=en", false}, {"lang!=de", true}, {"lang!=de;lang!=en", false},
 		{"digits>=9", false}, {"digits<9", true}, // texts
-		{"n>=abc", false}, {"n<abc", true}, // texts, where one is no number
+		{"n>=abc", false}, {"n<abc", true}, // texts, if one is not a number
 		{"ok!=true", false}, {"ok!=TRUE", false}, {"ok!=false", true}, {"ok>=0", false}, {"ok<z", false},
 		{"none!=1", false}, {"none!=null", false}, {"none<1", false}, {"lang!=null", true},
 		{"missing!=1", false}, {"missing<1", false}, {"missing>=0", false},
@@ -78,7 +78,7 @@ func TestComparisonsInColumns(t *testing.T) {
 	}
 }
 
-// What is compared as a text though the bound is a number is told.
+// Values that are compared as texts, though the bound is a number, are reported.
 func TestComparedAsText(t *testing.T) {
 	columns, row := []string{"n", "word", "empty", "nan"}, []string{"2", "n/a", "", "nan"}
 	record := []byte(`{"n": 2, "word": "10", "none": null, "list": ["a"], "ok": true}`)

@@ -9,8 +9,8 @@ import (
 // An Extent is what is known of the values of a field in many records before any is read, such as what a
 // parquet file says of a column of a row group.
 type Extent struct {
-	// Min and Max are JSON: two numbers, strings or truth values of which none of the values is less than
-	// the one or greater than the other. They are nil if that is not known.
+	// Min and Max are JSON: two numbers, strings or truth values. No value is less than Min or greater than
+	// Max. They are nil if that is not known.
 	Min, Max []byte
 	Null     bool // no record has a value
 	NaN      bool // values may be NaN besides

@@ -165,7 +165,7 @@ func TestCanonicalNumber(t *testing.T) {
 		canonical, ok := canonicalNumber([]byte(text))
 		value, isRat := new(big.Rat).SetString(text)
 		if !ok || !isRat || !json.Valid([]byte(text)) {
-			t.Fatalf("%s is no number", text)
+			t.Fatalf("%s is not a number", text)
 		}
 		for _, s := range seen {
 			if (s.canonical == canonical) != (s.value.Cmp(value) == 0) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Dedup says which copies of documents are dropped.
+// Dedup selects which copies of documents are dropped.
 type Dedup string
 
 const (
@@ -77,12 +77,12 @@ type Seen struct {
 // tailBytes is how much of the log is buffered before it is written.
 const tailBytes = 64 << 10
 
-// leastPool is the smallest number of bytes for a table.
-const leastPool = 256 << 10
+// minPool is the smallest number of bytes for a table.
+const minPool = 256 << 10
 
 // PoolBytes returns the least memory for the table of a Seen under a memory cap. It affects only
 // speed.
-func PoolBytes(capBytes int64) int64 { return max(leastPool, capBytes/16) }
+func PoolBytes(capBytes int64) int64 { return max(minPool, capBytes/16) }
 
 // SeenBytes returns the memory of a Seen.
 func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailBytes }

@@ -72,7 +72,7 @@ func corpus(n int, seed uint64) (texts []string) {
 	return texts
 }
 
-// fates adds texts to a Seen, stopping at marks and going on from there in a new process.
+// fates adds texts to a Seen, stopping at marks and continuing from there in a new process.
 func fates(t *testing.T, kind Dedup, texts []string, pool int64, stops ...int) (out []bool, keys string) {
 	t.Helper()
 	fsys := shardtest.New()
@@ -250,7 +250,7 @@ func TestSketchReadsWords(t *testing.T) {
 	// A prompt and its target are not one text.
 	pair := NewSketcher(Near).Append(nil, []byte("one two three"), []byte("four five six"))
 	if string(pair) == sketch("one two threefour five six") {
-		t.Error("the last word of a prompt goes on into the target")
+		t.Error("the last word of a prompt continues into the target")
 	}
 	// Datasets keep keys: they may not change.
 	sum := xxh3.New()

@@ -184,7 +184,7 @@ func (f *Filter) Folder(i int, value string, null bool) bool {
 	return c.holdsText([]byte(value), wanted.equalsFolder)
 }
 
-// holdsJSON judges a JSON value. null is no value: it equals the word, and meets no comparison.
+// holdsJSON judges a JSON value. null is not a value: it equals the word, and meets no comparison.
 func (c *condition) holdsJSON(value []byte) bool {
 	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsJSON(value) }) {
 		return false
@@ -199,7 +199,7 @@ func (c *condition) holdsJSON(value []byte) bool {
 		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsJSON(value) })
 }
 
-// holdsText judges an untyped text, which may stand for a number or a boolean. An empty one is no value.
+// holdsText judges an untyped text, which may stand for a number or a boolean. An empty one is not a value.
 func (c *condition) holdsText(text []byte, equals func(w wanted, text []byte) bool) bool {
 	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return equals(w, text) }) {
 		return false

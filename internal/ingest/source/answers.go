@@ -10,7 +10,7 @@ import (
 )
 
 // answers collects what a user should know about the answers of web servers. There may be thousands
-// of addresses, so each kind is told once, with the first of them.
+// of addresses, so each kind is reported once, with the first of them.
 type answers struct{ moved, pages, unframed, copied answered }
 
 // answered is the addresses that one thing is said about.

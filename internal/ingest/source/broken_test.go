@@ -19,7 +19,7 @@ func breakBegin(data string) string {
 }
 
 // A file whose first bytes are damaged is known by its name: it is an error, alone and in a folder,
-// and SkipDamaged goes on after it.
+// and SkipDamaged continues after it.
 func TestBrokenBegin(t *testing.T) {
 	tried := 0
 	for name, data := range packed(t) {

@@ -74,7 +74,7 @@ func (in *Input) readerBytes(o *Options) int64 {
 	return n
 }
 
-// memoryBytes returns the most that a decompressor with the given window holds.
+// memoryBytes returns the maximum memory that a decompressor with the given window holds.
 func (c Compression) memoryBytes(window int64) int64 {
 	switch c {
 	case Gzip:
@@ -335,11 +335,11 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fault.Of(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
-			"which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
+			"which the first frame does not declare; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
 			units.Size(window))
 	case errors.Is(err, xz.ErrMemlimit):
 		return fault.Of(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
-			"which the first does not tell; pipe `xz -dc FILE` to the source -", units.Size(window))
+			"which the first block does not declare; pipe `xz -dc FILE` to the source -", units.Size(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
 		src.n == 0:
 		return fault.Of(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)

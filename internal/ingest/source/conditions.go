@@ -73,11 +73,11 @@ func (s *Set) Lacking() (condition int, fields []string, ok bool) {
 	return i, s.schema.first, i >= 0
 }
 
-// header returns the columns of CSV that begins with text, nil if they cannot be told from it.
+// header returns the columns of CSV that begins with text, nil if the text does not show them.
 func header(o *Options, text []byte, whole bool) []string {
 	end := io.EOF
 	if !whole {
-		end = io.ErrUnexpectedEOF // a header that goes on is an error
+		end = io.ErrUnexpectedEOF // a header that continues is an error
 	}
 	c, err := newCSV(framing{w: &window{buf: text, w: len(text), err: end, limit: noLimit, max: len(text)}, o: o})
 	if err != nil {

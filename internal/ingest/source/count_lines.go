@@ -21,7 +21,7 @@ var errLongLine = errors.New("a long line")
 type lineCount struct {
 	lines, documents int64
 	limit            int64 // longest line that may be counted
-	length           int64 // of the line that goes on
+	length           int64 // of the unfinished line
 	filled           bool  // it holds more than white space
 	filledLast       bool  // the line before did
 	held             [4]byte

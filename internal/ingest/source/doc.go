@@ -1,6 +1,6 @@
 // Package source is where text comes from: arguments (paths, globs, folders, "-", synth://
 // addresses) become an ordered list of inputs, and each input, freed of its compression, becomes a
-// sequence of records with positions from which a later run goes on.
+// sequence of records with positions from which a later run continues.
 //
 //	arguments -> Open -> Set (inputs: format, compression, size)
 //	Set.Reader(position) -> Next, Next, … -> io.EOF

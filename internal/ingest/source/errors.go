@@ -77,7 +77,7 @@ func (e *InputError) Kind() string {
 	return fault.KindOf(e.Err)
 }
 
-// RecordError is one bad record. Reading can go on after it.
+// RecordError is one bad record. Reading can continue after it.
 type RecordError struct {
 	URI    string
 	Input  int

@@ -112,6 +112,7 @@ func (s *Set) add(in Input, look []byte) (hasText bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.keep(&in, look)
 	return hasText, s.append(in)
 }
 
@@ -207,6 +208,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 		}
 		added++
 		hasText = hasText || text
+		s.keep(&in, look)
 		return s.append(in)
 	})
 	if err != nil {

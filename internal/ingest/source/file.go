@@ -105,6 +105,9 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		openRemote(in, r)
 		return r, nil
 	}
+	if in.kept != nil {
+		return r, r.openKept(in, in.kept)
+	}
 	file, err := os.Open(in.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
@@ -326,6 +329,7 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, pathCause(err)
 	}
+	in.sniffed = int64(n)
 	return look[:n], nil
 }
 

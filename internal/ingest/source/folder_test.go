@@ -151,7 +151,7 @@ func TestPassedOverIsTold(t *testing.T) {
 	}
 }
 
-// The dataset's own folder is no source, and a link that leads nowhere, or round, is an error that names it.
+// The dataset's own folder is not a source, and a link that leads nowhere, or round, is an error that names it.
 func TestFolderTraps(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.txt", "a\n")

@@ -52,7 +52,7 @@ type layout struct {
 	frames  func(framing) (framer, error) // nil for files of columns, archives and folders
 	// opens a file of columns.
 	opens func(io.ReaderAt, int64, columnar.Options) (columnar.File, error)
-	// buffer returns the most bytes that its framer looks at. Default Options.MaxRecordBytes.
+	// buffer returns the maximum number of bytes that its framer looks at. Default Options.MaxRecordBytes.
 	buffer func(*Options) int
 
 	lines  bool // each line that is not blank is a record

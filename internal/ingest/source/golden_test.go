@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/refdata"
 )
 
-// shared finds the real data beside the repository.
+// shared finds the real data next to the repository.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	return refdata.Path(t, filepath.Join("corpora", name))

@@ -72,8 +72,8 @@ func (s *Set) prunes(uri string) bool {
 	return drops
 }
 
-// tellPruned adds a note on the files that were left out, or returns an error if none is left.
-func (s *Set) tellPruned() error {
+// notePruned adds a note on the files that were left out, or returns an error if none is left.
+func (s *Set) notePruned() error {
 	p := &s.pruned
 	if p.files == 0 {
 		return nil

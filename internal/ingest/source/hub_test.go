@@ -168,7 +168,7 @@ func TestHubChoosesFiles(t *testing.T) {
 		set.Close()
 	}
 	for arg, want := range map[string]string{
-		"cardfolders/gone": "its README.md names gone/*.jsonl as the files of its configuration gone, and there is none",
+		"cardfolders/gone": "its README.md names gone/*.jsonl as the files of its configuration gone, and there are none",
 		"cardfolders/nope": "neither a folder nor a configuration of this name; name one of the configurations en, rest, chat, odd, gone",
 	} {
 		_, err := Open(context.Background(), Options{Args: []string{"hf://datasets/acme/" + arg}})

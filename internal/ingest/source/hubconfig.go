@@ -81,7 +81,7 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 			read.name))
 	}
 	l.splits.active = false
-	l.config = fmt.Sprintf("its README.md names %s as the files of its configuration %s, and there is none",
+	l.config = fmt.Sprintf("its README.md names %s as the files of its configuration %s, and there are none",
 		strings.Join(read.patterns, ", "), c.Name)
 	for _, pattern := range read.patterns {
 		for _, choice := range expandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {

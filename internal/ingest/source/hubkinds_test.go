@@ -18,7 +18,7 @@ func TestChosenKinds(t *testing.T) {
 		{"train.arrow train.jsonl", "train.arrow", ".jsonl"},
 		{"a.tsv b.txt", "b.txt", ".tsv"},
 		{"train-a.csv train-b.csv train.parquet", "train-a.csv train-b.csv", ""},
-		// Kinds of one module are read together, and are no tie.
+		// Kinds of one module are read together, and are not a tie.
 		{"train.json train.jsonl.gz train.csv", "train.json train.jsonl.gz", ".csv"},
 		{"train.tsv train.csv", "train.tsv train.csv", ""},
 		{"train-1.json train-2.jsonl train-3.ndjson train-a.csv train-b.csv", "train-a.csv train-b.csv", ""},

@@ -11,7 +11,7 @@ import (
 )
 
 // A belowFramer frames JSON whose records lie below a path of keys: the elements of an array that is the
-// value of the last key. Arrays on the way are gone through. What lies beside the path is passed over and
+// value of the last key. Arrays on the way are gone through. What is not on the path is passed over and
 // never held; what is a record is as in the format json.
 //
 // All that a position needs is 25 bits: a place, and for each level, the value that the path's first keys
@@ -21,11 +21,11 @@ type belowFramer struct {
 	path   []string
 	level  int    // how many keys lead to the value that is read
 	arrays uint32 // a bit for each level: an array is open
-	found  uint32 // likewise: the object that is open has the next key
+	found  uint32 // a bit for each level: the open object has the next key
 	keys   []string
 }
 
-// The places inside objects, beside those of valueFramer, where betweenValues is between those at the top.
+// The places inside objects. Those of valueFramer come first; its betweenValues is between values at the top.
 const (
 	objectBegun      jsonPlace = jsonEnded + 1 + iota // a key, or the object's end
 	afterMember                                       // a comma, or the object's end
@@ -34,7 +34,7 @@ const (
 )
 
 const (
-	// MaxRecordKeys is the most keys that Options.Records may have.
+	// MaxRecordKeys is the maximum number of keys in Options.Records.
 	MaxRecordKeys = 8
 	// TopRecords is the value of Options.Records for records that are not below a key.
 	TopRecords = "."
@@ -181,7 +181,7 @@ func (f *belowFramer) closeArray() {
 	f.leave()
 }
 
-// element goes on after an element of an array.
+// element continues after an element of an array.
 func (f *belowFramer) element(b byte) error {
 	switch b {
 	case ']':
@@ -196,7 +196,7 @@ func (f *belowFramer) element(b byte) error {
 	return nil
 }
 
-// member goes on in an object.
+// member continues in an object.
 func (f *belowFramer) member(b byte, rec *Record) error {
 	switch {
 	case b == '}' && f.place != afterMemberComma:
@@ -259,15 +259,15 @@ func (f *belowFramer) key() error {
 		f.place = memberValue
 		return nil
 	}
-	if err := f.beside(key, b); err != nil {
+	if err := f.refuseOthers(key, b); err != nil {
 		return err
 	}
 	f.place = afterMember
 	return f.skipValue(b)
 }
 
-// beside refuses what shows that a path that was found, rather than given, may be another.
-func (f *belowFramer) beside(key string, b byte) error {
+// refuseOthers returns an error for a key which shows that the path, if it was found and not given, may be wrong.
+func (f *belowFramer) refuseOthers(key string, b byte) error {
 	switch {
 	case !f.o.foundRecords || f.level > 0:
 	case slices.Contains(f.o.Fields, key):

@@ -13,7 +13,7 @@ import (
 
 // Of a JSON file that is one object, the records may be the elements of an array in it, as in SQuAD's
 // {"version": …, "data": […]}. Such an array is found if it is the only one of objects at the top, the object
-// itself is no record, having none of the wanted fields, and the first element has one of them.
+// itself is not a record, since it has none of the wanted fields, and the first element has one of them.
 
 // withRecords returns the format of an input whose text begins so, and the path below which its records lie,
 // or else some of the arrays of objects in it that hold other records.
@@ -52,7 +52,7 @@ type jsonTop struct {
 	keys   []string // of its members
 	arrays []string // those of them whose values are arrays of objects
 	first  []byte   // what is seen of the first element of the first of these
-	deeper []string // likewise the paths of arrays in objects in the object
+	deeper []string // the paths of such arrays in objects in the object
 	chat   bool     // it is a conversation
 }
 

@@ -154,7 +154,7 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// isControl is 1 for the control characters that text has none of.
+// isControl is 1 for the control characters that text does not have.
 var isControl = func() (table [256]uint8) {
 	for b := range table[:' '] {
 		if !asciiSpace(byte(b)) && b != 0x1b && b != '\b' {
@@ -165,7 +165,7 @@ var isControl = func() (table [256]uint8) {
 	return table
 }()
 
-// describingNames are the names, in lower case, of files that lie beside data and describe it. A star
+// describingNames are the names, in lower case, of files that lie next to data and describe it. A star
 // stands for anything, at the beginning or the end.
 var describingNames = []string{"readme*", "license*", "licence*", "copying*", "notice*", "changelog*", "citation*",
 	"dataset_info.json", "dataset_infos.json",

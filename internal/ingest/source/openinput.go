@@ -108,7 +108,9 @@ func (r *Reader) openInput() error {
 		r.open = &stream{g, &g.framing, g}
 		return nil
 	}
+	in.kept = r.set.kept.take(r.at.Input)
 	raw, err := openRaw(in, &r.set.opts)
+	in.kept = nil
 	if err != nil {
 		return r.inputError(err)
 	}

@@ -72,6 +72,9 @@ type Options struct {
 	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
 	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
 	MetadataBytes int64
+	// KeepBytes is how much of small files, which are read whole to find their format, is kept until they are
+	// read. Default 0: nothing.
+	KeepBytes int64
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
 	SkipDamaged bool
@@ -79,11 +82,11 @@ type Options struct {
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
 	Include, Exclude []string
-	// OutDir is a folder that is no source, wherever it lies: the dataset that is built. Default
+	// OutDir is a folder that is not a source, wherever it lies: the dataset that is built. Default
 	// none.
 	OutDir string
 	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there,
-	// finished or not, and nil if it holds none. Of folders and globs, such files are no sources, nor is
+	// finished or not, and nil if it holds none. In folders and globs, such files are not sources, and neither is
 	// anything in a folder below that holds some. Output.
 	Built func(dir string) (owns func(name string) bool)
 	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
@@ -152,13 +155,14 @@ func (o Options) validate() error {
 	case len(o.Args) == 0:
 		return fault.Of(ErrUsage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
-		return fault.Of(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: "+
-			"both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
+		return fault.Of(ErrUsage, "invalid sizes: a piece of %d to %d bytes, a record of %d bytes; "+
+			"each must be at least 16, and the longest piece at least as long as the usual one",
+			o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
 	case !validDelimiter(o.Delimiter):
 		return fault.Of(ErrUsage, "fields of CSV cannot be separated by %q; "+
-			"take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
+			"use an ASCII character that is neither a quote nor a line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
-		return fault.Of(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
+		return fault.Of(ErrUsage, "a zstd window of %d bytes is below the format's minimum of 1 KiB", o.WindowBytes)
 	}
 	return nil
 }
@@ -169,8 +173,7 @@ func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b
 // characterCut returns the default of Options.Cut: all of text but an unfinished character at its end.
 func characterCut(text []byte) int { return len(text) - unfinished(text) }
 
-// unfinished returns the number of bytes at the end of text that may be the beginning of a character
-// that goes on.
+// unfinished returns the number of bytes at the end of text that may be the beginning of a character.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {
@@ -183,7 +186,7 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// MemoryBytes returns an upper bound of what a set and one Reader of it hold: the list of inputs,
+// MemoryBytes returns an upper bound of what a set and one Reader of it hold besides KeptBytes: the list of inputs,
 // window, decompressor, bookkeeping.
 func (s *Set) MemoryBytes() int64 {
 	n := &s.needs

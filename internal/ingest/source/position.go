@@ -13,12 +13,12 @@ type Position struct {
 	Input   int    `json:"input"`            // index of the input that is read
 	Offset  int64  `json:"offset"`           // bytes of it, after decompression, before the next record
 	Row     int64  `json:"row"`              // rows of it that are complete
-	Ordinal int64  `json:"ordinal"`          // of the next document, or of the one that goes on
+	Ordinal int64  `json:"ordinal"`          // of the next document, or of the unfinished one
 	Inside  bool   `json:"inside,omitempty"` // the next record is a further piece of a document
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
 	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
-	Group   int    `json:"group,omitempty"`  // likewise: the number of the current one, from 1 on
+	Group   int    `json:"group,omitempty"`  // of a file of columns: the number of the current group, from 1 on
 	// of a file of columns in whose middle a range begins: of the groups before the current one
 	Groups []Sum `json:"groups,omitempty"`
 	// of a remote input that can be resumed in place
@@ -31,8 +31,8 @@ type Position struct {
 	Done  []Finished `json:"done,omitempty"`
 	List  *List      `json:"list,omitempty"`
 
-	Trailing *Trailing `json:"trailing,omitempty"` // shared likewise
-	Members  *Members  `json:"members,omitempty"`  // shared likewise
+	Trailing *Trailing `json:"trailing,omitempty"` // shared
+	Members  *Members  `json:"members,omitempty"`  // shared
 }
 
 // Finished describes an input, or a list of files, that was read to its end.
@@ -129,6 +129,6 @@ type Record struct {
 	Comma   byte     // of a CSV input
 
 	// Err is a *RecordError where the record is bad; its bytes are then missing, or end early where
-	// pieces went before. Reading goes on after it.
+	// pieces went before. Reading continues after it.
 	Err error
 }

@@ -33,9 +33,9 @@ type Listed struct {
 	Archive     Format      `json:"archive,omitempty"`
 	Records     string      `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
 	ETag        string      `json:"etag,omitempty"`     // of a remote file
-	Modified    time.Time   `json:"modified,omitzero"`  // likewise
-	Revision    string      `json:"revision,omitempty"` // likewise
-	Hash        string      `json:"hash,omitempty"`     // likewise
+	Modified    time.Time   `json:"modified,omitzero"`  // of a remote file
+	Revision    string      `json:"revision,omitempty"` // of a remote file
+	Hash        string      `json:"hash,omitempty"`     // of a remote file
 	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
 	Tail        Sum         `json:"tail,omitzero"`      // of a file of columns: over its end
 }

@@ -43,7 +43,7 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 		if w.root, w.globs, err = globRoot(arg); err != nil {
 			return true, false, fault.Of(ErrUsage, "pattern %s: %v", Redact(arg), err)
 		}
-		w.root += "/" // an empty name may stand before the first one that is no pattern's
+		w.root += "/" // an empty name may come before the first one that is not a pattern's
 		for _, parts := range w.globs {
 			for i := range parts {
 				parts[i] = listedName(parts[i])
@@ -149,8 +149,8 @@ func (l *remoteListing) isBuilt(key string) bool {
 	name := strings.ReplaceAll(key, "\x00", "/")
 	for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
 		dir := name[:i]
-		told, ok := l.built[dir]
-		if ok && !told {
+		noted, ok := l.built[dir]
+		if ok && !noted {
 			l.walk.passed.add(builtFolder, dir)
 			l.built[dir] = true
 		}

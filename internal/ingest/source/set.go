@@ -33,6 +33,8 @@ type Input struct {
 	synth   *synth.Spec
 	store   *remote.Store // of a remote file
 	head    []byte        // of it, until detection has seen it
+	sniffed int64         // bytes that detection has seen of a file
+	kept    []byte        // all of it, while it is opened
 	// of the decompressor, in bytes, where the input asks for one; 0 if any input of its kind
 	// does with Options.WindowBytes
 	window    int64
@@ -73,6 +75,7 @@ type Set struct {
 	pruned    pruned
 	below     map[string]*foundBelow // by Input.Records, where that was found
 	counting  sync.Mutex             // guards the list for Count
+	kept      keeper
 }
 
 // needs is what reading the inputs takes.
@@ -131,7 +134,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
 	}
-	if err := s.tellPruned(); err != nil {
+	if err := s.notePruned(); err != nil {
 		return nil, err
 	}
 	s.tellRecords()

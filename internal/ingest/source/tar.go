@@ -181,7 +181,7 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 		h := w.unread()[:tarBlock]
 		if len(bytes.Trim(h, "\x00")) > 0 {
 			if !tarChecksum(h) {
-				return nil, tarCorrupt(w, "no header stands where one belongs")
+				return nil, tarCorrupt(w, "there is no header where one belongs")
 			}
 			t.ended = false
 			return h, nil

@@ -103,7 +103,7 @@ func (r *utf16Reader) convert() {
 }
 
 // appendUTF8 converts UTF-16 and returns how many bytes it used: all, except for a character that
-// may go on. last is set where nothing follows.
+// may continue. last is set if nothing follows.
 func appendUTF8(dst, data []byte, order binary.ByteOrder, last bool) (text []byte, used int) {
 	for used+2 <= len(data) {
 		r := rune(order.Uint16(data[used:]))

@@ -20,7 +20,7 @@ import (
 // An article is the bytes from its heading to the next, unchanged. What comes before the first
 // heading is a document of its own unless it is blank.
 
-// maxHeadingBytes is the longest heading, and the longest blank line beside one.
+// maxHeadingBytes is the longest heading, and the longest blank line next to one.
 const maxHeadingBytes = 4 << 10
 
 // articles is the spanner of WikiText.
@@ -124,7 +124,7 @@ func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
 func (a *articles) span(n int) (text, total int, end bool, err error) {
 	prevBlank, p := a.prevBlank, 0
 	if a.midLine {
-		// Only the rest of a line whose beginning is gone: it can be no heading.
+		// Only the rest of a line whose beginning is gone: it cannot be a heading.
 		prevBlank = a.lineBlank
 	}
 	for first := true; ; first = false {

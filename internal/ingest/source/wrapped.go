@@ -8,11 +8,11 @@ import (
 )
 
 // Text is read by lines, and text in which a line is only a part of a document is common: prose that
-// was broken at a width, code, poems. Such text is told by what a document on a line does not have:
-// lines that a sentence goes on after, in paragraphs or all about as long; indented lines.
+// was broken at a width, code, poems. Such text is recognized by what a document on a line does not have:
+// lines after which a sentence continues, in paragraphs or all about as long; indented lines.
 
 const (
-	minWrappedLines = 4   // fewer tell nothing
+	minWrappedLines = 4   // fewer show nothing
 	widestWrapped   = 200 // characters; where more lines are longer, they are documents
 	narrowestWidth  = 40  // of lines that were broken at a width
 )
@@ -116,7 +116,7 @@ func looksIndented(lines []textLine) bool {
 	return 7*indented >= len(lines) && 20*indented <= 19*len(lines) && 20*long <= len(lines)
 }
 
-// looksBroken reports whether sentences go on after the ends of lines.
+// looksBroken reports whether sentences continue after the ends of lines.
 func looksBroken(lines []textLine) bool {
 	widths := make([]int, len(lines))
 	for i := range lines {
@@ -161,10 +161,10 @@ func looksBroken(lines []textLine) bool {
 	switch {
 	case paragraphs >= 3 && len(lines) <= 20*paragraphs: // of some lines each, as documents on lines have none
 		return true
-	case 10*inner >= len(lines) && 5*lower >= 2*pairs: // sentences end within lines, and go on after them
+	case 10*inner >= len(lines) && 5*lower >= 2*pairs: // sentences end within lines, and continue after them
 		return true
 	}
-	// The next word had no room, and the lines are no template.
+	// The next word had no room, and the lines are not a template.
 	return width >= narrowestWidth && 5*full >= 3*pairs && 5*lower >= pairs && 2*same < pairs &&
 		20*sentences >= len(lines)
 }

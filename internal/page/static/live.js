@@ -140,7 +140,7 @@ class Chart {
     if (this.details.open) this.fillTable();
   }
   ordered(d) { return [d[0], ...this.order ? this.order.map(i => d[i + 1]) : (this.options(), this.order.map(i => d[i + 1]))] }
-  // capLabel writes a dashed line's name beside it.
+  // capLabel writes a dashed line's name next to it.
   capLabel() {
     const s = this.series.find(s => s.dash && known(s.value));
     if (!s || !this.u) return;

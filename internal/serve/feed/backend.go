@@ -43,7 +43,7 @@ type Progress struct {
 	Rows   map[string]int64 `json:"rows"`   // of each split, that can be served
 }
 
-// Plan is a stream before its first batch: its shape and its memory at most.
+// Plan is a stream before its first batch: its shape and its maximum memory.
 type Plan struct {
 	Collate     collate.Options
 	Mixed       bool              // batches have the column dataset

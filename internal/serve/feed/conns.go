@@ -16,8 +16,8 @@ const (
 	// kernel's memory.
 	connBytes = 56 << 10
 	// One in connsPart of the ledger's free bytes is reserved for connections.
-	connsPart             = 16
-	leastConns, mostConns = 8, 512
+	connsPart          = 16
+	minConns, maxConns = 8, 512
 
 	// evictAfter is how long a connection may be quiet before its first request while others wait
 	// for a slot.
@@ -28,8 +28,8 @@ const (
 	// same for streams that start while memory is plentiful.
 	smallSendBytes  = 8 << 10
 	sendCharge      = 18 << 10
-	largeSendBytes  = 104 << 10
-	largeSendCharge = 218 << 10
+	largeSendBytes  = 208 << 10 // the most that Linux allows by default
+	largeSendCharge = 426 << 10
 )
 
 // connPool limits the connections that are not streams. Each has a slot, whose memory was reserved
@@ -53,7 +53,7 @@ func newConnPool(size int) *connPool {
 
 // numConns returns the number of connections for a ledger with the given number of free bytes.
 func numConns(free int64) int {
-	n := min(max(free/connsPart/connBytes, leastConns), mostConns)
+	n := min(max(free/connsPart/connBytes, minConns), maxConns)
 	return int(max(1, min(n, free/2/connBytes)))
 }
 

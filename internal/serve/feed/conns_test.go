@@ -98,7 +98,7 @@ type halfConn struct{ net.Conn }
 
 func (c halfConn) CloseWrite() error { return c.Conn.Close() }
 
-// Streams hold no places: as many as memory allows run beside each other, and other requests are answered meanwhile.
+// Streams hold no places: as many as memory allows run at the same time, and other requests are answered meanwhile.
 func TestStreamsHoldNoPlaces(t *testing.T) {
 	s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 1000}, Ledger: budget.New(16 << 20)})
 	for range 3 * s.conns.size {
@@ -278,7 +278,7 @@ func TestShutdownGivesUpStuckStreams(t *testing.T) {
 	}
 }
 
-// The lock beside a socket is gone as soon as the server listens, so that one that is killed leaves
+// The lock next to a socket is gone as soon as the server listens, so that one that is killed leaves
 // the socket alone, and the next one takes that over.
 func TestNoLockIsLeft(t *testing.T) {
 	path := t.TempDir() + "/s"

@@ -8,8 +8,8 @@ import (
 // lengthClasses is the number of classes of lengths, two per octave.
 const lengthClasses = 2 * 32
 
-// mostBars is the maximum number of bars of a histogram.
-const mostBars = 48
+// maxBars is the maximum number of bars of a histogram.
+const maxBars = 48
 
 // lengthCounts counts batches by the class of their length.
 type lengthCounts [lengthClasses]atomic.Uint32
@@ -95,11 +95,11 @@ func lengthBars(about []About) [][3]int64 {
 	return out
 }
 
-// niceWidth returns the least of 1, 2, 5, 10, … with which n lengths make at most mostBars bars.
+// niceWidth returns the least of 1, 2, 5, 10, … with which n lengths make at most maxBars bars.
 func niceWidth(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {
-			if k*step*mostBars >= n {
+			if k*step*maxBars >= n {
 				return k * step
 			}
 		}

@@ -169,7 +169,7 @@ func TestLengthBarsHoldEveryRow(t *testing.T) {
 				t.Errorf("bar %v follows %v", b, bars[i-1])
 			}
 		}
-		if len(bars) > mostBars+1 || got < rows-int64(len(bars)) || got > rows+int64(len(bars)) {
+		if len(bars) > maxBars+1 || got < rows-int64(len(bars)) || got > rows+int64(len(bars)) {
 			t.Errorf("%v: %d rows in %d bars, want %d", lengths, got, len(bars), rows)
 		}
 	}

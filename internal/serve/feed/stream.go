@@ -96,7 +96,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	s.lease, s.piece = lease, smallPiece
 	s.leased.Store(least)
 	more := int64(largePiece - smallPiece + largeSendCharge - sendCharge)
-	if s.wireBytes() > largePiece {
+	if s.wireBytes() > 2*largeSendBytes {
 		// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
 		// sides busy.
 		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))

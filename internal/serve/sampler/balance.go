@@ -3,6 +3,7 @@ package sampler
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 	"sort"
 )
@@ -37,7 +38,7 @@ const (
 )
 
 // BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
-func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 2*8) }
+func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 3*8) }
 
 // nextBalanced deals the step's rows by cost and keeps those of its rank. Every rank computes the
 // same.
@@ -101,13 +102,16 @@ type dealer struct {
 }
 
 func (d *dealer) deal(rows []Item) {
-	d.byLength = make([]int32, len(rows))
+	keys := make([]uint64, len(rows)) // longest first, equal lengths by index
 	for i := range rows {
-		d.byLength[i] = int32(i)
+		keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
 	}
-	slices.SortStableFunc(d.byLength, func(a, b int32) int { return cmp.Compare(rows[b].Length, rows[a].Length) })
+	slices.Sort(keys)
+	d.byLength = make([]int32, len(rows))
 	d.length, d.squares = make([]int64, len(rows)), make([]int64, len(rows)+1)
-	for i, row := range d.byLength {
+	for i, k := range keys {
+		row := int32(uint32(k))
+		d.byLength[i] = row
 		d.length[i] = int64(rows[row].Length)
 		l := min(d.length[i], maxSquared)
 		d.squares[i+1] = d.squares[i] + l*l

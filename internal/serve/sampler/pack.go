@@ -11,14 +11,14 @@ const (
 	// packedRows is about how many rows a packing window fills, by the mean length of the sources'
 	// rows.
 	packedRows = 256
-	// leastPackWindow and mostPackWindow bound the window in rows of the sources.
-	leastPackWindow = 1 << 12
-	mostPackWindow  = 1 << 17
-	// mostNumbers bounds the row numbers of a window.
-	mostNumbers = 1 << 18
+	// minPackWindow and maxPackWindow bound the window in rows of the sources.
+	minPackWindow = 1 << 12
+	maxPackWindow = 1 << 17
+	// maxNumbers bounds the row numbers of a window.
+	maxNumbers = 1 << 18
 )
 
-// PackOptions says how to fill rows with the rows of an order. Every field may change the order of
+// PackOptions configures how rows are filled with the rows of an order. Every field may change the order of
 // rows.
 type PackOptions struct {
 	Policy  pack.Policy
@@ -91,7 +91,7 @@ func windowOf(rows int64, o PackOptions) int64 {
 	mean := max(1, o.Tokens/rows)
 	want := (packedRows*int64(o.Length) + mean - 1) / mean
 	window := int64(1)
-	for window < min(max(want, leastPackWindow), mostPackWindow, max(1, mostNumbers/numbersPerRow(o))) {
+	for window < min(max(want, minPackWindow), maxPackWindow, max(1, maxNumbers/numbersPerRow(o))) {
 		window *= 2
 	}
 	return window

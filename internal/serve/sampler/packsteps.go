@@ -84,7 +84,7 @@ func (s *PackedSteps) Position() int64 { return s.position }
 // that epoch has; 0 if the steps began within it.
 func (s *PackedSteps) LeftOut() (dropped, rows int64) { return s.dropped, s.of }
 
-// Deal deals the step at Position to all ranks and goes on to the next one. It calls take, which may
+// Deal deals the step at Position to all ranks and moves on to the next one. It calls take, which may
 // be nil, for each row with its rank, and returns the number of rows, or io.EOF after the last step.
 // It returns 0 if Drop drops the end of an epoch, of which take may have had rows.
 func (s *PackedSteps) Deal(take func(rank int, row PackedRow) error) (n int, err error) {
@@ -112,7 +112,7 @@ func (s *PackedSteps) isEmpty() bool {
 		return false
 	}
 	s.empty++
-	return (s.opts.Tail == Drop || s.opts.Epochs == 0) && (s.empty >= mostEmpty || s.position >= s.end)
+	return (s.opts.Tail == Drop || s.opts.Epochs == 0) && (s.empty >= maxEmpty || s.position >= s.end)
 }
 
 // step deals one step, of which takeOf(rank) gets a rank's rows. It returns the number of rows that

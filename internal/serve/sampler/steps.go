@@ -33,9 +33,9 @@ var Tails = []Tail{Drop, Pad, Keep, Once}
 // row, and must not count.
 const Filler = -1
 
-// StepOptions says how an order is dealt.
+// StepOptions configures how an order is dealt.
 type StepOptions struct {
-	BatchRows   int     // rows per batch, at least 1; under a token budget the most rows of a batch
+	BatchRows   int     // rows per batch, at least 1; under a token budget their maximum
 	MaxTokens   int64   // 0 = off; else a batch takes as many rows as keep rows × PaddedLength(longest) ≤ MaxTokens
 	Multiple    int     // the length of a batch is padded to a multiple of it; default 1
 	FixedLength int     // if above 0, every batch has this length
@@ -209,9 +209,9 @@ func (s *Steps) Deal(b *Batch) error {
 	return err
 }
 
-// mostEmpty is how many epochs of an endless stream may have no rows for a rank before Steps gives
+// maxEmpty is how many epochs of an endless stream may have no rows for a rank before Steps gives
 // up: under a token budget epochs differ.
-const mostEmpty = 16
+const maxEmpty = 16
 
 // isEmpty reports, after a step without rows for this rank, whether to give up because no epoch so
 // far had any.
@@ -226,7 +226,7 @@ func (s *Steps) isEmpty() bool {
 	case s.opts.MaxTokens == 0:
 		return true
 	}
-	return s.empty >= mostEmpty || s.position >= s.end
+	return s.empty >= maxEmpty || s.position >= s.end
 }
 
 // nextByRows takes the Rank-th BatchRows rows of the step. The batch is empty if the rank has none.

@@ -68,7 +68,7 @@ func checkStep(t *rapid.T, order *Order, so StepOptions, p int64, ranks []Batch)
 	}
 	for r, b := range ranks {
 		if b.Next != next {
-			t.Fatalf("rank %d goes on at %d, rank 0 at %d", r, b.Next, next)
+			t.Fatalf("rank %d continues at %d, rank 0 at %d", r, b.Next, next)
 		}
 		if so.MaxTokens > 0 {
 			if so.PaddedLength(longestOf(b.Items))*int64(len(b.Items)) > so.MaxTokens || len(b.Items) > so.BatchRows {
@@ -199,7 +199,7 @@ func TestOnce(t *testing.T) {
 				}
 			}
 			if fillers >= so.World || rows >= so.World && so.MaxTokens == 0 && so.Balance != NoBalance && fillers > 0 {
-				t.Fatalf("step %d: %d fillers beside %d rows", i, fillers, rows)
+				t.Fatalf("step %d: %d fillers and %d rows", i, fillers, rows)
 			}
 		}
 	})

@@ -1,8 +1,8 @@
 """A server as the source of batches. It is reached again if it went away, and never confused with another.
 
 Every response of the server identifies its dataset by the manifest's seal (Dsload-Seal). The first seal is pinned. A
-response with another seal,
-or with none, comes from another server or from a folder that was rebuilt: it ends the loader with DatasetChanged.
+response with another seal, or with none, comes from another server or from a folder that was rebuilt: it ends the
+loader with DatasetChanged.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ WIRES_HEADER = "dsload-wires"
 
 
 class Feed:
-    """A server's responses. server: this process's own server, if any, which is restarted if it ended, and which close
-    ends."""
+    """A server's responses. server: this process's own server, if any, which is restarted if it ended, and which
+    `close` ends."""
 
     def __init__(self, endpoint: Endpoint, server: Optional[Server] = None, *, reconnect_seconds: float = 60.0) -> None:
         self.endpoint, self.server = endpoint, server

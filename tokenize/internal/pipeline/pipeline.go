@@ -18,7 +18,7 @@ type Segments interface {
 	EncoderBytes(cacheBytes int) int64
 }
 
-// SegmentEncoder is one goroutine's handle on Segments. first and last say whether this text begins
+// SegmentEncoder is one goroutine's handle on Segments. first and last report whether this text begins
 // and ends its segment.
 type SegmentEncoder interface {
 	Append(dst []uint32, segment []byte, first, last bool) []uint32
@@ -148,7 +148,7 @@ func (e *Encoder) piece(dst []uint32, text []byte, first, last bool) []uint32 {
 	return dst
 }
 
-// segment encodes the text between added tokens. document says whether it begins the document.
+// segment encodes the text between added tokens. document reports whether it begins the document.
 func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool) []uint32 {
 	if len(text) == 0 || e.edges.Over {
 		return dst

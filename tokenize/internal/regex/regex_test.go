@@ -48,7 +48,7 @@ func readCases(t *testing.T) []recordedCase {
 	return cases
 }
 
-// pieces cuts text at matches as Split does: all non-empty pieces, and those that are no matches.
+// pieces cuts text at matches as Split does: all non-empty pieces, and those that are not matches.
 func pieces(text string, matches []int) (isolated, removed []string) {
 	last := 0
 	for i := 0; i < len(matches); i += 2 {
@@ -77,7 +77,7 @@ func TestRecordedCases(t *testing.T) {
 	for _, c := range readCases(t) {
 		re, err := Compile(c.Pattern)
 		if c.Error != "" {
-			continue // what Oniguruma refuses stands in no file; TestRefused has what we must refuse too
+			continue // no file contains what Oniguruma refuses; TestRefused has what we must refuse too
 		}
 		if err != nil {
 			if !slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }) {

@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTwice: equal tokens are told of, the last is found, and each id keeps its text.
+// TestTwice: equal tokens are reported, the last is found, and each id keeps its text.
 func TestTwice(t *testing.T) {
 	for _, c := range []struct {
 		tokens       string

@@ -28,11 +28,28 @@ const (
 // anchor 2n, and at its end by 2n+1, where n is its number.
 type place struct {
 	message int
-	kind    string // what the string is, such as "user content"
-	foreign bool   // nobody says it: it is no part of the assistant's turn
+	kind    kindOfText
+	foreign bool // nobody says it: it is no part of the assistant's turn
 	text    string
-	set     func(string)
+	in      *jinja.Dict
+	field   string
+	list    *jinja.List // that holds it, in place of in, at item
+	item    int
 }
+
+// set changes the string in its message.
+func (p *place) set(s string) {
+	if p.list != nil {
+		p.list.Items[p.item] = s
+	} else {
+		p.in.Set(p.field, s)
+	}
+}
+
+// kindOfText is what a string is, such as the content of what the user says.
+type kindOfText struct{ role, key string }
+
+func (k kindOfText) String() string { return k.role + " " + k.key }
 
 // anchor is an anchor's place in a text without anchors.
 type anchor struct{ pos, id int }
@@ -76,14 +93,15 @@ func (a *anchors) findPlaces(messages []*jinja.Dict, most int) {
 
 func (a *anchors) inMessage(i int, m *jinja.Dict, blank bool) {
 	role, _ := get(m, "role").(string)
-	for _, key := range m.Keys() {
-		if slices.Contains(unanchored, key) {
+	for k := range m.Len() {
+		key, value, ok := m.At(k)
+		if !ok || slices.Contains(unanchored, key) {
 			continue
 		}
-		p := place{message: i, kind: role + " " + key, foreign: slices.Contains(resultFields, key)}
-		switch v := get(m, key).(type) {
+		p := place{message: i, kind: kindOfText{role, key}, foreign: slices.Contains(resultFields, key)}
+		switch v := value.(type) {
 		case string:
-			p.set = func(s string) { m.Set(key, s) }
+			p.in, p.field = m, key
 			a.add(p, v, blank)
 		case *jinja.List:
 			if slices.ContainsFunc(v.Items, func(item any) bool { _, ok := item.(string); return ok }) {
@@ -111,13 +129,13 @@ func (a *anchors) add(p place, s string, blank bool) {
 func (a *anchors) ends(p place, v any, blank bool) {
 	before := len(a.places)
 	var walk func(v any)
-	add := func(v any, set func(string)) {
+	add := func(v any, in place) {
 		s, ok := v.(string)
 		if !ok {
 			walk(v)
 			return
 		}
-		p.set = set
+		p.in, p.field, p.list, p.item = in.in, in.field, in.list, in.item
 		if a.add(p, s, blank); len(a.places) > before+2 {
 			a.places = append(a.places[:before+1], a.places[len(a.places)-1])
 		}
@@ -126,12 +144,12 @@ func (a *anchors) ends(p place, v any, blank bool) {
 		switch v := v.(type) {
 		case *jinja.List:
 			for k := range v.Items {
-				add(v.Items[k], func(s string) { v.Items[k] = s })
+				add(v.Items[k], place{list: v, item: k})
 			}
 		case *jinja.Dict:
-			for _, key := range v.Keys() {
-				if !slices.Contains(unanchored, key) {
-					add(get(v, key), func(s string) { v.Set(key, s) })
+			for k := range v.Len() {
+				if key, value, ok := v.At(k); ok && !slices.Contains(unanchored, key) {
+					add(value, place{in: v, field: key})
 				}
 			}
 		}
@@ -249,7 +267,7 @@ func (j *rendering) tryAnchors(text []byte) error {
 		ids[id] = id
 	}
 	slices.SortStableFunc(ids, func(x, y int) int { // what a template treats alike stands together
-		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind, a.places[y/2].kind))
+		return cmp.Or(cmp.Compare(x&1, y&1), cmp.Compare(a.places[x/2].kind.String(), a.places[y/2].kind.String()))
 	})
 	if err := j.try(text, ids); err != nil {
 		return err

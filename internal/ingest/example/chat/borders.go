@@ -83,7 +83,7 @@ func commonEnd(a, b string) int {
 }
 
 // beforeHeader returns how much of what two texts have in common is before a header that begins in
-// it with a tag, such as <|start_header_id|>, and goes on with different words.
+// it with a tag, such as <|start_header_id|>, and continues with different words.
 func beforeHeader(a, b string, n int) int {
 	if n == 0 || n == len(a) || n == len(b) || !closes(a[n-1]) {
 		return n

@@ -46,11 +46,22 @@ type decoder struct {
 // reused is what decoders of one goroutine share, one after the other.
 type reused struct {
 	built jinja.Builder
-	text  []byte         // of a string with escapes
+	text  []byte // of a string with escapes
+	tools sharedTools
 	keys  map[string]any // names of members that occurred before
 }
 
+// sharedTools are tools that record after record repeats: they are decoded once. They are never changed.
+type sharedTools struct {
+	raw  string      // of the last tools
+	list *jinja.List // nil until they are repeated
+	cost int64
+	lone int
+}
+
 const (
+	maxSharedTools = 16 << 10 // bytes
+
 	maxKeys     = 1 << 8 // in reused, so that one with made-up names does not grow
 	maxKeyBytes = 32
 	keptText    = 64 << 10
@@ -97,7 +108,8 @@ func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
 // has no value.
-func (r *reused) decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int, err error) {
+func (r *reused) decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int,
+	err error) {
 	defer r.clean()
 	d := decoder{reused: r, room: decodedBytes(int64(size))}
 	err = d.try(func() {
@@ -241,11 +253,36 @@ func (d *decoder) object() *jinja.Dict {
 		}
 		d.pos++
 		d.spend(memberCost)
-		d.built.Member(key, d.value())
+		if name, _ := key.(string); name == toolFields[0] && d.depth == 1 && d.token() == '[' {
+			d.built.Member(key, d.sharedTools())
+		} else {
+			d.built.Member(key, d.value())
+		}
 	}
 	d.pos++
 	d.depth--
 	return d.built.Dict(start)
+}
+
+// sharedTools decodes the list of a record's tools.
+func (d *decoder) sharedTools() *jinja.List {
+	t := &d.tools
+	if t.raw == "" || !strings.HasPrefix(d.data[d.pos:], t.raw) {
+		start := d.pos
+		list := d.list()
+		if d.pos-start <= maxSharedTools {
+			*t = sharedTools{raw: strings.Clone(d.data[start:d.pos])}
+		}
+		return list
+	}
+	if t.list == nil {
+		inner := decoder{reused: d.reused, raw: []byte(t.raw), data: t.raw, room: d.room, depth: d.depth}
+		t.list = inner.list()
+		t.cost, t.lone = d.room-inner.room, inner.lone
+	}
+	d.spend(int(t.cost))
+	d.pos, d.lone = d.pos+len(t.raw), d.lone+t.lone
+	return t.list
 }
 
 func (d *decoder) list() *jinja.List {
@@ -298,11 +335,26 @@ func (d *decoder) string() string {
 			d.text = d.escape(d.text)
 			start = d.pos
 		default:
-			d.pos++
+			d.pos += 1 + plainBytes(d.data[d.pos+1:])
 		}
 	}
 	d.malformed("a string is not closed")
 	return ""
+}
+
+// plainBytes returns how many bytes s begins with that are neither quotes, backslashes nor control characters;
+// at most 7 fewer.
+func plainBytes(s string) (n int) {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; n+8 <= len(s); n += 8 {
+		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
+			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
+		quote, slash := w^'"'*ones, w^'\\'*ones
+		if ((quote-ones)&^quote|(slash-ones)&^slash|(w-' '*ones)&^w)&highs != 0 {
+			return n
+		}
+	}
+	return n
 }
 
 func (d *decoder) escape(out []byte) []byte {

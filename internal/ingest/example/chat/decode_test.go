@@ -76,3 +76,47 @@ func TestDecodedOrder(t *testing.T) {
 		}
 	}
 }
+
+// Tools that record after record repeats are the same list from the third on, whatever stands around them, and
+// others are decoded as they are.
+func TestSharedTools(t *testing.T) {
+	d := new(reused)
+	const tools, others = `[{"type": "function", "function": {"name": "a\u00e9\ud800"}}]`, `[{"type": "function"}]`
+	var last any
+	for i, c := range []struct {
+		text   string
+		shared bool
+	}{{tools, false}, {tools, false}, {tools, true}, {tools, true}, {others, false}, {others, false}, {others, true},
+		{"[]", false}, {`"` + strings.ReplaceAll(others, `"`, `\"`) + `"`, false}} {
+		record, lone, err := d.decode([]byte(`{"x": {"tools": 1}, "tools" : ` + c.text + `, "messages": []}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := get(record, "tools")
+		if shared := got == last; shared != c.shared {
+			t.Errorf("%d: shared is %v", i, shared)
+		}
+		if want, wantLone, err := new(reused).decode([]byte(`{"tools": ` + c.text + `}`)); err != nil ||
+			!reflect.DeepEqual(got, get(want, "tools")) || lone != wantLone {
+			t.Errorf("%d: %#v, %d; want %#v, %d", i, got, lone, get(want, "tools"), wantLone)
+		}
+		last = got
+	}
+	if _, _, err := d.decode([]byte(`{"tools": ` + others)); err == nil {
+		t.Error("malformed JSON is decoded")
+	}
+}
+
+// Wherever a string ends, or an escape or a control character stands in it, it is found.
+func TestStringsOfEveryLength(t *testing.T) {
+	for n := range 40 {
+		text := strings.Repeat("é", n/2) + strings.Repeat("\u007f", n%2)
+		for _, c := range []struct{ raw, want string }{{text, text}, {text + `\"` + text, text + `"` + text},
+			{text + "\x1f" + text, ""}, {text + `\x`, ""}} {
+			record, _, err := new(reused).decode([]byte(`{"x": "` + c.raw + `", "y": 1}`))
+			if (err == nil) != (c.want != "" || c.raw == "") || err == nil && get(record, "x") != c.want {
+				t.Errorf("%q: %v, %v", c.raw, record, err)
+			}
+		}
+	}
+}

@@ -197,7 +197,7 @@ func (e *Encoder) walk(ids []uint32, t *Text) bool {
 	text := t.Text
 	at := 0
 	for i := 0; i < len(ids); i++ {
-		if n := e.short(ids[i], text[at:]); n > 0 {
+		if n := e.match(ids[i], text[at:]); n > 0 {
 			e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: at + n})
 			at += n
 			continue
@@ -299,8 +299,8 @@ const metaspace = "▁"
 // width returns how many bytes of the text's beginning a token covers, -1 if the text does not
 // begin with it.
 func (e *Encoder) width(id uint32, text []byte, mayPrepend bool) int {
-	if piece := e.of(id); len(piece) > 0 && bytes.HasPrefix(text, piece) {
-		return len(piece)
+	if n := e.match(id, text); n > 0 {
+		return n
 	}
 	token, ok := e.t.Token(id)
 	if !ok {

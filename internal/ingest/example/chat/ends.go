@@ -109,7 +109,7 @@ func (f *finder) endsOthers(tag string) bool {
 	})
 }
 
-const plainEnd = "assistant content end"
+var plainEnd = kind{kindOfText: kindOfText{"assistant", "content"}, end: true}
 
 // findEnd finds what ends a turn in place of turn i that says something and calls no tools.
 func (f *finder) findEnd(i int) error {
@@ -119,7 +119,7 @@ func (f *finder) findEnd(i int) error {
 	m := &jinja.Dict{}
 	m.Set("role", "assistant")
 	m.Set("content", "."+string(f.append(nil, 1)))
-	out, list, ok, err := f.marked(f.after, append(slices.Clone(f.messages[:i]), m), false)
+	out, list, ok, err := f.anchoredText(f.after, append(slices.Clone(f.messages[:i]), m), false)
 	if f.after = out; ok && len(list) > 0 {
 		f.ends[plainEnd] = string(out[list[len(list)-1].pos:])
 	}
@@ -134,7 +134,7 @@ func (f *finder) unlike(dst []Span, i, start int) []Span {
 	}
 	last, _ := f.run(i)
 	end, rest := last.pos, f.rest(last)
-	for _, ending := range []string{f.ends[f.kind(last)], f.ends[plainEnd]} {
+	for _, ending := range [...]string{f.ends[f.kind(last)], f.ends[plainEnd]} {
 		ending = strings.TrimSpace(ending)
 		at, n := longestPart(ending, func(part string) int { return strings.Index(rest, part) })
 		if n > 0 {

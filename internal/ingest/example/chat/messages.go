@@ -89,7 +89,7 @@ func (c *conversation) finish(knows older) {
 	}
 }
 
-// older says which parts of OpenAI's older way to call functions a template knows.
+// older reports which parts of OpenAI's older way to call functions a template knows.
 type older struct{ call, role bool }
 
 // flatten turns contents that are lists of parts into strings, for templates that know only

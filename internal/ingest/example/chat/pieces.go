@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 
@@ -13,15 +14,19 @@ type Pieces struct {
 	t        *tokenize.Tokenizer
 	bytewise bool
 	traced   bool
-	data     []byte
-	ends     []uint32 // of each id's bytes in data; empty where ids are traced
-	// shorts holds the bytes of each id in one word, the first in the lowest, and their number in the highest
-	// byte; 0 for an id that does not fit.
-	shorts []uint64
+	// words holds the bytes of each id, the first in the lowest, and their number in the highest byte. Of an id
+	// with more than maxShort bytes it holds where they begin in long, and above that their number, and
+	// isLong. It is empty where ids are traced.
+	words []uint64
+	long  []byte
 }
 
-// maxShort is how many bytes fit in a word beside their number.
-const maxShort = 7
+const (
+	maxShort  = 7
+	startBits = 32
+	maxLong   = 1 << (8*maxShort - startBits)
+	isLong    = 0xff << (8 * maxShort)
+)
 
 // NewPieces returns the pieces of a tokenizer: none where a text is not the concatenation of its tokens, or
 // where no token needs to be found, as every one is trained on.
@@ -30,15 +35,17 @@ func (r *Renderer) NewPieces(t *tokenize.Tokenizer) *Pieces {
 	if p.traced || r.opts.TrainOn == TrainAll {
 		return p
 	}
-	p.ends, p.shorts = make([]uint32, t.VocabSize()), make([]uint64, t.VocabSize())
-	for id := range p.ends {
-		p.data = p.append(p.data, uint32(id))
-		p.ends[id] = uint32(len(p.data))
-		if piece := p.of(uint32(id)); len(piece) <= maxShort {
+	p.words = make([]uint64, t.VocabSize())
+	for id := range p.words {
+		start := len(p.long)
+		p.long = p.append(p.long, uint32(id))
+		if n := len(p.long) - start; n <= maxShort {
 			var word [8]byte
-			copy(word[:], piece)
-			word[maxShort] = byte(len(piece))
-			p.shorts[id] = binary.LittleEndian.Uint64(word[:])
+			copy(word[:], p.long[start:])
+			word[maxShort] = byte(n)
+			p.words[id], p.long = binary.LittleEndian.Uint64(word[:]), p.long[:start]
+		} else if n < maxLong {
+			p.words[id] = isLong | uint64(n)<<startBits | uint64(start)
 		}
 	}
 	return p
@@ -56,30 +63,38 @@ func (p *Pieces) append(dst []byte, id uint32) []byte {
 }
 
 // Bytes returns the memory of the pieces.
-func (p *Pieces) Bytes() int64 { return int64(cap(p.data) + 4*cap(p.ends) + 8*cap(p.shorts)) }
+func (p *Pieces) Bytes() int64 { return int64(cap(p.long) + 8*cap(p.words)) }
 
-// short returns the length of an id's bytes if they are few and the text begins with them, else 0: then it
-// may still begin with the id.
-func (p *Pieces) short(id uint32, text []byte) int {
-	if int(id) >= len(p.shorts) || len(text) < 8 {
+// match returns how many bytes an id has if the text begins with them; 0 if it does not, or if they are not
+// known.
+func (p *Pieces) match(id uint32, text []byte) int {
+	if int(id) >= len(p.words) {
 		return 0
 	}
-	word := p.shorts[id]
+	word := p.words[id]
 	n := int(word >> (8 * maxShort))
-	if (word^binary.LittleEndian.Uint64(text))<<(64-8*n) != 0 {
-		return 0
+	if n <= maxShort && len(text) >= 8 {
+		if (word^binary.LittleEndian.Uint64(text))<<(64-8*n) != 0 {
+			return 0
+		}
+		return n
 	}
-	return n
+	return p.matchRest(word, text)
 }
 
-// of returns the bytes of an id, none where they are not known.
-func (p *Pieces) of(id uint32) []byte {
-	if int(id) >= len(p.ends) {
-		return nil
+// matchRest is match for a long id, or a short text.
+func (p *Pieces) matchRest(word uint64, text []byte) int {
+	var short [8]byte
+	binary.LittleEndian.PutUint64(short[:], word)
+	piece := short[:]
+	if word >= isLong {
+		start, n := int(uint32(word)), int(word&^isLong>>startBits)
+		piece = p.long[start : start+n]
+	} else {
+		piece = piece[:short[maxShort]]
 	}
-	start := uint32(0)
-	if id > 0 {
-		start = p.ends[id-1]
+	if !bytes.HasPrefix(text, piece) {
+		return 0
 	}
-	return p.data[start:p.ends[id]]
+	return len(piece)
 }

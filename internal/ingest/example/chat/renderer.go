@@ -112,10 +112,10 @@ func newForm(source string) (*form, error) {
 	for _, lead := range anchorLeads {
 		traceable = traceable && !strings.Contains(source, lead)
 	}
-	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source), knows: older{
-		call: strings.Contains(source, "function_call"),
-		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`),
-	}}, nil
+	knows := older{call: strings.Contains(source, "function_call"),
+		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`)}
+	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source),
+		knows: knows}, nil
 }
 
 // UsesDate reports whether a template uses the date.
@@ -165,7 +165,7 @@ type Worker struct {
 	before, after []byte // texts that are compared with the record's
 	decoder       reused
 	scratch       jinja.Scratch
-	trace         jinja.Trace
+	trace, other  jinja.Trace
 	items         []any // messages that are rendered
 }
 
@@ -230,6 +230,9 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if c.tools != nil {
 		job.form = w.r.tools
 	}
+	if list := w.decoder.tools.list; list != nil && c.tools == list {
+		w.scratch.Share(list)
+	}
 	c.finish(job.form.knows)
 	if !job.form.lists {
 		if err := c.flatten(); err != nil {
@@ -257,6 +260,8 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		w.before, w.after = nil, nil
 	}
 	w.trace.Forget()
+	w.other.Places = nil
+	w.other.Forget()
 	return err
 }
 
@@ -317,7 +322,7 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 		Limits: limits, Now: o.Date, Done: j.done, Scratch: &j.scratch, Trace: trace,
 	})
 	if trace != nil && (used.Steps > limits.Steps/traceMargin || used.Bytes > limits.Bytes/traceMargin) {
-		j.watch.Trace = nil
+		trace.Faithful, trace.Local = false, false
 	}
 	var raised *jinja.RaisedError
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
 )
 
-// Shape says how a record holds its conversation.
+// Shape is how a record holds its conversation.
 type Shape string
 
 // The shapes.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -91,18 +92,30 @@ func (p *place) core() (start, end int) {
 }
 
 // anchorsOfTrace takes the anchors from the trace, and reports whether it shows them.
-func (j *rendering) anchorsOfTrace() bool {
-	t := j.watch.Trace
-	if t == nil || !t.Faithful || j.watch.blank || len(j.places) != len(t.Places) ||
-		int64(len(j.watch.text)+2*anchorBytes*len(t.Marks)) > j.outputBytes() {
+func (j *rendering) anchorsOfTrace() (ok bool) {
+	if t := j.watch.Trace; t == nil || j.watch.blank || len(j.places) != len(t.Places) {
 		return false
 	}
-	j.found = slices.Grow(j.found, 2*len(t.Marks))
+	if j.found, ok = j.shown(j.watch.Trace, j.watch.text); !ok {
+		return false
+	}
+	for id := range j.used {
+		j.used[id] = true
+	}
+	j.watch.pending, j.watch.each = true, 2
+	return true
+}
+
+// shown returns the anchors that the trace of a text shows.
+func (j *rendering) shown(t *jinja.Trace, text []byte) (list []anchor, ok bool) {
+	if !t.Faithful || int64(len(text)+2*anchorBytes*len(t.Marks)) > j.outputBytes() {
+		return nil, false
+	}
+	list = make([]anchor, 0, 2*len(t.Marks))
 	for _, m := range t.Marks {
 		p := t.PlaceOf(m.From)
 		if m.From > p.Core || m.To < p.CoreEnd {
-			j.found = j.found[:0]
-			return false
+			return nil, false
 		}
 		core, coreEnd := p.Core-m.From, p.CoreEnd-m.From
 		if m.Escaped {
@@ -110,14 +123,29 @@ func (j *rendering) anchorsOfTrace() bool {
 			core, coreEnd = jinja.EscapedLen(s[:core]), jinja.EscapedLen(s[:coreEnd])
 		}
 		id := 2 * t.IndexOf(p)
-		j.found = append(j.found, anchor{m.At + core, id}, anchor{m.At + coreEnd, id + 1})
+		list = append(list, anchor{m.At + core, id}, anchor{m.At + coreEnd, id + 1})
 	}
-	for id := range j.used {
-		j.used[id] = true
+	j.spent += int64(len(text)+anchorBytes*len(list)) + comparedCost
+	return list, true
+}
+
+// watched renders messages of the conversation whose anchors are pending, and takes them from a trace of that.
+func (j *rendering) watched(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, list []anchor, ok bool,
+	err error) {
+	if !j.watch.pending {
+		return dst, nil, false, nil
 	}
-	j.watch.pending, j.watch.each = true, 2
-	j.spent += int64(len(j.watch.text)+anchorBytes*len(j.found)) + comparedCost
-	return true
+	t := &j.Worker.other
+	t.Text, t.Places, t.Prompt = j.watch.Text, j.watch.Places, promptName
+	j.watch.next = t
+	if out, _, err = j.render(dst[:0], messages, prompt); err != nil {
+		if !errors.Is(err, ErrStopped) {
+			err = nil
+		}
+		return out, nil, false, err
+	}
+	list, ok = j.shown(t, out)
+	return out, list, ok, nil
 }
 
 // prefix returns what rendering some messages gives, if they are the first of the conversation and the trace

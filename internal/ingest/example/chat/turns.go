@@ -28,9 +28,9 @@ const (
 type finder struct {
 	*rendering
 	text   []byte
-	starts map[string]string // what led to a turn, by what was before it
-	ends   map[string]string // what ended a turn, by what was last in it
-	prompt string            // the last generation prompt
+	starts map[kind]string // what led to a turn, by what was before it
+	ends   map[kind]string // what ended a turn, by what was last in it
+	prompt string          // the last generation prompt
 }
 
 // turns finds the spans of the assistant's turns in the text.
@@ -56,7 +56,7 @@ func (j *rendering) turns(t *Text) (err error) {
 	if err := j.findAnchors(t.Text); err != nil {
 		return err
 	}
-	f := &finder{rendering: j, text: t.Text, starts: map[string]string{}, ends: map[string]string{}}
+	f := &finder{rendering: j, text: t.Text, starts: map[kind]string{}, ends: map[kind]string{}}
 	at := 0 // where the previous turn ended
 	for _, i := range turns {
 		before := len(t.Spans)
@@ -177,15 +177,19 @@ func appendSpan(dst []Span, start, said, end int) []Span {
 	return dst
 }
 
-// kind names what an anchor is, for texts that are alike where the kind is.
-func (f *finder) kind(x anchor) string {
-	p := f.of(x)
-	kind := p.kind + [2]string{" start", " end"}[x.id&1]
-	if has(f.messages[p.message], "tool_calls") {
-		kind += " calls"
-	}
-	return kind
+// kind is what an anchor is, for texts that are alike where the kind is.
+type kind struct {
+	kindOfText
+	end   bool // the anchor is at the end of the string
+	calls bool // the message calls tools
 }
+
+func (f *finder) kind(x anchor) kind {
+	p := f.of(x)
+	return kind{p.kind, x.id&1 == 1, has(f.messages[p.message], "tool_calls")}
+}
+
+var noKind kind
 
 // run returns the last of turn i's first anchors in a row, and whether they are all of its anchors.
 func (f *finder) run(i int) (last anchor, alone bool) {
@@ -225,6 +229,14 @@ func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte
 	if out, list, ok := f.prefix(dst, messages, prompt); ok {
 		return out, list, true, nil
 	}
+	if out, list, ok, err := f.watched(dst, messages, prompt); ok || err != nil {
+		return out, list, ok, err
+	}
+	return f.anchoredText(dst, messages, prompt)
+}
+
+// anchoredText is marked without traces.
+func (f *finder) anchoredText(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
 	out, ok, err := f.rendered(dst, messages, prompt)
 	if !ok || f.lead == "" {
 		return out, nil, ok, err
@@ -235,19 +247,20 @@ func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte
 
 // start returns where turn i begins, -1 if it is not found.
 func (f *finder) start(i, at int) (int, error) {
-	limit, from, kind := len(f.text), at, ""
+	limit, from, follows := len(f.text), at, noKind
 	if k := f.first[i]; k >= 0 {
 		limit = f.found[k].pos
 		if k > 0 {
 			from = max(at, f.found[k-1].pos)
-			kind = f.kind(f.found[k-1])
+			follows = f.kind(f.found[k-1])
 		}
 	}
 	if limit < at {
 		return -1, nil
 	}
-	lead, known := f.starts[kind]
-	if kind != "" && lead != "" && f.found[f.first[i]-1].pos == from && bytes.HasPrefix(f.text[from:limit], []byte(lead)) {
+	lead, known := f.starts[follows]
+	if follows != noKind && lead != "" && f.found[f.first[i]-1].pos == from &&
+		bytes.HasPrefix(f.text[from:limit], []byte(lead)) {
 		return from + len(lead), nil
 	}
 	if f.spent > f.allowed {
@@ -262,8 +275,8 @@ func (f *finder) start(i, at int) (int, error) {
 		return -1, err
 	}
 	if ok && bytes.HasPrefix(f.text, before) && len(before) >= at && len(before) <= limit {
-		if n := len(list); n > 0 && kind != "" && list[n-1].id == f.found[f.first[i]-1].id {
-			f.starts[kind] = string(before[list[n-1].pos:])
+		if n := len(list); n > 0 && follows != noKind && list[n-1].id == f.found[f.first[i]-1].id {
+			f.starts[follows] = string(before[list[n-1].pos:])
 		}
 		return len(before), nil
 	}
@@ -288,8 +301,8 @@ func (f *finder) start(i, at int) (int, error) {
 				break
 			}
 		}
-		if kind != "" && common == from {
-			f.starts[kind] = lead
+		if follows != noKind && common == from {
+			f.starts[follows] = lead
 		}
 	}
 	return f.led(lead, common, from, limit), nil

@@ -160,7 +160,7 @@ func (f *arrowFile) measureDictionaries() (sum int64) {
 	return sum
 }
 
-// mostOf returns the most that a dictionary takes, with all that is added to it.
+// mostOf returns the maximum memory that a dictionary takes, with all that is added to it.
 func (f *arrowFile) mostOf(id int64) (most int64) {
 	var now int64
 	for i := range f.dictionaries.len() {

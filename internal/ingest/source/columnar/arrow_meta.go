@@ -143,7 +143,7 @@ func (f *arrowFile) tooLarge() error {
 	return &SizeError{f.describe(), f.held + arrowBytes + f.streams*streamBytes}
 }
 
-// describe says what is in the metadata.
+// describe returns what is in the metadata.
 func (f *arrowFile) describe() string {
 	return fmt.Sprintf("its metadata of %d bytes (columns and their parts: %d, record batches: %d)", f.footer, f.count,
 		f.number)
@@ -241,7 +241,7 @@ func (f *arrowFile) note(m table, from int64, size int32, body, bodySize int64) 
 		return corrupt("a message at byte %d has no header", from)
 	}
 	if body-from > math.MaxInt32 {
-		return corrupt("the message at byte %d ends behind the file", from)
+		return corrupt("the message at byte %d ends after the file does", from)
 	}
 	switch m.byte(1, 0) {
 	case messageSchema:

@@ -76,15 +76,15 @@ const (
 	// fieldBytes bounds what a wanted field takes besides its name, with its reader and its places in
 	// lists.
 	fieldBytes = 1536
-	// leastField is fewer than the bytes of a field in a schema.
-	leastField = 16
+	// minField is fewer than the bytes of a field in a schema.
+	minField = 16
 	// maxUnwantedDepth bounds the levels of a column that nobody wants.
 	maxUnwantedDepth = 1000
 )
 
 // field reads a field, and counts its nodes and buffers. Of one that is not wanted nothing is kept.
 func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) {
-	if f.count++; f.count > t.b.size/leastField {
+	if f.count++; f.count > t.b.size/minField {
 		return nil, corrupt("its schema has more columns than it has room for")
 	}
 	name, long := t.text(nil, 0, maxNameBytes)

@@ -6,7 +6,7 @@ import (
 )
 
 // Rows that cannot be read are passed over a page at a time where that is possible: the header of a
-// page says how many rows it has of a column that is no list. The other columns then go on at the row
+// page says how many rows it has of a column that is not a list. The other columns then continue at the row
 // after the page. Where a header itself is damaged, or a list, the rest of the row group is lost.
 
 // Skip implements Rows.

@@ -57,7 +57,7 @@ func salvage(name string, data []byte, o Options) error {
 	return nil
 }
 
-// After damage, reading goes on with the next page, or record batch, or group.
+// After damage, reading continues with the next page, or record batch, or group.
 func TestSkip(t *testing.T) {
 	for _, name := range fixtures(t) {
 		data := load(t, name)

@@ -116,7 +116,7 @@ func (e *Encoder) seed(empty bool) {
 }
 
 // Append appends the ids of a segment: the text between added tokens. A segment may come in pieces,
-// cut where SafeCut says; first and last say whether this piece begins and ends it. Bytes that are
+// cut where SafeCut says; first and last report whether this piece begins and ends it. Bytes that are
 // not UTF-8 count as characters without a class.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	if e.m.split == None {

@@ -10,8 +10,8 @@ const (
 	batchPieces = 64
 	// A piece begins with a character, and at most wideStep bytes after the one before: the rest
 	// overlaps, so that most often a token lies in both.
-	wideStep      = 16
-	leastWideStep = wideStep - 3 // a character of four bytes may lie across wideStep
+	wideStep    = 16
+	minWideStep = wideStep - 3 // a character of four bytes may lie across wideStep
 )
 
 // wideBatch collects words for mergeWide.
@@ -33,7 +33,7 @@ type wideWord struct {
 func (e *Encoder) batch(w int, hash uint64) {
 	b := &e.wide
 	begin, end := int(e.pos[w]), int(e.pos[w+1])
-	if b.pieces+max(0, end-begin-wideBytes+leastWideStep-1)/leastWideStep+1 > batchPieces {
+	if b.pieces+max(0, end-begin-wideBytes+minWideStep-1)/minWideStep+1 > batchPieces {
 		e.resolveBatch()
 	}
 	q := &b.words[b.n]

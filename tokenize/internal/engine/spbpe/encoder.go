@@ -47,7 +47,7 @@ func (m *Model) newEncoder(cacheBytes int) *Encoder {
 
 // Append appends the ids of a segment of raw text in UTF-8. Ill-formed text gives U+FFFD or
 // unspecified ids, never a panic. A segment may come in pieces, cut where SafeCut says; first and
-// last say whether this piece begins and ends it.
+// last report whether this piece begins and ends it.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	if e.m.user.any {
 		return e.appendUser(dst, segment, first)

@@ -62,7 +62,7 @@ func (m *Model) newEncoder(cacheBytes int) *Encoder {
 }
 
 // Append appends the ids of a segment of raw text in UTF-8. A segment may come in pieces, cut where
-// SafeCut says; first and last say whether this piece begins and ends it. With SplitNone a segment
+// SafeCut says; first and last report whether this piece begins and ends it. With SplitNone a segment
 // comes whole, and both must be true.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	m := e.m

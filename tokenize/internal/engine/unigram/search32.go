@@ -75,7 +75,7 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte, settleAfter int) []u
 }
 
 // appendPath appends the ids of the best path through text. A run of unknown characters becomes one
-// piece or bytes. afterUnk says whether text follows an unknown character; the result says whether
+// piece or bytes. afterUnk reports whether text follows an unknown character; the result, whether
 // it ends in one.
 func (m *Model) appendPath(dst []uint32, nodes []node, text []byte, afterUnk bool) ([]uint32, bool) {
 	begin, unk := len(dst), m.unkID()

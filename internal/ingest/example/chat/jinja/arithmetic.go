@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"math/bits"
 	"strings"
 )
 
@@ -45,6 +46,13 @@ func toFloat(v any) (float64, bool) {
 func (e *execution) arithmetic(operator string, a, b any) any {
 	if v, ok := e.joined(operator, a, b); ok {
 		return v
+	}
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			if z, ok := e.smallWhole(operator, x, y); ok {
+				return z
+			}
+		}
 	}
 	for _, v := range []any{a, b} {
 		if u, ok := v.(*undefined); ok {
@@ -89,6 +97,24 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 		m += y
 	}
 	return m
+}
+
+// smallWhole adds and subtracts integers far from the bounds of an int64.
+func (e *execution) smallWhole(operator string, x, y int64) (z int64, ok bool) {
+	const bound = 1 << 62
+	if x <= -bound || x >= bound || y <= -bound || y >= bound {
+		return 0, false
+	}
+	switch operator {
+	case "+":
+		z = x + y
+	case "-":
+		z = x - y
+	default:
+		return 0, false
+	}
+	e.charge(int64(bits.Len64(uint64(max(z, -z)))/8) + 8)
+	return z, true
 }
 
 // whole applies a binary operator to integers.

@@ -103,6 +103,7 @@ type (
 		name      string
 		run       filter // nil for an unknown name
 		arguments argumentList
+		fixed     bool // its arguments are constants
 	}
 	testExpr struct {
 		line      int

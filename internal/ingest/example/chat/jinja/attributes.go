@@ -171,6 +171,7 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 			out = append(out, items[from:max(from, to)]...)
 		} else {
 			e.charge(int64(len(items)) * valueBytes)
+			out = make([]any, 0, max(0, (to-from)/step+1))
 			for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 				out = append(out, items[i])
 			}

@@ -58,7 +58,7 @@ func (e *execution) value(n node, s *scope) any {
 			if v, ok := d.text(n.name); ok {
 				return v
 			}
-			return &undefined{attribute: n.name}
+			return e.missingField(n.name)
 		}
 		return e.attribute(of, n.name)
 	case *itemExpr:

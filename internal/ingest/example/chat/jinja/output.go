@@ -223,6 +223,12 @@ func (e *execution) showJSON(n *filterExpr, s *scope) {
 	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
 	e.enter()
+	if n.fixed && e.shares(v) {
+		e.write(e.sharedJSON(n, v, a))
+		e.depth -= 2
+		e.dropArguments(a)
+		return
+	}
 	p := printer{e: e, out: e.text[:0], shown: e.out.top}
 	e.toJSON(&p, v, a)
 	e.depth -= 2
@@ -236,4 +242,26 @@ func (e *execution) showJSON(n *filterExpr, s *scope) {
 	e.out.data = append(e.out.data, p.out...)
 	e.out.marks = e.out.marks || e.template.marks && (bytes.IndexByte(p.out, markStart[0]) >= 0 ||
 		bytes.IndexByte(p.out, markEnd[0]) >= 0)
+}
+
+// sharedJSON returns what the filter tojson makes of a value that executions share.
+func (e *execution) sharedJSON(n *filterExpr, v any, a *arguments) string {
+	key := jsonOf{v, n}
+	if known, ok := e.json[key]; ok && e.left.Steps > known.steps && e.left.Bytes > known.bytes &&
+		e.depth < maxCalls/2 {
+		e.left.Bytes -= known.bytes
+		e.step(known.steps)
+		return known.text
+	}
+	before, depth := e.left, e.depth
+	p := printer{e: e}
+	e.toJSON(&p, v, a)
+	text := string(p.out)
+	if len(text) <= maxSharedJSON && depth < maxCalls/2 {
+		if e.json == nil {
+			e.json = map[jsonOf]jsonText{}
+		}
+		e.json[key] = jsonText{text, before.Steps - e.left.Steps, before.Bytes - e.left.Bytes}
+	}
+	return text
 }

@@ -355,9 +355,20 @@ func (p *parser) filter(n node, inline bool) node {
 		if p.isOperator("(") {
 			f.arguments = p.arguments()
 		}
+		f.fixed = f.arguments.list == nil && f.arguments.dict == nil && constant(f.arguments.positional) &&
+			constant(f.arguments.named)
 		n, inline = f, false
 	}
 	return n
+}
+
+func constant(list []node) bool {
+	for _, n := range list {
+		if !is[*constExpr](n) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *parser) test(of node) node {

@@ -80,14 +80,17 @@ const (
 // blocks, in bytes from the old end of dst. An error is a *RunError, or ErrStopped; dst is then
 // unchanged.
 func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, spans []Span, used Limits, err error) {
-	e := &execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery, template: t,
-		Scratch: o.Scratch}
-	if e.Scratch == nil {
-		e.Scratch = &Scratch{}
+	scratch := o.Scratch
+	if scratch == nil {
+		scratch = &Scratch{}
 	}
-	e.out = &output{data: dst, from: len(dst), top: true}
+	e := &scratch.execution
+	*e = execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery, template: t,
+		trace: o.Trace, prompt: -1, Scratch: scratch}
+	scratch.output = output{data: dst, from: len(dst), top: true}
+	e.out = &scratch.output
 	defer func() {
-		e.Scratch.clean()
+		scratch.clean()
 		used = Limits{o.Limits.Steps - e.left.Steps, o.Limits.Bytes - e.left.Bytes, int64(len(out) - len(dst))}
 		switch r := recover().(type) {
 		case nil:
@@ -108,14 +111,13 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 			}
 		}
 	}
-	e.prompt = -1
 	if o.Trace != nil {
 		if id, ok := t.ids[o.Trace.Prompt]; ok {
 			e.prompt = id
 		}
 	}
 	inner := e.takeScope(root)
-	if e.trace = o.Trace; e.trace == nil {
+	if e.trace == nil {
 		e.run(t.body, inner)
 	} else {
 		e.trace.start(t)

@@ -2,11 +2,67 @@ package jinja
 
 // A Scratch is memory that the executions of one goroutine share, one after the other.
 type Scratch struct {
+	execution execution
+	output    output
 	parts     []string // text that is about to be joined
 	values    []any    // that are about to be joined
 	text      []byte   // of JSON
 	scopes    []*scope
 	arguments []*arguments
+	absent    []undefined // attributes that dicts do not have
+	shared    *List       // see Share
+	json      map[jsonOf]jsonText
+}
+
+// jsonOf is a value that a filter makes JSON of, and jsonText the JSON and what it costs.
+type (
+	jsonOf struct {
+		value any // *List or *Dict
+		by    *filterExpr
+	}
+	jsonText struct {
+		text         string
+		steps, bytes int64
+	}
+)
+
+const (
+	maxSharedItems = 64
+	maxSharedJSON  = 16 << 10 // bytes of each
+)
+
+// Share lets executions remember the JSON of a list, and of its items, none of which ever changes. It replaces
+// the last list.
+func (s *Scratch) Share(list *List) {
+	if s.shared != list {
+		s.shared, s.json = list, nil
+	}
+}
+
+// shares reports whether v is what Share was told, or an item of it.
+func (s *Scratch) shares(v any) bool {
+	switch v := v.(type) {
+	case *List:
+		return v == s.shared
+	case *Dict:
+		if s.shared != nil && len(s.shared.Items) <= maxSharedItems {
+			for _, item := range s.shared.Items {
+				if item == any(v) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// missingField returns the value of an attribute that a dict does not have.
+func (s *Scratch) missingField(name string) *undefined {
+	if len(s.absent) == cap(s.absent) {
+		s.absent = make([]undefined, 0, max(8, min(2*cap(s.absent), keptScratch)))
+	}
+	s.absent = append(s.absent, undefined{attribute: name})
+	return &s.absent[len(s.absent)-1]
 }
 
 // keptScratch bounds the entries, and keptText the bytes, that a Scratch keeps between executions.
@@ -34,7 +90,9 @@ func (s *Scratch) clean() {
 	}
 	clear(s.parts[:cap(s.parts)])
 	clear(s.values[:cap(s.values)])
-	s.parts, s.values = s.parts[:0], s.values[:0]
+	s.execution.trace, s.execution.out, s.output = nil, nil, output{}
+	clear(s.absent)
+	s.parts, s.values, s.absent = s.parts[:0], s.values[:0], s.absent[:0]
 }
 
 // scope holds the names of a block.

@@ -171,6 +171,9 @@ func partition(name string, index func(s, sep string) int) stringMethod {
 // window returns the part of a string that the start and end arguments select, and its beginning in
 // characters.
 func window(e *execution, s string, a *arguments, first int) (part string, from int64) {
+	if len(a.positional) <= first {
+		return s, 0
+	}
 	length := int64(utf8.RuneCountInString(s))
 	bound := func(i int) (int64, bool) {
 		if i >= len(a.positional) || a.positional[i] == nil {

@@ -201,8 +201,8 @@ func (e *execution) kept(s, result string) {
 	}
 	p := e.trace.PlaceOf(at)
 	from := e.trace.find(result)
-	e.trace.Faithful = e.trace.Faithful && from >= p.Start && from <= p.Core && from+len(result) >= p.CoreEnd && at <= p.Core &&
-		at+len(s) >= p.CoreEnd
+	e.trace.Faithful = e.trace.Faithful && from >= p.Start && from <= p.Core &&
+		from+len(result) >= p.CoreEnd && at <= p.Core && at+len(s) >= p.CoreEnd
 }
 
 // tracedMethods lists the methods of strings that say what they do with one.

@@ -76,12 +76,26 @@ func (d *Dict) Len() int { return len(d.entries) }
 
 // Set sets a key that is a string.
 func (d *Dict) Set(key string, value any) {
+	if d.index == nil {
+		for i := range d.entries {
+			if s, ok := d.entries[i].hash.(string); ok && s == key {
+				d.entries[i].value = value
+				return
+			}
+		}
+	}
 	k := any(key)
 	d.put(k, k, value)
 }
 
 // Get returns the value of a key that is a string.
 func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
+
+// At returns the i-th key and its value. ok is false if the key is not a string.
+func (d *Dict) At(i int) (key string, value any, ok bool) {
+	key, ok = d.entries[i].key.(string)
+	return key, d.entries[i].value, ok
+}
 
 // Keys returns the keys that are strings, in order.
 func (d *Dict) Keys() []string {

@@ -1,0 +1,79 @@
+"""Runs a program once and measures it: CPU-seconds of its process tree, peak memory, wall time, and what it says itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+
+# One thread each, whatever pools a library likes to start. Tools that are measured with several workers are told so by their own arguments.
+ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "DISABLE_VERSION_CHECK": "1"}
+
+
+class Failed(Exception):
+    """What a program said that could not do the work."""
+
+
+def tree(pid: int) -> list[int]:
+    """pid and its descendants."""
+    found, queue = [], [pid]
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        try:
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                queue += [int(p) for p in (task / "children").read_text().split()]
+        except OSError:
+            pass
+    return found
+
+
+def proportional(pid: int) -> int:
+    """Resident bytes, of which shared pages are divided among the processes that share them."""
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def run(command: list[str], *, cpus: int = 1, folder: str | None = None, env: dict[str, str] | None = None, limit_s: float = 3600) -> dict:
+    """Runs a command, pinned to as many cores, and gives cpu_s, wall_s, peak_bytes and the JSON object of its last line that begins with {."""
+    cores = sorted(os.sched_getaffinity(0))[-cpus:]
+    peak, done = 0, threading.Event()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=folder, env={**os.environ, **ONE_THREAD, **QUIET, **(env or {})},
+                                   preexec_fn=lambda: os.sched_setaffinity(0, cores), start_new_session=True)  # fmt: skip
+
+        def sample() -> None:
+            nonlocal peak
+            while not done.wait(0.05):
+                peak = max(peak, sum(map(proportional, tree(process.pid))))
+                if time.monotonic() - start > limit_s:
+                    process.kill()
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.monotonic() - start
+        done.set()
+        sampler.join()
+        out.seek(0)
+        err.seek(0)
+        said, errors = out.read(), err.read()
+    if process.returncode:
+        lines = [line for line in (errors + said).strip().splitlines() if line.strip()]
+        raise Failed((lines or [f"exit code {process.returncode}"])[-1][:300])
+    results = [line for line in said.splitlines() if line.startswith("{")]
+    # A short run may end between two samples; the kernel knows the peak of the largest process.
+    peak = max(peak, usage.ru_maxrss * 1024) if peak == 0 else peak
+    return {"cpu_s": usage.ru_utime + usage.ru_stime, "wall_s": wall, "peak_bytes": peak, **(json.loads(results[-1]) if results else {})}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/ingest"
+	"github.com/spf13/cobra"
+)
+
+// report prints the summary of a build.
+func (f *buildFlags) report(cmd *cobra.Command, s *ingest.Summary) error {
+	for _, w := range s.Warnings {
+		warn(cmd.ErrOrStderr(), w.String())
+	}
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+	}
+	return writeText(cmd.OutOrStdout(), describe(s))
+}
+
+func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(plan)
+	}
+	var b strings.Builder
+	for _, p := range plan.Parts {
+		fmt.Fprintf(&b, "%10s  %-18s %s\n", formatSize(p.Bytes), p.Name, p.Why)
+	}
+	fmt.Fprintf(&b, "%10s  %-18s\n", formatSize(plan.Sum), "sum")
+	fmt.Fprintf(&b, "%10s  %-18s the smallest that works for these settings is %s\n", formatSize(plan.Cap), "cap",
+		formatSize(plan.Smallest))
+	return writeText(w, b.String())
+}
+
+// describe formats a summary: what was built, what stopped it, what was left out.
+func describe(s *ingest.Summary) string {
+	var b strings.Builder
+	if s.Partition != "" {
+		fmt.Fprintf(&b, "partition %s\n", s.Partition)
+	}
+	for _, split := range s.Splits {
+		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
+			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
+	}
+	if s.AlreadyBuilt && s.Partition != "" {
+		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
+		return b.String()
+	}
+	if p := s.Packing; p != nil {
+		b.WriteString(describePacking(p))
+		for i, split := range s.Splits {
+			fmt.Fprintf(&b, "%s %s %.2f%%", []string{"; fill of", ","}[min(i, 1)], split.Name, 100*split.Fill)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%s: %s", readLabel(s), plural(s.Documents, "document"))
+	if left := s.Documents - droppedBy(s); left < s.Documents {
+		fmt.Fprintf(&b, "; kept: %s", plural(left, "document"))
+	}
+	fmt.Fprintf(&b, ", %s of text", formatSize(s.TextBytes))
+	if s.Rejected > 0 {
+		fmt.Fprintf(&b, ", %s skipped (see rejects.jsonl)", plural(s.Rejected, "bad record"))
+	}
+	if s.Dropped > 0 {
+		fmt.Fprintf(&b, ", %s longer than --max-length dropped", plural(s.Dropped, "document"))
+	}
+	b.WriteByte('\n')
+	if s.Replaced > 0 {
+		fmt.Fprintf(&b, "text: %s replaced by U+FFFD\n", plural(s.Replaced, "ill-formed UTF-8 sequence"))
+	}
+	if len(s.Formats) > 0 {
+		fmt.Fprintf(&b, "format: %s\n", formats(s.Formats))
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	if s.AlreadyBuilt {
+		fmt.Fprintf(&b, "already built: %s\n", s.Out)
+		return b.String()
+	}
+	if s.Resumed {
+		fmt.Fprintf(&b, "resumed at example %s\n", formatCount(s.ResumedAt))
+	}
+	fmt.Fprintf(&b, "wrote %s in %.1f s (%.1f MB of text/s, %s tokens/s), peak memory %s of %s\n", s.Out, s.Seconds,
+		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
+	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
+	return b.String()
+}
+
+// readLabel returns the label of the counts of documents and text. After an addition these count what it read, while
+// the splits are those of the whole dataset.
+func readLabel(s *ingest.Summary) string {
+	if s.Added > 0 && !s.AlreadyBuilt {
+		return "read for the addition"
+	}
+	return "read"
+}
+
+// droppedBy returns how many of the documents that were read filters left out.
+func droppedBy(s *ingest.Summary) (n int64) {
+	for _, dropped := range s.DroppedBy {
+		n += dropped
+	}
+	return n
+}
+
+// describePacking formats how rows were packed.
+func describePacking(p *ingest.PackSummary) string {
+	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
+		plural(p.DroppedTokens, "token"))
+}
+
+// formats lists the formats of the inputs, each with its count if they differ.
+func formats(counts map[string]int) string {
+	names := slices.Sorted(maps.Keys(counts))
+	if len(names) == 1 {
+		return names[0]
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%s)", name, plural(counts[name], "input"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// plural returns a count with its noun, such as "1 shard" or "1,200 shards".
+func plural[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return formatCount(int64(n)) + " " + noun + "s"
+}

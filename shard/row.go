@@ -1,0 +1,48 @@
+package shard
+
+import (
+	"encoding/binary"
+)
+
+// Row is a row in its form on disk. The next read into it reuses its slices. Columns that the
+// schema lacks or that were not asked for are empty.
+type Row struct {
+	Width    int    // bytes of an id: 2 or 4
+	InputIDs []byte // little-endian ids
+	Labels   []byte // little-endian ids
+	LossMask []bool
+	Segments []int32
+	Document int64
+	Part     int32
+}
+
+// AppendInputIDs appends the input ids as numbers.
+func (row *Row) AppendInputIDs(dst []uint32) []uint32 { return appendIDs(dst, row.InputIDs, row.Width) }
+
+// AppendLabels appends the labels as numbers.
+func (row *Row) AppendLabels(dst []uint32) []uint32 { return appendIDs(dst, row.Labels, row.Width) }
+
+func appendIDs(dst []uint32, raw []byte, width int) []uint32 {
+	if width == 2 {
+		for i := 0; i+2 <= len(raw); i += 2 {
+			dst = append(dst, uint32(binary.LittleEndian.Uint16(raw[i:])))
+		}
+		return dst
+	}
+	for i := 0; i+4 <= len(raw); i += 4 {
+		dst = append(dst, binary.LittleEndian.Uint32(raw[i:]))
+	}
+	return dst
+}
+
+// Columns is a set of columns to read.
+type Columns uint8
+
+// The optional columns; input_ids are always read. AllColumns selects every column of the schema.
+const (
+	ColumnLabels Columns = 1 << iota
+	ColumnLossMask
+	ColumnSegments
+	ColumnDocument         // document and part
+	AllColumns     Columns = 1<<iota - 1
+)
