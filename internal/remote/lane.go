@@ -20,7 +20,7 @@ const (
 	maxSpan   = 64 << 20
 	// maxGap is the largest gap that is read and dropped rather than skipped by a new request, and
 	// maxPartGap the largest one between parts that are read one after another: about what comes in the
-	// time that a request takes.
+	// time that a request takes. Such a gap is also at most half as long as the part after it.
 	maxGap     = 64 << 10
 	maxPartGap = 1 << 20
 	// tailBytes is what is read at once of a file's end, where the index of the rest often is.
@@ -40,7 +40,11 @@ func (f *File) Expect(spans [][2]int64, inTurns bool) {
 		if n := len(f.parts); n > 0 {
 			last := &f.parts[n-1]
 			joined := part{last.from, s[1]}
-			if gap := s[0] - last.to; gap >= 0 && (!inTurns && gap <= maxPartGap || joined.fits(laneBytes)) {
+			gap, most := s[0]-last.to, int64(-1)
+			if !inTurns {
+				most = min(maxPartGap, (s[1]-s[0])/2)
+			}
+			if gap >= 0 && (gap <= most || joined.fits(laneBytes)) {
 				*last = joined
 				continue
 			}

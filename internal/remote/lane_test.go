@@ -15,20 +15,21 @@ import (
 // TestExpect reads columns of a file in turns, or one after another, as announced, and counts requests
 // and connections.
 func TestExpect(t *testing.T) {
-	data := content(16 * megabyte)
+	data := content(6 * megabyte)
 	for _, c := range []struct {
 		name                  string
 		columns, size, gap    int64
 		inTurns               bool
 		requests, connections int
 	}{
-		{"one after another, close", 8, megabyte, 1000, false, 1, 1},
-		{"one after another, far apart", 3, megabyte, 3 * megabyte, false, 3, 1},
-		{"in turns", 4, 3 * megabyte, 0, true, 4, 4},
+		{"one after another, close", 8, 600_000, 1000, false, 1, 1},
+		{"one after another, far apart", 3, 600_000, megabyte + 1, false, 3, 1},
+		{"one after another, with much between", 8, 100_000, 300_000, false, 8, 1},
+		{"in turns", 4, megabyte, 0, true, 4, 4},
 		{"short ones in turns", 4, 60_000, 100, true, 1, 1},
 		{"short ones and one that is long", 5, 60_000, 9_000, true, 2, 2},
-		{"many in turns", 12, megabyte, 5, true, 120, 1},
-		{"more than can be kept", 20, 700_000, 5, true, 140, 1},
+		{"many in turns", 12, 400_000, 5, true, 48, 1},
+		{"more than can be kept", 20, 280_000, 5, true, 60, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var connections atomic.Int32
@@ -49,7 +50,7 @@ func TestExpect(t *testing.T) {
 				spans = append(spans, [2]int64{100 + i*(c.size+c.gap), 100 + i*(c.size+c.gap) + c.size})
 			}
 			f.Expect(spans, c.inTurns)
-			before := len(srv.Requests())
+			before, sent := len(srv.Requests()), int64(srv.Sent())
 			p := make([]byte, 100_000)
 			read := func(span [2]int64, at int64) {
 				p := p[:min(int64(len(p)), span[1]-at)]
@@ -76,6 +77,9 @@ func TestExpect(t *testing.T) {
 			if n := int(connections.Load()); n > c.connections {
 				t.Errorf("%d new connections, want at most %d", n, c.connections)
 			}
+			if sent, most := int64(srv.Sent())-sent, c.columns*max(c.size*3/2, c.size+100_000); sent > most {
+				t.Errorf("%d bytes were sent for %d, want at most %d", sent, c.columns*c.size, most)
+			}
 			var held int64
 			for _, l := range f.lanes {
 				held += int64(cap(l.buf))
@@ -83,7 +87,7 @@ func TestExpect(t *testing.T) {
 			if held > lanes*laneBytes {
 				t.Errorf("the lanes hold %d bytes", held)
 			}
-			read([2]int64{0, int64(len(data))}, 15*megabyte) // what was not announced
+			read([2]int64{0, int64(len(data))}, 5*megabyte) // what was not announced
 			read([2]int64{0, int64(len(data))}, 0)
 		})
 	}

@@ -57,11 +57,12 @@ func newResumableSum() *resumableSum {
 // accumulate takes stripes in, the first with the secret at an offset.
 func accumulate(acc *[8]uint64, p []byte, secret []byte) {
 	for ; len(p) >= sumStripe; p, secret = p[sumStripe:], secret[8:] {
-		for i := range 8 {
-			data := binary.LittleEndian.Uint64(p[8*i:])
-			keyed := data ^ binary.LittleEndian.Uint64(secret[8*i:])
-			acc[i^1] += data
-			acc[i] += (keyed & 0xFFFFFFFF) * (keyed >> 32)
+		stripe, key := (*[sumStripe]byte)(p), (*[sumStripe]byte)(secret)
+		for i := 0; i < 8; i += 2 {
+			a, b := binary.LittleEndian.Uint64(stripe[8*i:]), binary.LittleEndian.Uint64(stripe[8*i+8:])
+			x, y := a^binary.LittleEndian.Uint64(key[8*i:]), b^binary.LittleEndian.Uint64(key[8*i+8:])
+			acc[i] += b + (x&0xFFFFFFFF)*(x>>32)
+			acc[i+1] += a + (y&0xFFFFFFFF)*(y>>32)
 		}
 	}
 }
