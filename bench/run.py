@@ -114,7 +114,7 @@ class Bench:
             if name == "sentencepiece" and path.stem != "phi-3":
                 raise measure.Failed("reads .model files alone")
             if name == "sugarme":
-                return measure.run([str(self.folder / "sugarme"), str(path), str(source), "3"], limit_s=600)
+                return measure.run([str(self.folder / "sugarme"), str(path), str(source), "3"], limit_s=120)
             return self.peer("tokenizers_.py", name, model if name == "sentencepiece" else path, source, 3, python=self.next if later else "")
 
         return tool

@@ -69,6 +69,8 @@ def test_measure() -> None:
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}], check=True)"
     result = measure.run([sys.executable, "-c", child])
     assert result["x"] == 3 and result["cpu_s"] >= 0.2 and result["peak_bytes"] > 1e6
+    with pytest.raises(measure.Failed, match="took more than 0 CPU-seconds"):
+        measure.run([sys.executable, "-c", "while True: pass"], limit_s=0.2)
     with pytest.raises(measure.Failed, match="why it failed"):
         measure.run([sys.executable, "-c", "raise SystemExit('first\\nwhy it failed')"])
 

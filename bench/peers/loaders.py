@@ -22,7 +22,7 @@ import torch
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from measure import tree  # noqa: E402
+from measure import cpu_of, tree  # noqa: E402
 
 BATCH = 32
 torch.set_num_threads(1)
@@ -163,11 +163,8 @@ def hash_of(batch):
 
 def spent():
     """CPU-seconds of this process and its children so far."""
-    usage, ticks = resource.getrusage(resource.RUSAGE_SELF), 0
-    for pid in tree(os.getpid())[1:]:
-        with open(f"/proc/{pid}/stat") as f:
-            ticks += sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
-    return usage.ru_utime + usage.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime + sum(map(cpu_of, tree(os.getpid())[1:]))
 
 
 def epoch(tool, dataset, folder, check):
