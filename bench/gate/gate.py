@@ -66,7 +66,7 @@ WORKLOADS: dict[str, list[str]] = {
     "build chats": ["build", "{chats}", "--format", "chat", "--chat-template", "{template}", *BUILD],
     "verify": "verify {data}".split(),
     "stats": "stats {data}".split(),
-    "export to Megatron": "export {data} --to megatron --out {out}".split(),
+    "export": "export {data} --to megatron,jsonl --out {out}".split(),
     "serve an epoch": "serve {data} --socket {out}".split(),
 }
 TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content | trim }}\n{% endfor %}"

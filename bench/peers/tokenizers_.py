@@ -76,7 +76,7 @@ def tiktoken(path):
     rest = [b for b in range(256) if b not in plain]
     byte_of = {chr(b): b for b in plain} | {chr(256 + k): b for k, b in enumerate(rest)}
     before = content["pre_tokenizer"]
-    if content["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(before):
+    if content["model"].get("type") != "BPE" or "ByteLevel" not in json.dumps(before):
         raise SystemExit("has byte-level BPE alone")
     added = {token["content"] for token in content["added_tokens"]}
     ranks = {bytes(byte_of[c] for c in piece): rank for piece, rank in content["model"]["vocab"].items() if piece not in added}
