@@ -52,10 +52,10 @@ def test_gate_notices_both_directions() -> None:
 
 def test_gate_takes_the_least() -> None:
     runs = iter([1100, 1050, 1020, 999])
-    assert gate.least(lambda: next(runs), 2, 1000) == 1020, "it stops at the first that is near"
+    assert gate.least(lambda: next(runs), 2, 1000, 0.03) == 1020, "it stops at the first that is near"
     runs = iter([1100, 1050, 1070, 1060, 1090, 1080])
-    assert gate.least(lambda: next(runs), 2, 1000) == 1050
-    assert gate.least(lambda: 5, 3, None) == 5
+    assert gate.least(lambda: next(runs), 2, 1000, 0.03) == 1050
+    assert gate.least(lambda: 5, 3, None, 0.03) == 5
 
 
 def test_gate_has_a_number_for_each_workload() -> None:
