@@ -144,7 +144,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 		t.Skip("short: TestColumnPartitions builds parts of such files")
 	}
 	path := filepath.Join(t.TempDir(), "a.arrow")
-	put(t, path, arrowFile(t, 30_000, true))
+	put(t, path, arrowFile(t, 60_000, true))
 	o := Options{Settings: Settings{Sources: []string{path}, MaxLength: 48},
 		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
 	whole := o
