@@ -23,13 +23,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import numpy as np  # noqa: E402
+from measure import cpu_of  # noqa: E402
 
 BATCH = 8
-
-
-def cpu_of(pid: int) -> float:
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(read: Callable[[], int], server: Any = None) -> tuple[float, int]:

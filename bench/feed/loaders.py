@@ -24,13 +24,7 @@ from torch.utils.data import DataLoader
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from measure import proportional, tree  # noqa: E402
-
-
-def cpu_of(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+from measure import cpu_of, proportional, tree  # noqa: E402
 
 
 def dsload_batches(folder: str, workers: int, batch_size: int) -> tuple[Any, Any, int]:

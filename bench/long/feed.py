@@ -21,8 +21,10 @@ import threading
 import time
 from typing import Any
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [BENCH, os.path.join(BENCH, "..", "python")]
 import dsload  # noqa: E402
+from measure import cpu_of  # noqa: E402
 
 PARTS = 10
 
@@ -71,12 +73,6 @@ def figures(pid: int) -> tuple[int, int, int]:
     return int(status["VmRSS"].split()[0]) * 1024, len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"])
 
 
-def cpu_seconds(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
@@ -100,7 +96,7 @@ def main() -> None:
             time.sleep(seconds / PARTS / 60)
         for client in clients:
             client.join()
-        cpu = cpu_seconds(server.pid)
+        cpu = cpu_of(server.pid)
         server.terminate()
         code = server.wait()
     wrong = [w for c in clients for w in c.wrong]
