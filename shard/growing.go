@@ -15,19 +15,11 @@ import (
 // sources, counters, files and seal. Its lengths may be those of rows to come. The error is
 // ErrNotFound if there is no checkpoint.
 func (o ReaderOptions) OpenUnfinished(fsys FS, dir string, t TokenizerInfo, max int) (*Dataset, error) {
-	path := Join(dir, checkpointName)
-	r, err := openCheckpoint(fsys, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
-	}
+	r, st, err := openUnfinishedHead(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer r.f.Close()
-	st, err := r.head()
-	if err != nil {
-		return nil, err
-	}
 	if st.begun {
 		if err := r.splits(st, dir, BuilderOptions{MaxShards: max}, false); err != nil {
 			return nil, err

@@ -104,29 +104,10 @@ func (m *Manifest) Split(name string) *SplitInfo {
 // encode returns the sealed bytes of manifest.json, with a line for each member and each shard.
 func (m *Manifest) encode() ([]byte, error) {
 	w := newSealedWriter()
-	w.member("format", m.Format)
-	w.member("version", m.Version)
-	w.member("schema", m.Schema)
-	w.member("settings", m.Settings)
-	w.member("tokenizer", m.Tokenizer)
-	w.lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
-	w.member("counters", m.Counters)
-	if len(m.Dropped) > 0 {
-		w.member("dropped", m.Dropped)
-	}
-	w.open("splits")
-	for i := range m.Splits {
-		s := &m.Splits[i]
-		w.element(i == 0)
-		w.splitHead(s)
-		if s.List != nil {
-			w.lastField("shard_list", s.List)
-		} else {
-			w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
-		}
-		w.endElement()
-	}
-	w.close()
+	w.head(m)
+	w.splits(m.Splits, func(s *SplitInfo) {
+		w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
+	})
 	w.lines("files", len(m.Files), func(i int) any { return m.Files[i] })
 	if m.Part != nil {
 		w.member("part", m.Part)
@@ -137,16 +118,42 @@ func (m *Manifest) encode() ([]byte, error) {
 	return w.seal()
 }
 
-// splitHead writes the members of a split before its shards.
-func (w *sealedWriter) splitHead(s *SplitInfo) {
-	w.field("name", s.Name)
-	w.field("examples", s.Examples)
-	w.field("tokens", s.Tokens)
-	w.field("label_tokens", s.LabelTokens)
-	w.field("min_length", s.MinLength)
-	w.field("max_length", s.MaxLength)
-	w.field("max_labels", s.MaxLabels)
-	w.field("lengths", s.Lengths)
+// head writes the members of a manifest before its splits.
+func (w *sealedWriter) head(m *Manifest) {
+	w.member("format", m.Format)
+	w.member("version", m.Version)
+	w.member("schema", m.Schema)
+	w.member("settings", m.Settings)
+	w.member("tokenizer", m.Tokenizer)
+	w.lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
+	w.member("counters", m.Counters)
+	if len(m.Dropped) > 0 {
+		w.member("dropped", m.Dropped)
+	}
+}
+
+// splits writes the splits of a manifest; shards writes the member with the shards of one that has no list.
+func (w *sealedWriter) splits(splits []SplitInfo, shards func(s *SplitInfo)) {
+	w.open("splits")
+	for i := range splits {
+		s := &splits[i]
+		w.element(i == 0)
+		w.field("name", s.Name)
+		w.field("examples", s.Examples)
+		w.field("tokens", s.Tokens)
+		w.field("label_tokens", s.LabelTokens)
+		w.field("min_length", s.MinLength)
+		w.field("max_length", s.MaxLength)
+		w.field("max_labels", s.MaxLabels)
+		w.field("lengths", s.Lengths)
+		if s.List != nil {
+			w.lastField("shard_list", s.List)
+		} else {
+			shards(s)
+		}
+		w.endElement()
+	}
+	w.close()
 }
 
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is

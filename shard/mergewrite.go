@@ -144,34 +144,15 @@ func (w *manifestWriter) flush() {
 func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeResult) error {
 	w := &manifestWriter{sealedWriter: *newSealedWriter(), to: to, hash: blake3.New(),
 		left: maxManifestBytes}
-	head := *m.first
-	w.member("format", head.Format)
-	w.member("version", head.Version)
-	w.member("schema", head.Schema)
-	w.member("settings", m.o.Settings)
-	w.member("tokenizer", head.Tokenizer)
-	w.lines("sources", len(p.Sources), func(i int) any { return p.Sources[i] })
-	w.member("counters", p.Counters)
-	if len(p.Dropped) > 0 {
-		w.member("dropped", p.Dropped)
-	}
-	w.open("splits")
-	for i := range res.Splits {
-		s := &res.Splits[i]
-		w.element(i == 0)
-		w.splitHead(s)
-		if s.List != nil {
-			w.lastField("shard_list", s.List)
-		} else {
-			fmt.Fprintf(&w.b, "%q: [", "shards")
-			if err := m.writeShards(w, splitIndex(s.Name)); err != nil {
-				return err
-			}
-			w.b.WriteString("]")
+	w.head(&Manifest{Format: m.first.Format, Version: m.first.Version, Schema: m.first.Schema, Settings: m.o.Settings,
+		Tokenizer: m.first.Tokenizer, Sources: p.Sources, Counters: p.Counters, Dropped: p.Dropped})
+	w.splits(res.Splits, func(s *SplitInfo) {
+		fmt.Fprintf(&w.b, "%q: [", "shards")
+		if err := m.writeShards(w, splitIndex(s.Name)); err != nil && w.err == nil {
+			w.err = err
 		}
-		w.endElement()
-	}
-	w.close()
+		w.b.WriteString("]")
+	})
 	w.lines("files", len(files), func(i int) any { return files[i] })
 	w.member("merged", MergeInfo{Partitions: m.o.Partitions, Plan: m.o.Plan})
 	w.flush()

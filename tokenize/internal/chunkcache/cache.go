@@ -143,6 +143,15 @@ func Bytes(cacheBytes int) int {
 	return divide(cacheBytes).bytes()
 }
 
+// Budget returns what of an encoder's bytes (0: DefaultBytes) is left for its cache after its window and its own
+// scratch.
+func Budget(encoderBytes, scratchBytes int) int {
+	if encoderBytes <= 0 {
+		encoderBytes = DefaultBytes
+	}
+	return max(encoderBytes-WindowBytes-scratchBytes, MinBytes)
+}
+
 // New returns a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not
 // exceed MaxID.
 func New(cacheBytes int, maxID uint32) *Cache {

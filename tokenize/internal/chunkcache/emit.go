@@ -276,6 +276,13 @@ func hashLong(b []byte) uint64 {
 	return x ^ y
 }
 
+// SeedAll stores chunks of one id each, the first in the best place: vocabularies begin with what is frequent.
+func (c *Cache) SeedAll(ids []uint32, chunk func(id uint32) []byte) {
+	for _, id := range slices.Backward(ids) {
+		c.Seed(chunk(id), id)
+	}
+}
+
 // Seed stores the ids of a chunk before any text is seen. It ignores chunks that do not fit a key.
 func (c *Cache) Seed(chunk []byte, ids ...uint32) {
 	if len(chunk) == 0 || len(chunk) > maxInline {

@@ -3,11 +3,11 @@ package hf
 import (
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/tokenize/internal/spec"
 	"maps"
 	"slices"
 
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 

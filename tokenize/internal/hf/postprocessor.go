@@ -1,10 +1,10 @@
 package hf
 
 import (
-	"github.com/dsload/dsload/tokenize/internal/spec"
 	"strconv"
 
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
 // postProcessors reads a post-processor. Pair templates have no effect.

@@ -2,13 +2,13 @@ package hf
 
 import (
 	"fmt"
-	"github.com/dsload/dsload/tokenize/internal/spec"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
 // maxNodes bounds the number of JSON values in a component.

@@ -2,10 +2,10 @@ package hf
 
 import (
 	"bytes"
-	"github.com/dsload/dsload/tokenize/internal/spec"
 	"slices"
 
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 

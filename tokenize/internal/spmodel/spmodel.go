@@ -9,9 +9,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/tokenize/internal/spec"
 	"math"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
 // ErrFormat reports that a file is not a SentencePiece model.

@@ -21,23 +21,11 @@ type Encoder struct {
 
 const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
-// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
-func cacheBudget(cacheBytes int) int {
-	if cacheBytes <= 0 {
-		cacheBytes = chunkcache.DefaultBytes
-	}
-	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
-}
-
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
 // filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := m.newEncoder(cacheBudget(cacheBytes))
-	seeds := m.seeds()
-	for i := len(seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
-		id := seeds[i]
-		e.cache.Seed(m.text(id), id)
-	}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedAll(m.seeds(), m.text)
 	return e
 }
 

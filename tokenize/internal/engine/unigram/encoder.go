@@ -2,10 +2,10 @@ package unigram
 
 import (
 	"bytes"
-	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
@@ -30,22 +30,11 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepScratch*(3+16)
 )
 
-// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
-func cacheBudget(cacheBytes int) int {
-	if cacheBytes <= 0 {
-		cacheBytes = chunkcache.DefaultBytes
-	}
-	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
-}
-
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
 // filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := m.newEncoder(cacheBudget(cacheBytes))
-	seeds := m.seeds()
-	for i := len(seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
-		e.cache.Seed(m.seedChunk(seeds[i]), seeds[i])
-	}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedAll(m.seeds(), m.seedChunk)
 	return e
 }
 

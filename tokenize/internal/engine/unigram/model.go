@@ -3,13 +3,13 @@ package unigram
 import (
 	"bytes"
 	"fmt"
-	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"math"
 	"slices"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
@@ -162,7 +162,7 @@ func (m *Model) checkSeparators() error {
 		return fmt.Errorf("%w: the character map changes spaces", ErrUnsupported)
 	}
 	if cm != nil {
-		for _, r := range graphemePrepends {
+		for _, r := range graphemePrepends() {
 			key := []byte(string(r))
 			if _, ok := cm.Replacement(key); ok || cm.BeginsWith(key) {
 				return fmt.Errorf("%w: the character map has entries that begin with %U", ErrUnsupported, r)
@@ -186,7 +186,7 @@ func (m *Model) checkSeparators() error {
 }
 
 // graphemePrepends are the characters that join what follows them.
-var graphemePrepends = func() []rune {
+var graphemePrepends = sync.OnceValue(func() []rune {
 	var list []rune
 	for r := rune(0x600); r < 0x12000; r++ {
 		if ucd.GraphemeOf(r) == ucd.GraphemePrepend {
@@ -194,7 +194,7 @@ var graphemePrepends = func() []rune {
 		}
 	}
 	return list
-}()
+})
 
 // normalize appends the normalized text; joined is as in charsmap.Map.AppendClusters.
 func (m *Model) normalize(dst, text []byte, joined bool) []byte {
@@ -261,7 +261,7 @@ func (m *Model) ResidentBytes() int64 { return m.resident }
 
 // EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
-	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
+	return int64(chunkcache.Bytes(chunkcache.Budget(cacheBytes, scratchBytes)) + chunkcache.WindowBytes + scratchBytes)
 }
 
 // maxLookBack bounds how far back SafeCut looks.

@@ -24,22 +24,11 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + 2*keepScratch
 )
 
-// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
-func cacheBudget(cacheBytes int) int {
-	if cacheBytes <= 0 {
-		cacheBytes = chunkcache.DefaultBytes
-	}
-	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
-}
-
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 128 KiB), its cache
 // filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := m.newEncoder(cacheBudget(cacheBytes))
-	seeds := m.seeds()
-	for i := len(seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
-		e.cache.Seed(m.cfg.Pieces[seeds[i]], seeds[i])
-	}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedAll(m.seeds(), func(id uint32) []byte { return m.cfg.Pieces[id] })
 	return e
 }
 
