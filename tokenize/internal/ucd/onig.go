@@ -1,6 +1,9 @@
 package ucd
 
-import "sync"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // Class bits of a code point, as Oniguruma inside Hugging Face's tokenizers sees them. A code point
 // without the low three bits is what the patterns call "other". Letters that are neither ClassUpper
@@ -26,22 +29,17 @@ var Onig = sync.OnceValue(func() *OnigTable {
 	seen := make(map[[128]uint8]uint16)
 	var page [128]uint8
 	c := 0
-	for i := 0; i < len(onigRuns); {
-		class := onigRuns[i]
-		i++
-		n, shift := 0, 0
-		for ; onigRuns[i] >= 128; i++ {
-			n |= int(onigRuns[i]&127) << shift
-			shift += 7
-		}
-		n |= int(onigRuns[i]) << shift
-		i++
-		for n > 0 {
-			k := min(n, 128-c&127)
-			for j := range k {
-				page[c&127+j] = class
+	for runs := []byte(onigRuns); len(runs) > 0; {
+		class := runs[0]
+		n, size := binary.Uvarint(runs[1:])
+		runs = runs[1+size:]
+		for left := int(n); left > 0; {
+			k := min(left, 128-c&127)
+			fill := page[c&127:][:k]
+			for j := range fill {
+				fill[j] = class
 			}
-			c, n = c+k, n-k
+			c, left = c+k, left-k
 			if c&127 != 0 {
 				continue
 			}
@@ -52,6 +50,10 @@ var Onig = sync.OnceValue(func() *OnigTable {
 				t.Pages = append(t.Pages, page[:]...)
 			}
 			t.Index[c>>7-1] = p
+			for ; k == 128 && left >= 128; left -= 128 { // most of the table is pages of one class
+				t.Index[c>>7] = p
+				c += 128
+			}
 		}
 	}
 	return t
