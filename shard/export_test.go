@@ -17,6 +17,9 @@ type putter interface {
 	Put(name string, data []byte)
 }
 
+// PutUint16s writes ids as uint16 and returns the largest.
+var PutUint16s = putUint16s
+
 // Reseal changes a manifest and gives it, and its entries of shards, checksums and sizes that are
 // right.
 func Reseal(fsys putter, dir string, change func(m *Manifest)) {

@@ -120,7 +120,8 @@ func (c *batchColumn) addIDs(s Schema, ids []uint32) error {
 // putUint16s writes ids as uint16 and returns the largest. Four at a time with two maxima take half
 // the time of the plain loop below.
 func putUint16s(dst []byte, ids []uint32) (top uint32) {
-	var top2 uint32
+	n, top2 := narrow(dst, ids)
+	ids, dst = ids[n:], dst[2*n:]
 	for len(ids) >= 4 && len(dst) >= 8 {
 		a, b, c, d := ids[0], ids[1], ids[2], ids[3]
 		binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<16|uint64(c)<<32|uint64(d)<<48)
