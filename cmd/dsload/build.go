@@ -174,6 +174,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	setRuntimeLimit(o.Memory)
 	collectLater(o.Memory)
+	defer useCores(o.Workers)()
 	if f.http != "" {
 		o.Beside += pageBytes
 	}
@@ -274,6 +275,18 @@ func setRuntimeLimit(capBytes int64) {
 	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes))
 	debug.SetGCPercent(gcPercent(capBytes))
 	fitThreads(addressLimit(), capBytes)
+}
+
+// useCores lets Go run on as many cores as there are workers, 0 for all of them, until the function that it returns
+// is called. The reader and the flusher take their turns there: --workers 1 takes one core, and its stages find
+// each other's data in that core's cache.
+func useCores(workers int) (restore func()) {
+	all := runtime.GOMAXPROCS(0)
+	if workers < 1 || workers >= all {
+		return func() {}
+	}
+	runtime.GOMAXPROCS(workers)
+	return func() { runtime.GOMAXPROCS(all) }
 }
 
 // startPercent lets the heap grow to 16 MiB before the first collection: the smallest heap that the

@@ -82,6 +82,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	}
 	setRuntimeLimit(o.Memory)
 	collectLater(o.Memory)
+	defer useCores(o.Workers)()
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err
