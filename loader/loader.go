@@ -11,7 +11,7 @@
 //
 // Each function keeps its parts of the process within a cap in bytes, which it divides before it
 // begins; an error says how much is needed if that is more. The caller's own memory is not counted:
-// Resources.Beside takes it from a build's cap.
+// Resources.ExtraBytes takes it from a build's cap.
 package loader
 
 import (

@@ -236,7 +236,7 @@ func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 	head := bytes.TrimLeft(data[:min(len(data), 64)], " \t\r\n")
 	switch {
 	case len(head) > 0 && head[0] == '{':
-		sum := spec.Beside(func() string { return spec.Fingerprint(jsonName, data) })
+		sum := spec.Concurrently(func() string { return spec.Fingerprint(jsonName, data) })
 		s, err := hf.Read(data, mem)
 		if fingerprint := sum(); err == nil {
 			s.Fingerprint = fingerprint

@@ -176,7 +176,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	collectLater(o.Memory)
 	defer useCores(o.Workers)()
 	if f.http != "" {
-		o.Beside += pageBytes
+		o.ExtraBytes += pageBytes
 	}
 	if f.explain {
 		plan, err := ingest.PlanMemory(o)

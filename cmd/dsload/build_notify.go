@@ -25,7 +25,7 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 	if err != nil || n == nil {
 		return nil, err
 	}
-	o.Beside += notify.Bytes
+	o.ExtraBytes += notify.Bytes
 	out := o.Out
 	o.Resuming = func(c ingest.Totals) {
 		n.Send(message(out, "resumed", fmt.Sprintf("resumes at example %s", formatCount(c.Examples)),

@@ -25,7 +25,7 @@ const (
 
 var (
 	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
-	// same build goes on from there.
+	// same build resumes from there.
 	ErrInterrupted = fault.New(fault.Interrupted, "interrupted")
 
 	// ErrMemory is the cause where a record needs more memory than the cap leaves.
@@ -62,9 +62,10 @@ type build struct {
 	mapping       *mapping     // nil without Map
 	ordered, work chan *parcel // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
-	readErr       error // of the sources; set before ordered is closed
-	ended         bool  // the sources were read to their end; likewise
-	workers       []*worker
+	// Set before ordered is closed.
+	readErr error // of the sources
+	ended   bool  // the sources were read to their end
+	workers []*worker
 }
 
 // phase is one set of sources and what turns its records into text.
@@ -74,7 +75,7 @@ type phase struct {
 	formatter *example.Formatter
 }
 
-// Run streams sources through a tokenizer into a dataset folder. It goes on where an interrupted
+// Run streams sources through a tokenizer into a dataset folder. It resumes where an interrupted
 // build with equal options stopped.
 //
 // Errors: of fault.BadOption, *CapError, *shard.SettingsError, *shard.LockedError and source's

@@ -28,7 +28,7 @@
 //	        + filters     conditions and expressions, and what their matches take
 //	        + dedup       pages of the hashes of earlier documents; the others are in a file
 //	        + held out    hashes of the documents in the split val
-//	        + partial     the chunk that goes on into the next piece
+//	        + partial     the chunk that continues in the next piece
 //	        + packing     with Options.Pack, the documents that wait for a row
 //
 //	    PlanMemory gives the numbers. Only jobs are leased and released while the build runs; the

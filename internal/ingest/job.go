@@ -53,7 +53,7 @@ type job struct {
 	// Filled by the reader.
 	raw       []byte // the records, back to back
 	documents []document
-	next      source.Position // where reading goes on after this job
+	next      source.Position // where reading continues after this job
 	read      int64           // bytes of the sources read up to here
 	last      bool            // the sources end after it
 	mark      *mark           // of a plan: a partition ends with this job

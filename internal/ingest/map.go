@@ -25,7 +25,7 @@ import (
 // length. Next takes the record from the queue and its answer from the command. Nothing in an answer says which
 // record it belongs to: answers are counted, and a command that gives more or fewer than records ends the
 // build, which then keeps nothing that the answers may have gone into. A checkpoint keeps the checksum of the
-// last answer. A run that resumes asks for this answer again, and goes on only if it is the same.
+// last answer. A run that resumes asks for this answer again, and continues only if it is the same.
 
 const (
 	// mapAhead is how many records may wait for their answers. A command that flushes its output only when 8 KiB

@@ -90,8 +90,8 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	if b.chat != nil {
 		fixed = append(fixed, b.chat.memoryPart(workers))
 	}
-	if o.Beside > 0 {
-		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside,
+	if o.ExtraBytes > 0 {
+		fixed = append(fixed, budget.Part{Name: "extras", Bytes: o.ExtraBytes,
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
 	_, _, more := b.target.memory()
@@ -160,7 +160,7 @@ func largestPart(parts []budget.Part, phases []phase) budget.Part {
 // the cap by parts that every plan has. The plan refuses a file that needs more.
 func (b *build) metadataBytes() int64 {
 	o := &b.opts
-	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.Beside + 2*pieceBytes +
+	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.ExtraBytes + 2*pieceBytes +
 		encodersBytes(o, b.tokenizer, leastCacheBytes) +
 		int64(o.Workers+2)*leaseBytes(jobTextBytes+pieceBytes, 1, 0)
 	return max(1<<20, o.Memory-parts)

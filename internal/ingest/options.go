@@ -42,9 +42,9 @@ type Options struct {
 type Resources struct {
 	// Memory caps the whole process in bytes. Default: DefaultMemory.
 	Memory int64
-	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
-	// is taken from Memory.
-	Beside int64
+	// ExtraBytes is what the process holds besides the build, such as a page that shows it. It is
+	// taken from Memory.
+	ExtraBytes int64
 	// Workers is the number of tokenizing goroutines. Default: the CPU quota.
 	Workers int
 	// CheckpointEvery is the number of examples after which a checkpoint is due. Default 1000.

@@ -26,7 +26,7 @@ type rowStream struct {
 	step    sampler.Batch
 	rows    []int64         // scratch: the rows of a run of items of one part
 	spans   []shard.Span    // of the input_ids of the step's items
-	more    [3][]shard.Span // likewise for the columns in needs: labels, loss mask, segments
+	more    [3][]shard.Span // of their values in the columns of needs: labels, loss mask, segments
 	located [2]locations    // of rows whose lengths the sampler asked for, the latest first
 	read    func(dst *collate.Buffers) error
 
@@ -155,7 +155,7 @@ func (s *rowStream) readRows(b *collate.Batch) error {
 	return nil
 }
 
-// collateRow describes a row to its batch. A filler is no example of the split.
+// collateRow describes a row to its batch. A filler is not an example of the split.
 func collateRow(ref sampler.Ref, position int64) collate.Row {
 	if position == sampler.Filler {
 		return collate.Row{Source: ref.Source, Example: -1, Position: position}

@@ -65,7 +65,7 @@ func newArchive(in *Input, f framing, raw *rawFile, filter *filter) (framer, err
 			}
 		}
 		z := raw.text.(*zipReader)
-		z.apart = true
+		z.separate = true
 		a.lister = &zipMembers{z}
 	}
 	return a, nil

@@ -18,21 +18,21 @@ import (
 
 // A rawFile reads an input: the file, and its text through the decompressor.
 type rawFile struct {
-	counted countingReader
-	text    io.Reader // of the decompressor
-	out     io.Reader // the text in UTF-8
-	behind  *readAhead
-	stop    func() // ends the decompressor
-	file    io.Closer
-	size    int64
-	inZip   func(*zipEntry) bool // the members of a zip archive that are read
-	apart   bool                 // decompress on a goroutine
-	binary  bool                 // the text is an archive, and never in UTF-16
-	c       Compression
-	remote  *remote.File // the same file, where it is one
-	copy    *scratchFile // of it, where it must be copied before it can be read at many places
-	dir     string       // for the copy
-	window  int64        // of the decompressor, in bytes
+	counted    countingReader
+	text       io.Reader // of the decompressor
+	out        io.Reader // the text in UTF-8
+	background *readAhead
+	stop       func() // ends the decompressor
+	file       io.Closer
+	size       int64
+	inZip      func(*zipEntry) bool // the members of a zip archive that are read
+	concurrent bool                 // decompress on a goroutine
+	binary     bool                 // the text is an archive, and never in UTF-16
+	c          Compression
+	remote     *remote.File // the same file, where it is one
+	copy       *scratchFile // of it, where it must be copied before it can be read at many places
+	dir        string       // for the copy
+	window     int64        // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
@@ -173,9 +173,9 @@ func (r *rawFile) open() (err error) {
 		return explain(r.c, err, &r.counted, r.window)
 	}
 	r.out = explained{r}
-	if r.apart && r.c != Plain && r.c != UTF16 && !(r.c == Zipped && r.binary) {
-		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
-		r.out = r.behind
+	if r.concurrent && r.c != Plain && r.c != UTF16 && !(r.c == Zipped && r.binary) {
+		r.background = newReadAhead(r.out, func() int64 { return r.counted.n })
+		r.out = r.background
 	}
 	if !r.binary && r.c != Plain {
 		r.out = &utf16Reader{src: r.out}
@@ -237,12 +237,12 @@ func (r *countedAt) Expect(spans []columnar.Span, inTurns bool) {
 
 // inBackground has a large file decompressed on a goroutine of its own. It must be called before
 // the first read, and not for an archive whose members are opened one by one.
-func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
+func (r *rawFile) inBackground() { r.concurrent = r.size < 0 || r.size >= aheadFrom }
 
 // consumed returns how much of the file was read for the text that was handed out.
 func (r *rawFile) consumed() int64 {
-	if r.behind != nil {
-		return r.behind.consumed()
+	if r.background != nil {
+		return r.background.consumed()
 	}
 	return r.counted.n
 }
@@ -259,8 +259,8 @@ func (e explained) Read(p []byte) (int, error) {
 }
 
 func (r *rawFile) Close() {
-	if r.behind != nil {
-		r.behind.stop()
+	if r.background != nil {
+		r.background.stop()
 	}
 	r.stop()
 	if r.file != nil {
@@ -304,7 +304,7 @@ func (r *rawFile) trailing() *Trailing {
 }
 
 // sniff returns the first bytes of an input as they are stored, in the first half of look, and
-// finds out how it is compressed and what kind of file it is. sniffText goes on from there.
+// finds out how it is compressed and what kind of file it is. sniffText continues from there.
 func (in *Input) sniff(look []byte) (head []byte, err error) {
 	if in.once != nil {
 		head, err = in.once.reader.Peek(sniffBytes)

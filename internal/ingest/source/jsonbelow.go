@@ -300,7 +300,7 @@ func (f *belowFramer) readKey() (string, error) {
 		raw = append(raw, data[:min(n, max(0, maxKey-len(raw)))]...)
 		f.w.consume(n)
 		if !scan.Ended && !f.w.fill() {
-			return "", f.w.failed() // the end is seen again
+			return "", f.w.failed() // nil at the end, which the caller sees again
 		}
 	}
 	text, _, _ := jsonscan.Decode(nil, raw[1:], len(raw))
@@ -316,7 +316,7 @@ func (f *belowFramer) skipValue(first byte) error {
 		case scan.Bad:
 			return fault.Of(ErrMalformed, "malformed JSON: %s where a value belongs", named(first))
 		case !scan.Ended && !f.w.fill():
-			return f.w.failed() // likewise
+			return f.w.failed() // nil at the end, which the caller sees again
 		}
 	}
 	return nil

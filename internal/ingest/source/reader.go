@@ -32,7 +32,7 @@ type Reader struct {
 	spans spans
 }
 
-// Reader returns a reader that goes on at a position of this set, or of the set of an earlier
+// Reader returns a reader that continues at a position of this set, or of the set of an earlier
 // process with the same options. The zero Position is the beginning. Inputs that were finished are
 // compared by size and modification time, and by their content where these differ. The input that
 // is resumed is read again up to the position, and its checksum compared. What was not read yet may
@@ -154,7 +154,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 	}
 }
 
-// Position returns where a later run goes on after the record that Next returned last. It shares
+// Position returns where a later run continues after the record that Next returned last. It shares
 // Known and Done with the reader, which never change, and costs no more than the checksum of what
 // was read since the last call.
 func (r *Reader) Position() Position {

@@ -130,7 +130,7 @@ func (r *Reader) resumesInPlace() bool {
 	return was.SameVersion(&is) && in.Format.layout().frames != nil
 }
 
-// jump makes the window go on at an offset of the input, whose checksum up to there is in the
+// jump makes the window continue at an offset of the input, whose checksum up to there is in the
 // position.
 func (r *Reader) jump(raw *rawFile) error {
 	at := &r.at

@@ -16,7 +16,7 @@ import (
 // Files of columns have no text with offsets: they are read at many places, and only the wanted
 // columns. A row is a record: the text of the one column that is wanted, or the JSON object of
 // several. Row says where it lies; the offset of a position counts the bytes of the records before
-// it, plus one for each, and the checksum is over the records. A reader goes on at the beginning of
+// it, plus one for each, and the checksum is over the records. A reader continues at the beginning of
 // a group of rows, and reads the rows of the group before its position again to compare their
 // checksum.
 

@@ -17,7 +17,7 @@ type window struct {
 	hashed int
 	base   int64 // offset of buf[0] in the input
 	max    int   // largest size of buf
-	err    error // why src ended; nil while it goes on, io.EOF at its end
+	err    error // why src ended; nil before its end, io.EOF at its end
 	limit  int64 // the offset at which the window ends, as if the input did; noLimit for none
 	ahead  int   // bytes in buf from w on that were read and lie after the limit
 	hasher xxh3.Hasher
@@ -29,7 +29,7 @@ type window struct {
 	pinned   bool // buf[pin] is a place whose checksum may be asked for later
 	pin      int
 	pinSum   Sum    // once it is no longer pinned
-	pinState []byte // likewise, of sums
+	pinState []byte // of sums, once it is no longer pinned
 }
 
 func (w *window) reset(src io.Reader, limit int) {
@@ -150,9 +150,9 @@ func (w *window) hash() {
 func (w *window) hashTo(end int) {
 	if w.hashed < end {
 		if p := w.buf[w.hashed:end]; w.sums != nil {
-			w.sums.Write(p) // never fails
+			w.sums.Write(p) // Write never fails
 		} else {
-			w.hasher.Write(p) // neither
+			w.hasher.Write(p)
 		}
 		if w.spanning {
 			w.span.Write(w.buf[w.hashed:end])

@@ -167,7 +167,7 @@ type zipReader struct {
 	buf      *bufio.Reader
 	err      error
 	inflater io.Reader
-	apart    bool // each member ends with io.EOF, and begin opens the next
+	separate bool // each member ends with io.EOF, and begin opens the next
 }
 
 // newZipReader opens an archive.
@@ -182,7 +182,7 @@ func newZipReader(at io.ReaderAt, size int64, count *countingReader, wanted func
 
 func (z *zipReader) Read(p []byte) (int, error) {
 	for z.err == nil {
-		if z.member == nil && z.apart {
+		if z.member == nil && z.separate {
 			return 0, io.EOF
 		}
 		if z.member == nil {

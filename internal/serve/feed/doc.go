@@ -9,7 +9,7 @@
 // Transfer-Encoding chunked: the Arrow IPC streaming format. Every HTTP chunk holds exactly one
 // encapsulated Arrow message, so that a fast client can read a chunk's size and then its message at
 // once. The first chunk is the schema, the last the end-of-stream marker (ff ff ff ff 00 00 00 00),
-// followed by the empty chunk. A stream that cannot go on is cut: neither marker nor empty chunk is
+// followed by the empty chunk. A stream that cannot continue is cut: neither marker nor empty chunk is
 // sent and the connection is closed, which every HTTP client reports as an error. The first batch
 // is made before the status line is sent, so an error from the start is a 4xx or 5xx with {"error",
 // "hint"}. A client whose stream was cut finds the reason by asking again from its last `next`.

@@ -80,7 +80,7 @@ type Server struct {
 	fixed     int64 // bytes of the ledger that no stream releases
 	conns     *connPool
 	waiting   chan struct{} // has an element for each request that waits for memory
-	answering chan struct{} // likewise for each manifest that is being sent
+	answering chan struct{} // has an element for each manifest that is being sent
 	live      *live
 
 	mu      sync.Mutex

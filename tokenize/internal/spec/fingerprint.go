@@ -35,9 +35,9 @@ func Fingerprint(kind string, data []byte) string {
 	return h.String()
 }
 
-// Beside starts f in a goroutine and returns a function that waits for its result. It serves to
+// Concurrently starts f in a goroutine and returns a function that waits for its result. It serves to
 // compute a file's fingerprint while its tables are built.
-func Beside[T any](f func() T) (wait func() T) {
+func Concurrently[T any](f func() T) (wait func() T) {
 	result := make(chan T, 1)
 	go func() { result <- f() }()
 	return func() T { return <-result }

@@ -46,7 +46,7 @@ func New(r Ranks, mem *spec.Meter) (*spec.Spec, error) {
 	if len(r.Tokens) > spec.MaxID {
 		return nil, spec.Formatf("rank %d", len(r.Tokens)-1)
 	}
-	sum := spec.Beside(func() string { return fingerprint(&r) })
+	sum := spec.Concurrently(func() string { return fingerprint(&r) })
 	s, err := r.spec(split, text, mem)
 	if fp := sum(); err == nil {
 		s.Fingerprint = fp

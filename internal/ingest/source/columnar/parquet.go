@@ -58,7 +58,7 @@ type Rows interface {
 	// Next goes to the next row: io.EOF at the end of the group.
 	Next() error
 	// Skip passes over what cannot be read after an error of Seek, Next or AppendJSON that matches
-	// ErrCorrupt or ErrUnsupported: Next goes on after it. It returns the number of rows that are lost
+	// ErrCorrupt or ErrUnsupported: Next continues after it. It returns the number of rows that are lost
 	// from the one of the error on, 0 where no row is. It returns an error that cannot be passed
 	// over.
 	Skip() (lost int64, err error)

@@ -65,7 +65,7 @@ func (t *Trace) start(template *Template) {
 	t.main, t.looped, t.again, t.empty = false, false, false, false
 }
 
-// find returns where a string lies in Text, -1 if it is no part of it.
+// find returns where a string lies in Text, -1 if it is not part of it.
 func (t *Trace) find(s string) int {
 	if at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - t.base; s != "" && at < uintptr(len(t.Text)) {
 		return int(at)
