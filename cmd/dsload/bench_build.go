@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,17 +35,16 @@ type buildFigures struct {
 	Samples int64       `json:"samples,omitempty"`
 }
 
+// benchBuild has the flags of 'dsload bench build'.
+type benchBuild struct {
+	asJSON, profile   bool
+	rounds, workers   int
+	memory, maxBytes  int64
+	tokenizer, format string
+}
+
 func newBenchBuildCommand() *cobra.Command {
-	var (
-		asJSON    bool
-		rounds    int
-		workers   int
-		memory    = resident.DefaultMemory()
-		tokenizer string
-		format    string
-		maxBytes  int64
-		profile   bool
-	)
+	f := benchBuild{memory: resident.DefaultMemory()}
 	cmd := &cobra.Command{
 		Use:   "build SOURCE...",
 		Short: "Measure whole builds: text per CPU-second, tokens per second, peak memory",
@@ -60,59 +60,63 @@ stage it prints how fast a build would be with that stage alone. The shares come
 		Example: "  dsload bench build corpus.txt --json\n" +
 			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
 		Args: minArgs(1, "at least one source"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if rounds < 1 {
-				return usagef("--rounds %d: must be at least 1", rounds)
-			}
-			flags := []string{"--tokenizer", tokenizer, "--format", format, "--memory", strconv.FormatInt(memory, 10),
-				"--max-bytes", strconv.FormatInt(maxBytes, 10)}
-			if workers > 0 {
-				flags = append(flags, "--workers", strconv.Itoa(workers))
-			}
-			var best *buildFigures
-			var samples map[string]int64
-			if profile {
-				samples = map[string]int64{}
-			}
-			for range rounds {
-				f, err := measureBuild(cmd, append(flags, args...), samples)
-				if err != nil {
-					return err
-				}
-				if best == nil || f.MBPerCPUSecond > best.MBPerCPUSecond {
-					best = f
-				}
-			}
-			best.Rounds, best.Workers, best.Memory, best.Tokenizer = rounds, workers, memory, tokenizer
-			if profile {
-				best.addStages(samples)
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(best)
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(),
-				"%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
-				best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)),
-				formatSize(best.PeakRSSBytes), rounds)
-			if err == nil && profile {
-				err = printStages(cmd.OutOrStdout(), best)
-			}
-			return err
-		},
+		RunE: f.run,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
-	flags.IntVar(&rounds, "rounds", 3, "builds to measure")
-	flags.IntVar(&workers, "workers", 0, "tokenizing workers (default the CPU quota)")
-	flags.Var(sizeValue{&memory, false}, "memory", "hard cap on the whole process")
-	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
-	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
-	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after this much text, 0 for no limit")
-	flags.BoolVar(&profile, "profile", false, "print the CPU time of each stage")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	flags.IntVar(&f.rounds, "rounds", 3, "builds to measure")
+	flags.IntVar(&f.workers, "workers", 0, "tokenizing workers (default the CPU quota)")
+	flags.Var(sizeValue{&f.memory, false}, "memory", "hard cap on the whole process")
+	flags.StringVarP(&f.tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
+	flags.StringVar(&f.format, "format", "auto", "format of the sources, as build takes it")
+	flags.Var(sizeValue{&f.maxBytes, false}, "max-bytes", "stop each build after this much text, 0 for no limit")
+	flags.BoolVar(&f.profile, "profile", false, "print the CPU time of each stage")
 	likeOption(flags, "tokenizer", "format", "max-bytes")
 	inGroup(flags, groupMeasurement, "rounds", "profile")
 	return cmd
+}
+
+func (f *benchBuild) run(cmd *cobra.Command, sources []string) error {
+	if f.rounds < 1 {
+		return usagef("--rounds %d: must be at least 1", f.rounds)
+	}
+	args := []string{"--tokenizer", f.tokenizer, "--format", f.format, "--memory", strconv.FormatInt(f.memory, 10),
+		"--max-bytes", strconv.FormatInt(f.maxBytes, 10)}
+	if f.workers > 0 {
+		args = append(args, "--workers", strconv.Itoa(f.workers))
+	}
+	var samples map[string]int64
+	if f.profile {
+		samples = map[string]int64{}
+	}
+	var best *buildFigures
+	for range f.rounds {
+		figures, err := measureBuild(cmd, append(args, sources...), samples)
+		if err != nil {
+			return err
+		}
+		if best == nil || figures.MBPerCPUSecond > best.MBPerCPUSecond {
+			best = figures
+		}
+	}
+	best.Rounds, best.Workers, best.Memory, best.Tokenizer = f.rounds, f.workers, f.memory, f.tokenizer
+	if f.profile {
+		best.addStages(samples)
+	}
+	return f.print(cmd.OutOrStdout(), best)
+}
+
+func (f *benchBuild) print(w io.Writer, best *buildFigures) error {
+	if f.asJSON {
+		return json.NewEncoder(w).Encode(best)
+	}
+	_, err := fmt.Fprintf(w, "%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
+		best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)), formatSize(best.PeakRSSBytes), f.rounds)
+	if err == nil && f.profile {
+		err = printStages(w, best)
+	}
+	return err
 }
 
 // measureBuild runs a build in a child process and reads its cost from the kernel. Samples of where it spends its

@@ -2,7 +2,6 @@ package main
 
 import (
 	"compress/gzip"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -86,125 +85,6 @@ func stageOfStack(stack []string) string {
 		}
 	}
 	return "rest"
-}
-
-// readProfile calls sample for each stack of an uncompressed profile, with the number of its samples. It reads only
-// these parts of the format, which is profile.proto of github.com/google/pprof.
-func readProfile(data []byte, sample func(n int64, stack []string)) error {
-	var samples [][]byte
-	var words []string
-	names, lines := map[uint64]uint64{}, map[uint64][]uint64{} // of functions, of locations
-	err := eachField(data, func(field int, _ uint64, message []byte) error {
-		var id, name uint64
-		switch field {
-		case 2:
-			samples = append(samples, message)
-		case 4: // a location: its id, and a line for each function that was inlined there
-			var functions []uint64
-			err := eachField(message, func(field int, v uint64, line []byte) error {
-				if field == 1 {
-					id = v
-				}
-				if field != 4 {
-					return nil
-				}
-				return eachField(line, func(field int, v uint64, _ []byte) error {
-					if field == 1 {
-						functions = append(functions, v)
-					}
-					return nil
-				})
-			})
-			lines[id] = functions
-			return err
-		case 5: // a function
-			err := eachField(message, func(field int, v uint64, _ []byte) error {
-				switch field {
-				case 1:
-					id = v
-				case 2:
-					name = v
-				}
-				return nil
-			})
-			names[id] = name
-			return err
-		case 6:
-			words = append(words, string(message))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, s := range samples {
-		var places, values []uint64
-		err := eachField(s, func(field int, v uint64, packed []byte) error {
-			to := &places
-			if field == 2 {
-				to = &values
-			} else if field != 1 {
-				return nil
-			}
-			if packed == nil {
-				*to = append(*to, v)
-			}
-			for len(packed) > 0 {
-				v, n := binary.Uvarint(packed)
-				if n <= 0 {
-					return errProfile
-				}
-				*to, packed = append(*to, v), packed[n:]
-			}
-			return nil
-		})
-		if err != nil || len(values) == 0 {
-			return errors.Join(err, errProfile)
-		}
-		var stack []string
-		for _, place := range places {
-			for _, function := range lines[place] {
-				if name := names[function]; name < uint64(len(words)) {
-					stack = append(stack, words[name])
-				}
-			}
-		}
-		sample(int64(values[0]), stack)
-	}
-	return nil
-}
-
-var errProfile = errors.New("malformed profile")
-
-// eachField calls f for each field of a message of protocol buffers, with its number or its bytes.
-func eachField(message []byte, f func(field int, v uint64, data []byte) error) error {
-	for len(message) > 0 {
-		key, n := binary.Uvarint(message)
-		if n <= 0 {
-			return errProfile
-		}
-		message = message[n:]
-		v, n := binary.Uvarint(message)
-		if n <= 0 {
-			return errProfile
-		}
-		message = message[n:]
-		var data []byte
-		switch key & 7 {
-		case 0:
-		case 2:
-			if v > uint64(len(message)) {
-				return errProfile
-			}
-			data, message = message[:v:v], message[v:]
-		default: // numbers of fixed size, of which a profile has none
-			return errProfile
-		}
-		if err := f(int(key>>3), v, data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // addStages divides the CPU time of a build among its stages as samples fell on them.
