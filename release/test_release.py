@@ -80,7 +80,8 @@ def test_made_already(checkout: pathlib.Path) -> None:
 
 
 def test_failure_leaves_nothing(checkout: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The repository has no python/build_wheel.py, which is missed after the work has begun."""
+    """The repository has no python/build_wheel.py, which is missed after the work has begun. Other tests may have put this one's on the path."""
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not pathlib.Path(folder, "build_wheel.py").exists()])
     monkeypatch.delitem(sys.modules, "build_wheel", raising=False)
     with pytest.raises(ModuleNotFoundError):
         release.main(VERSION, checkout)
