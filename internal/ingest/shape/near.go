@@ -63,11 +63,11 @@ func (k *Sketcher) Append(dst, prompt, target []byte) []byte {
 	return dst
 }
 
-// roundSeeds holds the seeds of a shingle's hashes, each of which serves two rounds with half of
-// its bits.
-var roundSeeds = [rounds / 2]uint64{0x6d69_6e68_6173_6831, 0x6d69_6e68_6173_6832}
-
 const (
+	// The seeds of a shingle's hashes, each of which serves two rounds with half of its bits.
+	roundSeed1 = 0x6d69_6e68_6173_6831
+	roundSeed2 = 0x6d69_6e68_6173_6832
+
 	binBits   = 5 // 1<<binBits is bins
 	valueBits = 32 - binBits
 )
@@ -94,11 +94,7 @@ func mix(x uint64) uint64 {
 }
 
 func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
-	for r := range k.least {
-		for i := range k.least[r] {
-			k.least[r][i] = noShingle
-		}
-	}
+	k.least = noShingles
 	k.n, k.open = 0, false
 	k.read(prompt)
 	k.read(target)
@@ -111,9 +107,15 @@ func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
 		}
 		k.shingle(h)
 	}
-	for bin := range bins { // values of all rounds interleaved, so that a band has some of each
-		for r := range k.least {
-			dst = append(dst, byte(mix(uint64(k.value(r, bin)))))
+	dst = append(dst, make([]byte, sketchBytes)...)
+	sketch := dst[len(dst)-sketchBytes:]
+	for r := range k.least {
+		values := &k.least[r]
+		for bin, v := range values {
+			if v == noShingle {
+				v = values.instead(bin)
+			}
+			sketch[rounds*bin+r] = byte(mix(uint64(v))) // rounds are interleaved, so that a band has some of each
 		}
 	}
 	return dst
@@ -122,16 +124,24 @@ func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
 // noShingle is the value of a bin without shingles.
 const noShingle = ^uint32(0)
 
-// value returns the value of a bin, or of another one if it is empty.
-func (k *Sketcher) value(round, bin int) uint32 {
-	v := k.least[round][bin]
-	for _, other := range probes[bin] {
-		if v != noShingle {
-			break
+// noShingles are the bins of a text without shingles.
+var noShingles = func() (least [rounds]roundValues) {
+	for r := range least {
+		for bin := range least[r] {
+			least[r][bin] = noShingle
 		}
-		v = k.least[round][other]
 	}
-	return v
+	return least
+}()
+
+// instead returns the value that an empty bin takes from another one.
+func (r *roundValues) instead(bin int) uint32 {
+	for _, other := range probes[bin] {
+		if v := r[other]; v != noShingle {
+			return v
+		}
+	}
+	return noShingle
 }
 
 // Words are hashed by FNV-1a, over characters.
@@ -156,17 +166,18 @@ var wordBytes = func() (table [256]byte) {
 // read takes the words of a text.
 func (k *Sketcher) read(text []byte) {
 	for i := 0; i < len(text); {
-		if c := wordBytes[text[i]]; c != 0 {
+		if wordBytes[text[i]] != 0 {
 			if !k.open {
 				k.word, k.open = firstWord, true
 			}
 			word := k.word
-			for c != 0 {
-				word = (word ^ uint64(c)) * wordFactor
-				if i++; i == len(text) {
+			for i < len(text) {
+				c := wordBytes[text[i]]
+				if c == 0 {
 					break
 				}
-				c = wordBytes[text[i]]
+				word = (word ^ uint64(c)) * wordFactor
+				i++
 			}
 			k.word = word
 			continue
@@ -225,11 +236,11 @@ func (k *Sketcher) end() {
 const shingleFactor = 0x9fb21c651e98df25
 
 func (k *Sketcher) shingle(h uint64) {
-	for i, seed := range roundSeeds {
-		x := mix(h ^ seed)
-		k.least[2*i].take(uint32(x >> 32))
-		k.least[2*i+1].take(uint32(x))
-	}
+	x, y := mix(h^roundSeed1), mix(h^roundSeed2)
+	k.least[0].take(uint32(x >> 32))
+	k.least[1].take(uint32(x))
+	k.least[2].take(uint32(y >> 32))
+	k.least[3].take(uint32(y))
 }
 
 // roundValues holds the values of a round's bins.

@@ -97,6 +97,7 @@ type runWriter struct {
 	buf  [mergeBytes]byte
 	held int // bytes in buf
 	n    int // entries
+	left int // entries before the next fence
 }
 
 // newRunWriter returns a writer of n entries at a place of the file, with up to most fences.
@@ -108,9 +109,11 @@ func newRunWriter(file *scratch, at int64, n, most int) *runWriter {
 }
 
 func (w *runWriter) add(e entry) error {
-	if w.n%w.stride == 0 {
+	if w.left == 0 {
 		w.fences = append(w.fences, uint32(e.first>>32))
+		w.left = w.stride
 	}
+	w.left--
 	putEntry(w.buf[w.held:], e)
 	w.n++
 	if w.held += entryBytes; w.held < len(w.buf) {

@@ -1,7 +1,6 @@
 package shape
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -155,7 +154,7 @@ func (t *table) sorted() []entry {
 }
 
 func (e entry) before(other entry) bool {
-	return cmp.Or(cmp.Compare(e.first, other.first), cmp.Compare(e.second, other.second)) < 0
+	return e.first < other.first || e.first == other.first && e.second < other.second
 }
 
 // merge writes the run that a level becomes when n entries in order join it.
@@ -168,21 +167,23 @@ func (t *table) merge(next func() (entry, bool, error), n, level int) (run, erro
 	w := newRunWriter(&t.file, t.place(total), total, t.fences)
 	mine := old.entriesOf(&t.file)
 	a, more, err := next()
-	b, rest, errOld := mine.next()
-	for more || rest {
-		if err = errors.Join(err, errOld); err != nil {
-			return run{}, err
-		}
+	if err != nil {
+		return run{}, err
+	}
+	b, rest, err := mine.next()
+	for err == nil && (more || rest) {
 		if !rest || more && a.before(b) {
-			errOld = w.add(a)
-			a, more, err = next()
-		} else {
-			err = w.add(b)
-			b, rest, errOld = mine.next()
+			if err = w.add(a); err == nil {
+				a, more, err = next()
+			}
+		} else if err = w.add(b); err == nil {
+			b, rest, err = mine.next()
 		}
 	}
-	out, errEnd := w.finish()
-	return out, errors.Join(err, errOld, errEnd)
+	if err != nil {
+		return run{}, err
+	}
+	return w.finish()
 }
 
 // place returns the first place in the file where n entries fit between the runs.
