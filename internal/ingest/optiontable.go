@@ -142,7 +142,7 @@ var options = []Option{
 		Help:  "hard cap on the whole process",
 		field: func(o *Options) any { return &o.Memory }},
 	{Name: "workers", Group: GroupLimits, Kind: Count, Min: 1, Max: maxWorkers,
-		Help:  "tokenizing workers (default the CPU quota)",
+		Help:  "tokenizing workers, and cores that a build takes (default the CPU quota)",
 		field: func(o *Options) any { return &o.Workers }},
 	{Name: "checkpoint-every", Group: GroupLimits, Kind: Count, Min: 1,
 		Help:  "after a kill, repeat at most N examples or a second's work",

@@ -106,7 +106,7 @@ class BuildOptions(PlanOptions, total=False):
         pack: fill rows to max_length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none.
         shard_bytes: target size of a shard.
         memory: hard cap on the whole process.
-        workers: tokenizing workers (default the CPU quota).
+        workers: tokenizing workers, and cores that a build takes (default the CPU quota).
         checkpoint_every: after a kill, repeat at most N examples or a second's work.
         on_bad_record: fail, or skip and list the first 100 in rejects.jsonl.
         overwrite: start afresh in a folder that holds another build.
