@@ -7,6 +7,7 @@
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make man    manual pages of every command, into bin/man
 # make vet-targets  go vet, tests included, for every system and processor that programs are released for
+# make test-ray   dsload.ray on clusters of two nodes on this machine: processes, workers and nodes are killed
 # make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
 # make release-check  make a release twice, compare the bytes, install and start what is in it
@@ -50,7 +51,7 @@ TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/bui
 ENDIAN  := linux/s390x
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package test-ray lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
 
 all: build
 
@@ -99,12 +100,12 @@ fuzz:
 
 # What make test has no time for: a kill, a fault or a crash at every place, a thousand hostile configurations, ten minutes of fuzzing for each target.
 # Random values differ in each run; DSLOAD_SEED repeats one. PKG=./internal/... and SOAKFUZZ=1m shorten it.
-soak:
+soak: $(VENV)/installed
 	@echo "make soak: the tests take about three and a half hours on two cores, fuzzing thirty targets for $(SOAKFUZZ) each five; every part says how long it took"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(GO) test -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; echo "tests: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
 	echo "tests under the race detector: $$(( $$(date +%s) - start )) s"
-	@start=$$(date +%s); DSLOAD_SOAK=1 $(MAKE) --no-print-directory test-python || exit 1; echo "Python's tests: $$(( $$(date +%s) - start )) s"
+	@start=$$(date +%s); DSLOAD_SOAK=1 $(MAKE) --no-print-directory test-python test-ray || exit 1; echo "Python's tests: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \
 	echo "fuzzing: $$(( $$(date +%s) - start )) s"
 
@@ -116,6 +117,11 @@ test-clients: build $(VENV)/installed
 
 test-package: build $(VENV)/installed
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
+
+# Ray lies in a folder of its own, so that make test stays without it: these clusters take five minutes.
+test-ray: build $(VENV)/installed
+	$(VENV_PYTHON) -m pip install -q --upgrade --target bin/ray "ray>=2.9"
+	cd python && DSLOAD=$(CURDIR)/bin/dsload PYTHONPATH=$(CURDIR)/bin/ray $(VENV_PYTHON) -m pytest -q -m ray
 
 # What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
 $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py

@@ -284,7 +284,7 @@ def test_into_a_bucket(
 def test_errors_are_the_commands(cluster: Any, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
     import dsload
 
-    with pytest.raises(dsload.BuildError, match="max-length") as caught:
+    with pytest.raises(dsload.BuildError, match="max_length='-1'") as caught:
         build(corpus, tmp_path / "out", max_length=-1)
     assert caught.value.exit_code == 2
     with pytest.raises(TypeError, match="plan"):
