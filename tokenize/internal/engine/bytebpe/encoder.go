@@ -159,12 +159,11 @@ func (e *Encoder) fill(s []byte) int {
 		// A window ends between characters.
 	}
 	copy(e.buf[:], s[:n])
-	pad := e.buf[n:min(n+padBytes, len(e.buf))]
-	for i := range pad {
-		pad[i] = ' '
-	}
+	copy(e.buf[n:], blanks)
 	return n
 }
+
+var blanks = bytes.Repeat([]byte{' '}, padBytes)
 
 // scan finds the pre-tokens of the first n bytes of the buffer: pos[0..words]. nul reports whether
 // one of them may hold a zero byte.
