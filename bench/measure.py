@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import threading
@@ -67,15 +69,19 @@ def run(command: list[str], *, cpus: int = 1, folder: str | None = None, env: di
                 peak = max(peak, sum(map(proportional, tree(process.pid))))
                 if cpu_of(process.pid) > limit_s:
                     late.set()
-                    process.kill()
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)  # process.kill would take the exit code away from wait4
+                    return
 
         sampler = threading.Thread(target=sample)
         sampler.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.monotonic() - start
+        finally:
+            done.set()
+            sampler.join()
         process.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - start
-        done.set()
-        sampler.join()
         out.seek(0)
         err.seek(0)
         said, errors = out.read(), err.read()
