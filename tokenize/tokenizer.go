@@ -23,6 +23,7 @@ type Tokenizer struct {
 	special     Special
 	decoder     spec.Decoder
 	encoders    sync.Pool // of *Encoder, for Encode
+	texts       sync.Pool // of *[]byte, for Decode
 	offsets     offsets
 }
 
