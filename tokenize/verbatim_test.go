@@ -25,7 +25,7 @@ type addedToken struct {
 
 // byteLevelFile returns a tokenizer.json with every byte, a few merges, the added tokens, the normalizer NFC or none,
 // and the given add_prefix_space.
-func byteLevelFile(t *testing.T, added []addedToken, nfc, prefixSpace bool) []byte {
+func byteLevelFile(t testing.TB, added []addedToken, nfc, prefixSpace bool) []byte {
 	t.Helper()
 	vocab, merges := map[string]int{}, []string{}
 	for b := range 256 {
