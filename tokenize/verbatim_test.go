@@ -136,8 +136,8 @@ func TestVerbatimRandom(t *testing.T) {
 			tokenizers[name] = tok
 		}
 	}
-	alphabet := []string{"the", " the", "w100", "é", "Ã", "<s>", "<t>", "<|endoftext|>", "<mask>", "Hello", " world", "e",
-		"\u0301", "漢", "1", "\x00", "don't"}
+	alphabet := []string{"the", " the", "w100", "é", "Ã", "<s>", "<t>", "<|endoftext|>", "<mask>", "Hello", " world",
+		"e", "\u0301", "漢", "1", "\x00", "don't"}
 	rng := rand.New(rand.NewPCG(5, 8))
 	for name, tok := range tokenizers {
 		enc, known, verbatim := tok.NewEncoder(EncoderOptions{}), map[uint32]string{}, 0

@@ -17,8 +17,8 @@ import (
 func TestWorkerIsReused(t *testing.T) {
 	records := []json.RawMessage{json.RawMessage(twoTurns), json.RawMessage(`{"messages": [{"role": 1}]}`),
 		json.RawMessage(`{"messages": [{"role": "user", "content": "a"}], "x": {"y": [1, {"z"`),
-		json.RawMessage(`{"chat_template_kwargs": {"tools": 1, "bos_token": "[b]", "add_generation_prompt": true}, "messages":` +
-			` [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b\n"}]}`)}
+		json.RawMessage(`{"chat_template_kwargs": {"tools": 1, "bos_token": "[b]", "add_generation_prompt": true},` +
+			` "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b\n"}]}`)}
 	for _, file := range []string{"testdata/conversations.json", "testdata/more.json"} {
 		var more map[string]json.RawMessage
 		readTestJSON(t, file, &more)
@@ -62,7 +62,8 @@ func TestWidthsAsWalked(t *testing.T) {
 	}
 	r := newTestRenderer(t, Options{Template: chatmlTemplate})
 	e := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{}))
-	words := []string{"hello", " world", " 漢字", "<|endoftext|>", "é", " ", "\n\n", "\x00", "1234", "\U0001f600", "ａ", "'s"}
+	words := []string{"hello", " world", " 漢字", "<|endoftext|>", "é", " ", "\n\n", "\x00", "1234", "\U0001f600", "ａ",
+		"'s"}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var text Text
