@@ -3,6 +3,8 @@ package export
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +18,7 @@ type jsonlSink struct {
 	masked bool
 	out    *file
 	line   []byte
+	text   []byte
 	number []uint32
 }
 
@@ -51,31 +54,62 @@ func (s *jsonlSink) add(d *document) error {
 
 // idsAs appends the decoded text and the ids under their names.
 func (s *jsonlSink) idsAs(textName, idsName string, raw []byte) {
-	number := s.number[:0]
-	for i := 0; i+s.width <= len(raw); i += s.width {
-		if s.width == 2 {
-			number = append(number, uint32(binary.LittleEndian.Uint16(raw[i:])))
-		} else {
-			number = append(number, binary.LittleEndian.Uint32(raw[i:]))
+	number := slices.Grow(s.number[:0], len(raw)/s.width)[:len(raw)/s.width]
+	if s.width == 2 {
+		for i := range number {
+			number[i] = uint32(binary.LittleEndian.Uint16(raw[2*i:]))
+		}
+	} else {
+		for i := range number {
+			number[i] = binary.LittleEndian.Uint32(raw[4*i:])
 		}
 	}
+	s.text = append(s.text[:0], s.decode(number)...)
 	line := append(append(append(s.line, '"'), textName...), `": `...)
-	line = appendQuoted(line, s.decode(number))
+	line = appendQuoted(line, s.text)
 	line = append(append(append(line, `, "`...), idsName...), `": [`...)
-	for _, id := range number {
-		line = append(strconv.AppendUint(line, uint64(id), 10), ", "...)
-	}
+	line = appendNumbers(line, number)
 	s.number, s.line = number, append(bytes.TrimSuffix(line, []byte(", ")), ']')
 }
 
+// appendNumbers appends numbers, with a comma and a space after each.
+func appendNumbers(dst []byte, list []uint32) []byte {
+	const block, most = 64, len("4294967295, ")
+	for ; len(list) > 0; list = list[min(block, len(list)):] {
+		at := len(dst)
+		dst = slices.Grow(dst, block*most)
+		to := dst[:cap(dst)]
+		for _, n := range list[:min(block, len(list))] {
+			if n >= 1e8 {
+				at += copy(to[at:], strconv.AppendUint(to[at:at], uint64(n), 10))
+			} else {
+				// Eight digits at once: four in each half of a word, then two in each quarter, then one in each byte,
+				// the first in the lowest.
+				v := uint64(n/1e4) | uint64(n%1e4)<<32
+				tens := v * 10486 >> 20 & 0x7f_0000007f
+				v = tens | (v-100*tens)<<16
+				tens = v * 103 >> 10 & 0x0f_000f_000f_000f
+				v = tens | (v-10*tens)<<8
+				zeros := bits.TrailingZeros64(v|1<<56) &^ 7 // before the first digit that counts
+				binary.LittleEndian.PutUint64(to[at:], (v|0x3030303030303030)>>zeros)
+				at += 8 - zeros/8
+			}
+			to[at], to[at+1] = ',', ' '
+			at += 2
+		}
+		dst = to[:at]
+	}
+	return dst
+}
+
 // appendQuoted appends valid UTF-8 as a JSON string, as json.Marshal writes it.
-func appendQuoted(dst []byte, text string) []byte {
+func appendQuoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	from := 0 // of what is not yet written
-	for i := 0; i < len(text); i++ {
+	for i := unescaped(text); i < len(text); i += 1 + unescaped(text[i+1:]) {
 		c := text[i]
-		if !escaped[c] || c == 0xe2 && !strings.HasPrefix(text[i:], "\u2028") && !strings.HasPrefix(text[i:], "\u2029") {
+		if !escaped[c] || c == 0xe2 && !isSeparator(text[i:]) {
 			continue
 		}
 		dst = append(dst, text[from:i]...)
@@ -93,6 +127,26 @@ func appendQuoted(dst []byte, text string) []byte {
 		dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
 	}
 	return append(append(dst, text[from:]...), '"')
+}
+
+// isSeparator reports whether text begins with U+2028 or U+2029.
+func isSeparator(text []byte) bool {
+	return len(text) >= 3 && text[0] == 0xe2 && text[1] == 0x80 && text[2]|1 == 0xa9
+}
+
+// unescaped returns how many bytes text begins with that are not in escaped, at most 7 fewer.
+func unescaped(text []byte) (n int) {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; n+8 <= len(text); n += 8 {
+		w := binary.LittleEndian.Uint64(text[n:])
+		// A byte that is looked for becomes 0, from which 1 is borrowed. < and > differ in a bit, and so do " and &.
+		quote, slash, angle, e2 := (w|0x04*ones)^'&'*ones, w^'\\'*ones, (w|0x02*ones)^'>'*ones, w^0xe2*ones
+		found := (quote-ones)&^quote | (slash-ones)&^slash | (angle-ones)&^angle | (e2-ones)&^e2 | (w-' '*ones)&^w
+		if found &= highs; found != 0 {
+			return n + bits.TrailingZeros64(found)/8
+		}
+	}
+	return n
 }
 
 // escaped are the bytes that JSON strings do not hold as they are, those that HTML gives a meaning, and

@@ -19,7 +19,9 @@ type parquetSink struct {
 	groups  []parquetGroup
 	inGroup int64 // of the open row group
 	total   int64
-	bytes   int // of the values of the open row group
+	bytes   int    // of the values of the open row group
+	page    []byte // scratch: a page, and the same compressed
+	stored  []byte
 }
 
 // A parquetColumn collects the pages of one column of a row group.
@@ -93,7 +95,7 @@ func (s *parquetSink) add(d *document) error {
 			c.appendMask(d.mask)
 		}
 		if len(c.values) >= parquetPageBytes {
-			c.endPage(s.zstd)
+			s.endPage(c)
 		}
 	}
 	s.inGroup++
@@ -131,8 +133,12 @@ func (c *parquetColumn) appendIDs(raw []byte, width int) {
 		c.values = append(c.values, raw...)
 		return
 	}
-	for i := 0; i+2 <= len(raw); i += 2 {
-		c.values = append(c.values, raw[i], raw[i+1], 0, 0)
+	for ; len(raw) >= 4; raw = raw[4:] { // two at once
+		two := binary.LittleEndian.Uint32(raw)
+		c.values = binary.LittleEndian.AppendUint64(c.values, uint64(two&0xffff)|uint64(two>>16)<<32)
+	}
+	if len(raw) >= 2 {
+		c.values = append(c.values, raw[0], raw[1], 0, 0)
 	}
 }
 
@@ -149,18 +155,21 @@ func (c *parquetColumn) appendMask(mask []bool) {
 	}
 }
 
-// endPage compresses the open page.
-func (c *parquetColumn) endPage(z *zstd.Encoder) {
+// endPage compresses the open page of a column.
+func (s *parquetSink) endPage(c *parquetColumn) {
 	if c.entries == 0 {
 		return
 	}
-	page := make([]byte, 0, 8+len(c.reps)+len(c.defs)+len(c.values))
+	page := s.page[:0]
 	for _, levels := range [][]byte{c.reps, c.defs} {
 		page = binary.LittleEndian.AppendUint32(page, uint32(len(levels)))
 		page = append(page, levels...)
 	}
 	page = append(page, c.values...)
-	stored := z.EncodeAll(page, nil)
+	stored := s.zstd.EncodeAll(page, s.stored[:0])
+	if s.page, s.stored = page, stored; cap(page) > 4*parquetPageBytes { // of a long document
+		s.page, s.stored = nil, nil
+	}
 	var h thriftWriter
 	h.begin()
 	h.int(1, 0) // a data page
@@ -186,7 +195,7 @@ func (s *parquetSink) endGroup() error {
 	}
 	g := parquetGroup{rows: s.inGroup}
 	for _, c := range s.columns {
-		c.endPage(s.zstd)
+		s.endPage(c)
 		c.chunk.offset = s.offset
 		if err := s.write(c.pages); err != nil {
 			return err

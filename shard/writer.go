@@ -152,17 +152,31 @@ func putUint32s(dst []byte, ids []uint32) (top uint32) {
 
 // addBools appends a list of bools to a bitmap.
 func (c *batchColumn) addBools(v []bool) {
-	n := c.n
-	for _, on := range v {
-		if n&7 == 0 {
+	n := len(v)
+	if used := int(c.n & 7); used > 0 {
+		for ; used < 8 && len(v) > 0; used++ {
+			c.values[len(c.values)-1] |= bit(v[0]) << used
+			v = v[1:]
+		}
+	}
+	for ; len(v) >= 8; v = v[8:] {
+		c.values = append(c.values, bit(v[0])|bit(v[1])<<1|bit(v[2])<<2|bit(v[3])<<3|
+			bit(v[4])<<4|bit(v[5])<<5|bit(v[6])<<6|bit(v[7])<<7)
+	}
+	for i, on := range v {
+		if i == 0 {
 			c.values = append(c.values, 0)
 		}
-		if on {
-			c.values[n>>3] |= 1 << (n & 7)
-		}
-		n++
+		c.values[len(c.values)-1] |= bit(on) << i
 	}
-	c.endList(len(v))
+	c.endList(n)
+}
+
+func bit(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // grow extends p by n bytes of any content.

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/normalize"
@@ -18,7 +19,17 @@ type DecodeOptions struct {
 // Decode returns the text of ids, special tokens included. Ids without a token are left out. Bytes
 // that do not form UTF-8 become U+FFFD.
 func (t *Tokenizer) Decode(ids []uint32) string {
-	return string(t.AppendText(nil, ids, DecodeOptions{}))
+	buf, ok := t.texts.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	text := t.AppendText((*buf)[:0], ids, DecodeOptions{})
+	s := string(text)
+	if cap(text) <= keptScratch {
+		*buf = text
+		t.texts.Put(buf)
+	}
+	return s
 }
 
 // AppendText appends the text of ids to dst, as Decode does.
@@ -59,16 +70,20 @@ func (v *tokenSet) appendSteps(dst []byte, ids []uint32, o DecodeOptions, d spec
 // appendBytes joins the bytes of tokens.
 func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte {
 	from := len(dst)
-	for _, id := range ids {
-		if id >= v.firstAdded {
-			if s, ok := v.addedR[id]; ok {
-				if !o.SkipSpecial {
-					dst = append(dst, s...)
-				}
-				continue
-			}
+	for len(ids) > 0 {
+		n := slices.IndexFunc(ids, func(id uint32) bool { return id >= v.firstAdded })
+		if n < 0 {
+			n = len(ids)
 		}
-		dst = v.AppendToken(dst, id)
+		if dst = v.AppendTokens(dst, ids[:n]); n == len(ids) {
+			break
+		}
+		if s, ok := v.addedR[ids[n]]; !ok {
+			dst = v.AppendTokens(dst, ids[n:n+1])
+		} else if !o.SkipSpecial {
+			dst = append(dst, s...)
+		}
+		ids = ids[n+1:]
 	}
 	if !utf8.Valid(dst[from:]) {
 		dst, _ = normalize.AppendValid(dst[:from], bytes.Clone(dst[from:]))

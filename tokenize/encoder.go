@@ -91,6 +91,11 @@ func (e *Encoder) AppendPiece(dst []uint32, text []byte, p Piece) []uint32 {
 // MaxNormalized is 0.
 func (e *Encoder) Err() error { return e.err }
 
+// Verbatim reports whether the last text is what its ids stand for, one after another: none of it was changed
+// or left out, and nothing was inserted. Tokenizer.Widths returns how long each is. Only tokenizers of the family
+// "bytelevel-bpe" have such texts.
+func (e *Encoder) Verbatim() bool { return e.enc.Verbatim() }
+
 // keptScratch bounds the scratch buffers that an Encoder keeps between texts, in bytes of text.
 const keptScratch = 1 << 20
 

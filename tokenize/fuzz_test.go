@@ -12,9 +12,9 @@ import (
 )
 
 // exercise encodes and decodes with a tokenizer that came from a fuzzer: no panic, equal ids for
-// pieces, ids in range.
+// pieces, ids in range, and widths of verbatim texts that add up.
 func exercise(t *testing.T, tok *Tokenizer) {
-	enc := tok.NewEncoder(EncoderOptions{CacheBytes: -1})
+	enc, known := tok.NewEncoder(EncoderOptions{CacheBytes: -1}), map[uint32]string{}
 	for _, s := range []string{"", " ", "Hello,  world! 123 <s>x", "é漢\u0301👍\x00\r\n▁ab", "\xff\xc3(bad) a b"} {
 		ids := enc.AppendTokens(nil, []byte(s))
 		for _, id := range ids {
@@ -23,6 +23,7 @@ func exercise(t *testing.T, tok *Tokenizer) {
 			}
 		}
 		tok.AppendText(nil, ids, DecodeOptions{SkipSpecial: true})
+		checkVerbatim(t, tok, enc, known, s)
 		n := tok.SafeCut([]byte(s))
 		if n < 0 || n > len(s) {
 			t.Fatalf("SafeCut %d of %d bytes", n, len(s))
@@ -55,6 +56,8 @@ func FuzzParseJSON(f *testing.F) {
 	for _, s := range smallFiles {
 		f.Add([]byte(s))
 	}
+	f.Add(byteLevelFile(f, plainTokens, true, false))
+	f.Add(byteLevelFile(f, strippingToken, false, true))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if tok, err := Parse(data, Options{}); err == nil {
 			exercise(t, tok)

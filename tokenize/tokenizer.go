@@ -23,6 +23,7 @@ type Tokenizer struct {
 	special     Special
 	decoder     spec.Decoder
 	encoders    sync.Pool // of *Encoder, for Encode
+	texts       sync.Pool // of *[]byte, for Decode
 	offsets     offsets
 }
 
@@ -77,6 +78,10 @@ func (t *Tokenizer) Token(id uint32) (string, bool) { return t.tokens.token(id) 
 
 // ID returns the id of a token written as in the vocabulary, added tokens first.
 func (t *Tokenizer) ID(token string) (uint32, bool) { return t.tokens.id(token) }
+
+// Widths returns the number of bytes that each id stands for in the texts of which Encoder.Verbatim is true, 0
+// where it is not always the same or not known. It returns nil if there are no such texts.
+func (t *Tokenizer) Widths() []uint8 { return t.pipeline.Widths(t.VocabSize()) }
 
 // Encode returns the ids of a text. It adds no special tokens; those written in the text are
 // recognized.

@@ -233,7 +233,7 @@ func (s *Scanner) String() (Span, error) {
 	}
 	span := Span{Start: s.pos + 1}
 	for s.pos++; ; {
-		s.pos += plain(s.data[s.pos:])
+		s.pos += Plain(s.data[s.pos:])
 		if s.pos == len(s.data) {
 			return span, s.Fail(Unclosed)
 		}

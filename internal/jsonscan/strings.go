@@ -11,9 +11,9 @@ import (
 // escapes holds the characters that stand for others after a backslash.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// plain returns how many bytes text begins with that stand for themselves in a string: neither quotes nor
+// Plain returns how many bytes text begins with that stand for themselves in a string: neither quotes nor
 // backslashes nor control characters. It looks at eight at once.
-func plain(text []byte) int {
+func Plain(text []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := len(text)
 	for ; len(text) >= 8; text = text[8:] {
@@ -95,7 +95,7 @@ func Decode(dst, data []byte, maxText int) (text []byte, raw int, end StringEnd)
 		case b != '\\':
 			run := data[raw:]
 			run = run[:min(len(run), limit-len(dst))]
-			run = run[:plain(run)]
+			run = run[:Plain(run)]
 			dst = append(dst, run...)
 			raw += len(run)
 		default:

@@ -28,7 +28,7 @@ func TestPlain(t *testing.T) {
 		if want < 0 {
 			want = len(text)
 		}
-		if got := plain(text); got != want {
+		if got := Plain(text); got != want {
 			t.Fatalf("%q: %d, want %d", text, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestPlain(t *testing.T) {
 		for i := range 9 {
 			text := bytes.Repeat([]byte{'a'}, 9)
 			text[i] = byte(c)
-			if got := plain(text); (got < 9) != isOther(byte(c)) || got < 9 && got != i {
+			if got := Plain(text); (got < 9) != isOther(byte(c)) || got < 9 && got != i {
 				t.Errorf("%q: %d", text, got)
 			}
 		}

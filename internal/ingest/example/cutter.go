@@ -189,11 +189,11 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	if err := c.chunk(prompt, emit); err != nil {
 		return err
 	}
-	if err := c.chunkMasked(target, true, emit); err != nil {
+	if err := c.chunkMasked(target, nil, true, emit); err != nil {
 		return err
 	}
 	for i, id := range c.opts.Suffix {
-		if err := c.chunkMasked(c.opts.Suffix[i:i+1], c.opts.Final(id), emit); err != nil {
+		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
 			return err
 		}
 	}
@@ -226,18 +226,11 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 		}
 		c.Counts.Truncated++
 	}
-	for len(ids) > 0 {
-		n := slices.Index(mask, !mask[0])
-		if n < 0 {
-			n = len(ids)
-		}
-		if err := c.chunkMasked(ids[:n], mask[0], emit); err != nil {
-			return err
-		}
-		ids, mask = ids[n:], mask[n:]
+	if err := c.chunkMasked(ids, mask, false, emit); err != nil {
+		return err
 	}
 	for i, id := range c.opts.Suffix {
-		if err := c.chunkMasked(c.opts.Suffix[i:i+1], c.opts.Final(id), emit); err != nil {
+		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
 			return err
 		}
 	}
@@ -260,10 +253,11 @@ func (c *Cutter) surround(dst, ids []uint32, room int) []uint32 {
 
 // chunk fills examples with ids and emits each full one when more ids follow.
 func (c *Cutter) chunk(ids []uint32, emit func(*Example) error) error {
-	return c.chunkMasked(ids, false, emit)
+	return c.chunkMasked(ids, nil, false, emit)
 }
 
-func (c *Cutter) chunkMasked(ids []uint32, loss bool, emit func(*Example) error) error {
+// chunkMasked is chunk for ids with a mask, or with nil where it is loss for all of them.
+func (c *Cutter) chunkMasked(ids []uint32, mask []bool, loss bool, emit func(*Example) error) error {
 	for len(ids) > 0 {
 		if len(c.ids) == c.full() {
 			if err := c.emitRow(false, emit); err != nil {
@@ -278,8 +272,12 @@ func (c *Cutter) chunkMasked(ids []uint32, loss bool, emit func(*Example) error)
 			for len(c.mask) < len(c.ids)-n { // RowPrefix
 				c.mask = append(c.mask, false)
 			}
-			for range n {
-				c.mask = append(c.mask, loss)
+			if mask != nil {
+				c.mask, mask = append(c.mask, mask[:n]...), mask[n:]
+			} else {
+				for range n {
+					c.mask = append(c.mask, loss)
+				}
 			}
 		}
 		ids = ids[n:]

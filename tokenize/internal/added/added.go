@@ -96,6 +96,17 @@ func (m *Matcher) Bytes() int64 {
 	return n
 }
 
+// Tokens returns the tokens. The caller must not change them.
+func (m *Matcher) Tokens() []Token {
+	if m == nil {
+		return nil
+	}
+	return m.tokens
+}
+
+// Strips reports whether a token may take white space next to it.
+func (m *Matcher) Strips() bool { return m.lstrip || m.rstrip }
+
 const (
 	nodeBytes  = 44 // an entry of the edge map at its lowest load, and a leaf
 	tokenBytes = 56

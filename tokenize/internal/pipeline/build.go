@@ -157,6 +157,9 @@ func (c *Config) ranks(m *spec.Ranks, s *spec.Spec) bool {
 		return false
 	}
 	c.Segments, c.Kind, c.RawBytes = segments(model), "byte-level BPE, split "+s.Names.PreTokenizer, true
+	if len(c.PreTokenizer) == 0 && holdsBytes(m.Vocab) {
+		c.Bytes = m.Vocab
+	}
 	return true
 }
 
@@ -170,13 +173,24 @@ func (c *Config) byteLevel(m *spec.BPE, s *spec.Spec, pattern string, prefixSpac
 			return false // a byte may be unknown
 		}
 	}
-	model, err := bytebpe.New(bytebpe.Config{Vocab: byteTokens(m.Vocab, m.IgnoreMerges), Merges: m.Merges,
-		Split: split, IgnoreMerges: m.IgnoreMerges})
+	raw := byteTokens(m.Vocab, m.IgnoreMerges)
+	model, err := bytebpe.New(bytebpe.Config{Vocab: raw, Merges: m.Merges, Split: split, IgnoreMerges: m.IgnoreMerges})
 	if err != nil {
 		return false
 	}
+	c.Bytes = raw
 	c.Segments, c.Kind = segments(model), "byte-level BPE, split "+split.String()
 	c.Normalizer, c.PrefixSpace, c.RawBytes = normalize.Unroll(s.Normalizer), prefixSpace, len(s.Normalizer) == 0
+	return true
+}
+
+// holdsBytes reports whether every byte is a token, so that no text is without tokens.
+func holdsBytes(v *vocab.Table) bool {
+	for b := range 256 {
+		if _, ok := v.ID([]byte{byte(b)}); !ok {
+			return false
+		}
+	}
 	return true
 }
 

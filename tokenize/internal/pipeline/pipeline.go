@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"bytes"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/added"
 	"github.com/dsload/dsload/tokenize/internal/engine/plain"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // Segments is an engine that encodes whole segments: pre-tokenizer and model (and sometimes the
@@ -49,6 +51,9 @@ type Config struct {
 
 	// RawBytes lets ill-formed UTF-8 reach the model as it is.
 	RawBytes bool
+
+	// Bytes holds what each token is in a segment, if the tokens that Segments makes of one are all of it.
+	Bytes *vocab.Table
 
 	// CutAtSpaces means that text may be cut before a space between an ASCII letter or digit and an
 	// ASCII letter: the normalizer does not look across it, and the pre-tokenizer always cuts
@@ -95,7 +100,8 @@ type Encoder struct {
 	valid       []byte
 	spaced      []byte
 	edges       normalize.Edges
-	limit, made int // bytes that the normalizer may make and has made of this text; limit 0 is none
+	limit, made int  // bytes that the normalizer may make and has made of this text; limit 0 is none
+	verbatim    bool // see Verbatim
 }
 
 // NewEncoder returns an encoder with a cache of size bytes.
@@ -120,7 +126,7 @@ func (e *Encoder) Warm() {
 // ok is false if the normalizer makes more than limit bytes of the text; the ids are then
 // incomplete. 0 means no limit.
 func (e *Encoder) AppendPiece(dst []uint32, text []byte, first, last bool, limit int) (ids []uint32, ok bool) {
-	e.limit, e.made, e.edges.Over = limit, 0, false
+	e.limit, e.made, e.edges.Over, e.verbatim = limit, 0, false, e.p.Bytes != nil
 	dst = e.piece(dst, text, first, last)
 	return dst, !e.edges.Over
 }
@@ -128,12 +134,13 @@ func (e *Encoder) AppendPiece(dst []uint32, text []byte, first, last bool, limit
 func (e *Encoder) piece(dst []uint32, text []byte, first, last bool) []uint32 {
 	if !e.p.RawBytes && !utf8.Valid(text) {
 		e.valid, _ = normalize.AppendValid(e.valid[:0], text)
-		text = e.valid
+		text, e.verbatim = e.valid, false
 	}
 	if e.p.Added == nil {
 		return e.segment(dst, text, first, last, first)
 	}
 	e.matches = e.p.Added.Append(e.matches[:0], text)
+	e.verbatim = e.verbatim && (len(e.matches) == 0 || !e.p.Added.Strips())
 	done := 0
 	for _, m := range e.matches {
 		if done < m.Start {
@@ -165,7 +172,9 @@ func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool)
 	if document {
 		_, edges.Zero = utf8.DecodeRune(text)
 	}
+	given := text
 	text = e.p.Normalizer.Apply(&e.norm, text, edges)
+	e.verbatim = e.verbatim && bytes.Equal(text, given)
 	e.made += len(text)
 	if edges.Over {
 		return dst
@@ -174,6 +183,7 @@ func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool)
 		return e.pieces(dst, text, first, last, edges.Zero)
 	}
 	e.matchesNorm = e.p.AddedNormalized.Append(e.matchesNorm[:0], text)
+	e.verbatim = e.verbatim && (len(e.matchesNorm) == 0 || !e.p.AddedNormalized.Strips())
 	done := 0
 	for _, m := range e.matchesNorm {
 		if done < m.Start {
@@ -197,7 +207,7 @@ func (e *Encoder) pieces(dst []uint32, text []byte, first, last bool, zero int) 
 	if e.seg != nil && len(e.p.PreTokenizer) == 0 {
 		if e.p.PrefixSpace && first && text[0] != ' ' {
 			e.spaced = append(append(e.spaced[:0], ' '), text...)
-			text = e.spaced
+			text, e.verbatim = e.spaced, false
 		}
 		return e.seg.Append(dst, text, first && (zero > 0 || !e.p.FirstOnly), last)
 	}

@@ -122,18 +122,23 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
-// AppendToken appends the text of an id to dst, nothing if it has none.
-func (v *Table) AppendToken(dst []byte, id uint32) []byte {
+// AppendTokens appends the texts of ids to dst, nothing for those that have none.
+func (v *Table) AppendTokens(dst []byte, ids []uint32) []byte {
 	const block = 16 // most tokens are shorter: a copy of fixed length costs a fraction of one that is not
-	if int64(id) >= int64(v.Len()) {
-		return dst
+	offsets, blob := v.offsets, v.blob
+	for _, id := range ids {
+		if int64(id)+1 >= int64(len(offsets)) {
+			continue
+		}
+		start, end := int(offsets[id]), int(offsets[id+1]) // equal for a missing one
+		if at := len(dst); end-start <= block && start+block <= len(blob) && at+block <= cap(dst) {
+			*(*[block]byte)(dst[at : at+block]) = *(*[block]byte)(blob[start:])
+			dst = dst[:at+end-start]
+		} else {
+			dst = append(dst, blob[start:end]...)
+		}
 	}
-	start, n := int(v.offsets[id]), int(v.offsets[id+1]-v.offsets[id]) // 0 for a missing one
-	if at := len(dst); n <= block && start+block <= len(v.blob) && at+block <= cap(dst) {
-		*(*[block]byte)(dst[at : at+block]) = *(*[block]byte)(v.blob[start:])
-		return dst[:at+n]
-	}
-	return append(dst, v.blob[start:start+n]...)
+	return dst
 }
 
 // Tokens lists all tokens by id, nil for unused ids. The caller must not change their bytes.

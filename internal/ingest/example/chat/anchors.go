@@ -88,7 +88,8 @@ func (a *anchors) findPlaces(messages []*jinja.Dict, most int) {
 			break
 		}
 	}
-	a.used = make([]bool, 2*len(a.places))
+	a.used = slices.Grow(a.used[:0], 2*len(a.places))[:2*len(a.places)]
+	clear(a.used)
 }
 
 func (a *anchors) inMessage(i int, m *jinja.Dict, blank bool) {

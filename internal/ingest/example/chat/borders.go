@@ -58,7 +58,7 @@ func commonStart(a, b string) int {
 }
 
 // commonEnd returns how many bytes two texts have in common at their ends, up to a border.
-func commonEnd(a, b string) int {
+func commonEnd[T string | []byte](a, b T) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
@@ -67,7 +67,7 @@ func commonEnd(a, b string) int {
 		return n
 	}
 	shared := a[len(a)-n:]
-	for shared != "" && !utf8.RuneStart(shared[0]) {
+	for len(shared) > 0 && !utf8.RuneStart(shared[0]) {
 		shared = shared[1:]
 	}
 	for k := range min(len(shared), maxTagBytes) {

@@ -35,6 +35,7 @@ const (
 // members with one name the last counts, and NaN and infinities are numbers.
 type decoder struct {
 	*reused
+	build *jinja.Builder
 	raw   []byte
 	data  string // the same
 	pos   int
@@ -82,6 +83,7 @@ func (r *reused) key(name string) any {
 	return name
 }
 
+// clean ends the life of the records that were decoded, besides sharedTools.
 func (r *reused) clean() {
 	r.built.Reset()
 	if cap(r.text) > keptText {
@@ -91,8 +93,7 @@ func (r *reused) clean() {
 
 // decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
 func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
-	defer r.clean()
-	d := decoder{reused: r, raw: data, data: string(data), room: decodedBytes(int64(len(data)))}
+	d := decoder{reused: r, build: &r.built, raw: data, data: string(data), room: decodedBytes(int64(len(data)))}
 	err = d.try(func() {
 		if d.token() != '{' {
 			d.malformed("no object")
@@ -110,8 +111,7 @@ func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
 // has no value.
 func (r *reused) decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int,
 	err error) {
-	defer r.clean()
-	d := decoder{reused: r, room: decodedBytes(int64(size))}
+	d := decoder{reused: r, build: &r.built, room: decodedBytes(int64(size))}
 	err = d.try(func() {
 		d.spend(objectCost + size) // the row's fields, decoded, lie beside the record
 		record = &jinja.Dict{}
@@ -160,7 +160,7 @@ func (d *decoder) unwrap(record *jinja.Dict) {
 // listIn decodes the list that is the string in a field.
 func (d *decoder) listIn(field, s string) (list *jinja.List) {
 	d.spend(len(s))
-	inner := decoder{reused: d.reused, raw: []byte(s), data: s, room: d.room}
+	inner := decoder{reused: d.reused, build: d.build, raw: []byte(s), data: s, room: d.room}
 	err := inner.try(func() {
 		list = inner.list()
 		if inner.token() != 0 || inner.pos < len(s) {
@@ -231,7 +231,7 @@ func (d *decoder) object() *jinja.Dict {
 	d.nest()
 	d.spend(objectCost)
 	d.pos++
-	start, _ := d.built.Mark()
+	start, _ := d.build.Mark()
 	for first := true; ; first = false {
 		b := d.token()
 		if b == '}' && (first || d.data[d.pos-1] != ',') {
@@ -254,14 +254,16 @@ func (d *decoder) object() *jinja.Dict {
 		d.pos++
 		d.spend(memberCost)
 		if name, _ := key.(string); name == toolFields[0] && d.depth == 1 && d.token() == '[' {
-			d.built.Member(key, d.sharedTools())
+			d.build.Member(key, d.sharedTools())
+		} else if name == "role" && d.token() == '"' { // few are different
+			d.build.Member(key, d.key(d.string()))
 		} else {
-			d.built.Member(key, d.value())
+			d.build.Member(key, d.value())
 		}
 	}
 	d.pos++
 	d.depth--
-	return d.built.Dict(start)
+	return d.build.Dict(start)
 }
 
 // sharedTools decodes the list of a record's tools.
@@ -276,7 +278,8 @@ func (d *decoder) sharedTools() *jinja.List {
 		return list
 	}
 	if t.list == nil {
-		inner := decoder{reused: d.reused, raw: []byte(t.raw), data: t.raw, room: d.room, depth: d.depth}
+		inner := decoder{reused: d.reused, build: new(jinja.Builder), raw: []byte(t.raw), data: t.raw, room: d.room,
+			depth: d.depth}
 		t.list = inner.list()
 		t.cost, t.lone = d.room-inner.room, inner.lone
 	}
@@ -289,7 +292,7 @@ func (d *decoder) list() *jinja.List {
 	d.nest()
 	d.spend(objectCost)
 	d.pos++
-	_, start := d.built.Mark()
+	_, start := d.build.Mark()
 	if d.token() == ']' {
 		d.pos++
 		d.depth--
@@ -297,14 +300,14 @@ func (d *decoder) list() *jinja.List {
 	}
 	for {
 		d.spend(valueCost)
-		d.built.Item(d.value())
+		d.build.Item(d.value())
 		b := d.token()
 		if b != ',' && b != ']' {
 			d.malformed("no comma in a list")
 		}
 		if d.pos++; b == ']' {
 			d.depth--
-			return d.built.List(start)
+			return d.build.List(start)
 		}
 	}
 }
@@ -335,26 +338,11 @@ func (d *decoder) string() string {
 			d.text = d.escape(d.text)
 			start = d.pos
 		default:
-			d.pos += 1 + plainBytes(d.data[d.pos+1:])
+			d.pos += jsonscan.Plain(d.raw[d.pos:])
 		}
 	}
 	d.malformed("a string is not closed")
 	return ""
-}
-
-// plainBytes returns how many bytes s begins with that are neither quotes, backslashes nor control characters;
-// at most 7 fewer.
-func plainBytes(s string) (n int) {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for ; n+8 <= len(s); n += 8 {
-		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
-			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
-		quote, slash := w^'"'*ones, w^'\\'*ones
-		if ((quote-ones)&^quote|(slash-ones)&^slash|(w-' '*ones)&^w)&highs != 0 {
-			return n
-		}
-	}
-	return n
 }
 
 func (d *decoder) escape(out []byte) []byte {

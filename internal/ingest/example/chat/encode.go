@@ -51,8 +51,10 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 	}
 	own := ids[from:]
 	mask = slices.Grow(mask, len(own))[:first+len(own)]
-	for i := first; i < len(mask); i++ {
-		mask[i] = e.trainOn == TrainAll
+	if clear(mask[first:]); e.trainOn == TrainAll {
+		for i := first; i < len(mask); i++ {
+			mask[i] = true
+		}
 	}
 	if len(t.Spans) == 0 || e.trainOn == TrainAll {
 		return ids, mask, nil
@@ -69,19 +71,20 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 
 // mark sets the mask of the tokens of the spans.
 func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
+	offsets := e.offsets[:len(ids)]
 	at := 0
 	for _, s := range t.Spans {
 		if s.Start > s.End || s.Start == s.End && !t.Exact {
 			continue
 		}
-		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks are nested
+		for at > 0 && offsets[at-1].End > s.Start { // spans of nested blocks are nested
 			at--
 		}
-		for at < len(ids) && e.offsets[at].End <= s.Start {
+		for at < len(ids) && offsets[at].End <= s.Start {
 			at++
 		}
 		if s.Start == s.End { // an empty block marks the token around its place, as in transformers
-			if at < len(ids) && e.offsets[at].Start < s.Start {
+			if at < len(ids) && offsets[at].Start < s.Start {
 				mask[at] = true
 			}
 			continue
@@ -89,14 +92,14 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		end := at
 		if t.Exact { // up to the first token of the last character, as in transformers
 			_, size := utf8.DecodeLastRune(t.Text[s.Start:s.End])
-			for end < len(ids) && e.offsets[end].End <= s.End-size {
+			for end < len(ids) && offsets[end].End <= s.End-size {
 				end++
 			}
-			if end < len(ids) && e.offsets[end].Start < s.End {
+			if end < len(ids) && offsets[end].Start < s.End {
 				end++
 			}
 		} else {
-			for end < len(ids) && e.offsets[end].Start < s.End {
+			for end < len(ids) && offsets[end].Start < s.End {
 				end++
 			}
 			end = e.withoutBlank(ids, at, e.withoutNext(at, end, s, t.Text), t.Text)
@@ -149,7 +152,7 @@ func (e *Encoder) isSpecial(id uint32) bool {
 // locate finds where each token lies in the text. With most tokenizers the text is the
 // concatenation of its tokens; with others the tokens are traced through all components.
 func (e *Encoder) locate(ids []uint32, t *Text) error {
-	if e.walk(ids, t) {
+	if e.enc.Verbatim() && e.add(ids, len(t.Text)) || e.walk(ids, t) {
 		return nil
 	}
 	if !e.traced {
@@ -171,6 +174,21 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 		return fmt.Errorf("find the tokens of a text: encoding gives %d ids, tracing %d", len(ids), len(again))
 	}
 	return nil
+}
+
+// add sets the offsets of the tokens of a verbatim text of size bytes, and reports whether their widths are known.
+func (e *Encoder) add(ids []uint32, size int) bool {
+	offsets, widths, at := slices.Grow(e.offsets[:0], len(ids))[:len(ids)], e.widths, 0
+	e.offsets = offsets
+	for i, id := range ids {
+		n := int(widths[id])
+		if n == 0 {
+			return false
+		}
+		offsets[i] = tokenize.Offset{Start: at, End: at + n}
+		at += n
+	}
+	return at == size
 }
 
 // traced reports whether a tokenizer's tokens must be traced, since their concatenation is not the

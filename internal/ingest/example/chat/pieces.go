@@ -19,6 +19,8 @@ type Pieces struct {
 	// isLong. It is empty where ids are traced.
 	words []uint64
 	long  []byte
+	// widths holds how long ids are in texts that are what their ids stand for.
+	widths []uint8
 }
 
 const (
@@ -35,6 +37,7 @@ func (r *Renderer) NewPieces(t *tokenize.Tokenizer) *Pieces {
 	if p.traced || r.opts.TrainOn == TrainAll {
 		return p
 	}
+	p.widths = t.Widths()
 	p.words = make([]uint64, t.VocabSize())
 	for id := range p.words {
 		start := len(p.long)
@@ -63,7 +66,7 @@ func (p *Pieces) append(dst []byte, id uint32) []byte {
 }
 
 // Bytes returns the memory of the pieces.
-func (p *Pieces) Bytes() int64 { return int64(cap(p.long) + 8*cap(p.words)) }
+func (p *Pieces) Bytes() int64 { return int64(cap(p.long) + 8*cap(p.words) + cap(p.widths)) }
 
 // match returns how many bytes an id has if the text begins with them; 0 if it does not, or if they are not
 // known.

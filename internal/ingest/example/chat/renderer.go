@@ -166,7 +166,12 @@ type Worker struct {
 	decoder       reused
 	scratch       jinja.Scratch
 	trace, other  jinja.Trace
-	items         []any // messages that are rendered
+	items         []any       // messages that are rendered
+	given         *jinja.Dict // what templates are given, but for the variables of a record
+	spare         struct {    // room for anchors
+		places []place
+		used   []bool
+	}
 }
 
 // NewWorker returns a worker of this renderer. A template that is running when done is closed ends
@@ -188,8 +193,11 @@ type Text struct {
 	Unfound, FirstUnfound int
 }
 
-// keptItems bounds the list of messages that a worker keeps.
-const keptItems = 1 << 12
+// keptItems bounds the list of messages that a worker keeps, and keptPlaces the places of anchors.
+const (
+	keptItems  = 1 << 12
+	keptPlaces = 1 << 6
+)
 
 // keptBytes bounds the buffers that a worker keeps between records.
 const keptBytes = 256 << 10
@@ -197,6 +205,7 @@ const keptBytes = 256 << 10
 // Render renders a record, a JSON object in valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
 	dst.reset()
+	defer w.decoder.clean()
 	record, lone, err := w.decoder.decode(data)
 	if err != nil {
 		return err
@@ -209,6 +218,7 @@ func (w *Worker) Render(dst *Text, data []byte) error {
 // must be valid UTF-8; an empty field has no value.
 func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
 	dst.reset()
+	defer w.decoder.clean()
 	record, lone, err := w.decoder.decodeRow(columns, at, size)
 	if err != nil {
 		return err
@@ -227,6 +237,8 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	}
 	dst.Shape = c.shape
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
+	job.places, job.used = w.spare.places, w.spare.used
+	defer job.release()
 	if c.tools != nil {
 		job.form = w.r.tools
 	}
@@ -265,6 +277,18 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	return err
 }
 
+// release gives back the room for anchors, unless there were many, and drops what they refer to.
+func (j *rendering) release() {
+	clear(j.places)
+	if cap(j.places) <= keptPlaces {
+		j.spare.places, j.spare.used = j.places[:0], j.used[:0]
+	}
+	if j.given != nil {
+		j.given.Set("tools", nil)
+		j.given.Set("messages", nil)
+	}
+}
+
 // promptName is the variable that asks for a generation prompt.
 const promptName = "add_generation_prompt"
 
@@ -282,9 +306,8 @@ type rendering struct {
 	anchors
 	watch
 	form           *form
-	given          *jinja.Dict // what the template is given
-	size           int64       // of the record
-	spent, allowed int64       // bytes rendered for comparisons
+	size           int64 // of the record
+	spent, allowed int64 // bytes rendered for comparisons
 }
 
 // render executes the template on messages.
@@ -301,15 +324,16 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	}()
 	if j.given == nil {
 		j.given = o.Special.Clone()
-		j.given.Set("tools", j.tools)
-		j.given.Set("documents", nil)
 	}
-	list := &jinja.List{Items: j.items}
-	j.given.Set("messages", list)
-	j.given.Set(promptName, prompt)
+	given, list := j.given, &jinja.List{Items: j.items}
+	given.Set("tools", j.tools)
+	given.Set("documents", nil)
+	given.Set("messages", list)
+	given.Set(promptName, prompt)
 	if j.variables != nil {
+		given = given.Clone()
 		for _, key := range j.variables.Keys() {
-			j.given.Set(key, get(j.variables, key))
+			given.Set(key, get(j.variables, key))
 		}
 	}
 	limits := jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
@@ -318,7 +342,7 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	if j.watch.next = nil; trace != nil {
 		trace.Messages = list
 	}
-	out, spans, used, err := j.form.template.Render(dst, j.given, jinja.Options{
+	out, spans, used, err := j.form.template.Render(dst, given, jinja.Options{
 		Limits: limits, Now: o.Date, Done: j.done, Scratch: &j.scratch, Trace: trace,
 	})
 	if trace != nil && (used.Steps > limits.Steps/traceMargin || used.Bytes > limits.Bytes/traceMargin) {

@@ -115,6 +115,7 @@ func (c *conversation) fromList(record *jinja.Dict, field string) (err error) {
 // addList adds the messages of a list and returns their shape.
 func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err error) {
 	shape = Messages
+	c.messages = slices.Grow(c.messages, len(list.Items))
 	for i, item := range list.Items {
 		m, ok := item.(*jinja.Dict)
 		if !ok {

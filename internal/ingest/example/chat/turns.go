@@ -98,7 +98,7 @@ func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
 // template writes a generation prompt there unasked.
 func (j *rendering) lastEnd(text []byte, start int) (int, error) {
 	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
-	shared := commonEnd(string(header[max(0, len(header)-maxTagBytes):]), string(tail[max(0, len(tail)-maxTagBytes):]))
+	shared := commonEnd(header[max(0, len(header)-maxTagBytes):], tail[max(0, len(tail)-maxTagBytes):])
 	if shared == 0 {
 		return len(text), nil
 	}

@@ -267,6 +267,12 @@ func (e *execution) unary(n *unaryExpr, v any) any {
 		}
 		return f
 	}
+	if i, ok := v.(int64); ok && i != math.MinInt64 {
+		if n.operator == "-" {
+			i = -i
+		}
+		return i
+	}
 	z := toBig(v)
 	if z == nil {
 		e.fail("bad operand type for unary %s: '%s'", n.operator, typeName(v))

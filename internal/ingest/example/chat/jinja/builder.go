@@ -1,9 +1,38 @@
 package jinja
 
-// A Builder makes dicts and lists of which the length is not known before. The zero value is ready.
+// A Builder makes dicts and lists of which the length is not known before. They lie in memory that it uses
+// again after Reset. The zero value is ready.
 type Builder struct {
-	members []entry
+	members []entry // of dicts that are not complete, and items of such lists
 	items   []any
+
+	dicts   room[Dict]
+	lists   room[List]
+	entries room[entry]
+	values  room[any]
+}
+
+// room is memory for values that are made one after the other.
+type room[T any] struct{ block []T }
+
+const firstBlock = 16
+
+// take returns n zero values. Blocks grow to keptScratch values; what is larger lies apart.
+func (r *room[T]) take(n int) []T {
+	used := len(r.block)
+	if n > cap(r.block)-used {
+		if 2*n > keptScratch {
+			return make([]T, n)
+		}
+		used, r.block = 0, make([]T, 0, min(max(2*cap(r.block), 2*n, firstBlock), keptScratch))
+	}
+	r.block = r.block[:used+n]
+	return r.block[used : used+n : used+n]
+}
+
+func (r *room[T]) reset() {
+	clear(r.block)
+	r.block = r.block[:0]
 }
 
 // Mark returns where a dict and a list begin whose members and items follow.
@@ -18,9 +47,10 @@ func (b *Builder) Item(value any) { b.items = append(b.items, value) }
 // Dict returns a dict of the members since a mark, and forgets them. Of several with one key the last counts.
 func (b *Builder) Dict(mark int) *Dict {
 	members := b.members[mark:]
-	d := &Dict{}
+	d := &b.dicts.take(1)[0]
 	if len(members) <= smallDict && distinct(members) {
-		d.entries = append(make([]entry, 0, len(members)), members...)
+		d.entries = b.entries.take(len(members))
+		copy(d.entries, members)
 	} else {
 		for i := range members {
 			d.put(members[i].key, members[i].hash, members[i].value)
@@ -45,16 +75,17 @@ func distinct(members []entry) bool {
 // List returns a list of the items since a mark, and forgets them.
 func (b *Builder) List(mark int) *List {
 	items := b.items[mark:]
-	l := &List{}
+	l := &b.lists.take(1)[0]
 	if len(items) > 0 {
-		l.Items = append(make([]any, 0, len(items)), items...)
+		l.Items = b.values.take(len(items))
+		copy(l.Items, items)
 	}
 	clear(items)
 	b.items = b.items[:mark]
 	return l
 }
 
-// Reset forgets everything, and memory beyond what ordinary objects need.
+// Reset ends the life of all that was built, and drops memory beyond what ordinary objects need.
 func (b *Builder) Reset() {
 	if cap(b.members) > keptScratch {
 		b.members = nil
@@ -62,7 +93,11 @@ func (b *Builder) Reset() {
 	if cap(b.items) > keptScratch {
 		b.items = nil
 	}
-	clear(b.members[:cap(b.members)])
-	clear(b.items[:cap(b.items)])
+	clear(b.members)
+	clear(b.items)
 	b.members, b.items = b.members[:0], b.items[:0]
+	b.dicts.reset()
+	b.lists.reset()
+	b.entries.reset()
+	b.values.reset()
 }

@@ -170,9 +170,11 @@ func (e *execution) takeArguments(list *argumentList, s *scope) *arguments {
 	if len(list.positional)+len(list.names) == 0 {
 		return &noArguments
 	}
-	a := &arguments{}
+	var a *arguments
 	if n := len(e.arguments); n > 0 {
 		a, e.arguments = e.arguments[n-1], e.arguments[:n-1]
+	} else {
+		a = &arguments{}
 	}
 	e.charge(int64(len(list.positional)) * valueBytes)
 	for _, n := range list.positional {
