@@ -16,7 +16,7 @@ func (r *SplitReader) readPlans(sc *readScratch, p rowRef) ([]bufferPlan, error)
 		return sc.plans, nil
 	}
 	raw := sc.take(int(l.metaLen))
-	if err := readFull(p.s.file, p.s.path, raw, p.start); err != nil {
+	if err := p.s.read(raw, p.start); err != nil {
 		return nil, err
 	}
 	if !l.readBatchMeta(sc, raw, p.rows, p.bodyLen) {

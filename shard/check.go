@@ -85,14 +85,18 @@ func (d *Dataset) checkSpan(s *readShard, off, end int64) error {
 	if s.checked.todo.Load() == 0 {
 		return nil
 	}
-	pos := uint32(off / bufferAlign)
-	batch := sort.Search(len(s.index)-1, func(i int) bool { return s.index[i].pos > pos }) - 1
-	for batch = max(batch, 0); batch < len(s.index)-1 && int64(s.index[batch].pos)*bufferAlign < end; batch++ {
+	for batch := batchAt(s.index, off); batch < len(s.index)-1 && int64(s.index[batch].pos)*bufferAlign < end; batch++ {
 		if err := d.checkBatch(s, batch); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// batchAt returns the record batch of a shard's byte, the first for bytes before it.
+func batchAt(index []batchRef, off int64) int {
+	pos := uint32(off / bufferAlign)
+	return max(0, sort.Search(len(index)-1, func(i int) bool { return index[i].pos > pos })-1)
 }
 
 // crcOf returns the CRC-32 of a file's bytes from at up to end. It waits while maxChecks others are

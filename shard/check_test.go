@@ -69,6 +69,7 @@ func readShuffled(fsys shard.FS, c corpus, rnd *rand.Rand) (n int, err error) {
 		return 0, nil
 	}
 	defer d.Close()
+	d.KeepBatches(newRoom(rnd.Int64N(2) << 20))
 	for _, s := range d.Manifest().Splits {
 		r, err := d.Split(s.Name)
 		if err != nil {

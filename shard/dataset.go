@@ -43,7 +43,9 @@ type Dataset struct {
 	cache    offsetCache
 	checks   chan []byte // buffers for maxChecks checks, nil until first used
 	closed   atomic.Bool
-	building bool // opened by OpenUnfinished
+	spare    Spare       // see KeepBatches
+	dropped  atomic.Bool // by DropBatches
+	building bool        // opened by OpenUnfinished
 }
 
 // Open reads and checks the manifest of a folder, and checks that every shard is present with its

@@ -33,7 +33,7 @@ func (r *SplitReader) documentsOf(sc *readScratch, p rowRef, dst []int64) error 
 	}
 	at := p.body + plans[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
 	raw := sc.take(8 * len(dst))
-	if err := readFull(p.s.file, p.s.path, raw, at); err != nil {
+	if err := p.s.read(raw, at); err != nil {
 		return err
 	}
 	for i := range dst {

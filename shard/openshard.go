@@ -19,6 +19,7 @@ type readShard struct {
 	index   []batchRef  // the last one marks the end; nil until read, and again once dropped
 	values  batchValues // kept as long as index
 	checked checkedBatches
+	kept    keptBatches // while file is open
 	used    atomic.Bool
 	states  *shardStates // and number: of a shard whose state is dropped when its file is closed
 	number  int
@@ -75,6 +76,7 @@ func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 		if v.file != nil {
 			err = errors.Join(err, v.file.Close())
 			v.file = nil
+			v.kept.drop()
 		}
 		if v.states != nil {
 			v.forget()
@@ -147,6 +149,7 @@ func (r *SplitReader) open(i int, s *readShard) (err error) {
 		return errors.Join(r.d.explain(err), f.Close())
 	}
 	s.path, s.file = path, f
+	s.kept.reset(r.d, len(s.index)-1)
 	s.used.Store(true)
 	return r.d.pool.add(s, s.indexBytes()-index, s.checked.bytes()-bits)
 }

@@ -122,11 +122,11 @@ func (r *SplitReader) readSegments(sc *readScratch, p rowRef, plan bufferPlan, d
 func (r *SplitReader) readDocument(sc *readScratch, p rowRef, plans []bufferPlan, dst *Row) error {
 	raw := sc.take(12)
 	at := p.body + plans[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
-	if err := readFull(p.s.file, p.s.path, raw[:8], at); err != nil {
+	if err := p.s.read(raw[:8], at); err != nil {
 		return err
 	}
 	at = p.body + plans[r.d.layout.colIndex[colPart]].valuesAt + 4*p.row
-	if err := readFull(p.s.file, p.s.path, raw[8:], at); err != nil {
+	if err := p.s.read(raw[8:], at); err != nil {
 		return err
 	}
 	dst.Document = int64(binary.LittleEndian.Uint64(raw))
@@ -203,7 +203,7 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, plan bufferPlan, dst []byte) (_ []byte,
 	first int64, err error) {
 	raw := sc.take(8)
-	if err := readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+plan.offsetsAt+4*p.row); err != nil {
 		return dst[:0], 0, err
 	}
 	a, b := int64(int32(binary.LittleEndian.Uint32(raw))), int64(int32(binary.LittleEndian.Uint32(raw[4:])))
@@ -215,7 +215,7 @@ func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, plan buff
 		return dst[:0], 0, r.damaged(p, 0, "offsets %d to %d in a column of %d bytes", a, b, plan.valuesLen)
 	}
 	dst = slices.Grow(dst[:0], int(to-from))[:to-from]
-	return dst, a, readFull(p.s.file, p.s.path, dst, p.body+plan.valuesAt+from)
+	return dst, a, p.s.read(dst, p.body+plan.valuesAt+from)
 }
 
 // readIDs reads the ids of p's row. It checks that they are in the vocabulary, and their number

@@ -163,10 +163,17 @@ func (t *shardStates) close() error {
 		if s.file != nil {
 			errs = append(errs, s.file.Close())
 			s.file = nil
+			s.kept.drop()
 		}
 	}
+	t.each(closeOne)
+	return errors.Join(errs...)
+}
+
+// each calls do for every state.
+func (t *shardStates) each(do func(*readShard)) {
 	for i := range t.all {
-		closeOne(&t.all[i])
+		do(&t.all[i])
 	}
 	t.mu.Lock()
 	open := make([]*readShard, 0, len(t.open))
@@ -175,7 +182,6 @@ func (t *shardStates) close() error {
 	}
 	t.mu.Unlock()
 	for _, s := range open {
-		closeOne(s)
+		do(s)
 	}
-	return errors.Join(errs...)
 }

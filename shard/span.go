@@ -102,7 +102,7 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 		return nil
 	}
 	raw := sc.take(4 * int(rows[len(rows)-1]-rows[0]+2))
-	if err := readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+plan.offsetsAt+4*p.row); err != nil {
 		return err
 	}
 	for j, row := range rows {
@@ -150,7 +150,7 @@ func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan
 		return page
 	}
 	raw := sc.take(int(plan.offsetsLen))
-	if readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt) != nil {
+	if p.s.read(raw, p.body+plan.offsetsAt) != nil {
 		return nil // reading the row itself reports damage that concerns it
 	}
 	least, most := r.lengths(col)
@@ -166,6 +166,8 @@ func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan
 // IDWidth bytes each. Contiguous spans are read at once. An id outside the vocabulary is ErrCorrupt:
 // this is the only comparison on the way to a client, so it must stay with the read.
 func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
+	reader := spanReader{r: r}
+	defer reader.close()
 	for len(spans) > 0 {
 		n, size, err := r.run(spans, 8*r.width)
 		if err != nil {
@@ -173,7 +175,7 @@ func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 		}
 		at := len(dst)
 		dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
-		if err := r.readSpan(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
+		if err := reader.read(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
 			return dst[:at], err
 		}
 		if err := r.checkIDs(int(spans[0].Shard), dst[at:], spans[0].Off); err != nil {
@@ -206,17 +208,33 @@ func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err err
 	return n, size, nil
 }
 
-// readSpan fills dst from offset off of a shard.
-func (r *SplitReader) readSpan(dst []byte, shard int32, off int64) error {
-	s, err := r.acquire(int(shard))
-	if err != nil {
+// spanReader reads spans, and holds the shard of the last one until it reads another or is closed.
+type spanReader struct {
+	r     *SplitReader
+	s     *readShard // locked for reading; nil at first
+	shard int32
+}
+
+// read fills dst from offset off of a shard.
+func (v *spanReader) read(dst []byte, shard int32, off int64) (err error) {
+	if v.s == nil || v.shard != shard {
+		v.close()
+		if v.s, err = v.r.acquire(int(shard)); err != nil {
+			return err
+		}
+		v.shard = shard
+	}
+	if err := v.r.d.checkSpan(v.s, off, off+int64(len(dst))); err != nil {
 		return err
 	}
-	defer s.mu.RUnlock()
-	if err := r.d.checkSpan(s, off, off+int64(len(dst))); err != nil {
-		return err
+	return v.s.read(dst, off)
+}
+
+func (v *spanReader) close() {
+	if v.s != nil {
+		v.s.mu.RUnlock()
+		v.s = nil
 	}
-	return readFull(s.file, s.path, dst, off)
 }
 
 // pieceBytes is how much of a decoded column is read at once.
@@ -232,6 +250,8 @@ func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, err
 	}
 	sc := getScratch()
 	defer putScratch(sc)
+	reader := spanReader{r: r}
+	defer reader.close()
 	for len(spans) > 0 {
 		n, size, err := r.run(spans, 1)
 		if err != nil {
@@ -240,7 +260,7 @@ func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, err
 		for bit, end := spans[0].Off, spans[0].Off+size; bit < end; {
 			stop := min(end, (bit&^7)+8*pieceBytes)
 			raw := sc.take(int((stop+7)>>3 - bit>>3))
-			if err := r.readSpan(raw, spans[0].Shard, bit>>3); err != nil {
+			if err := reader.read(raw, spans[0].Shard, bit>>3); err != nil {
 				return dst, err
 			}
 			first := bit &^ 7
@@ -258,6 +278,8 @@ func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, err
 func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, error) {
 	sc := getScratch()
 	defer putScratch(sc)
+	reader := spanReader{r: r}
+	defer reader.close()
 	at := len(dst)
 	for todo := spans; len(todo) > 0; {
 		n, size, err := r.run(todo, 32)
@@ -266,7 +288,7 @@ func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, e
 		}
 		for off, end := todo[0].Off, todo[0].Off+size/8; off < end; {
 			raw := sc.take(int(min(end-off, pieceBytes)))
-			if err := r.readSpan(raw, todo[0].Shard, off); err != nil {
+			if err := reader.read(raw, todo[0].Shard, off); err != nil {
 				return dst, err
 			}
 			for j := 0; j < len(raw); j += 4 {

@@ -41,8 +41,8 @@ var allowed = map[string][]string{
 	"internal/textcache":                 {"internal/fault", "shard"},
 
 	// The line that serves.
-	"internal/serve":         {"internal/budget", "internal/fault", "internal/pack", "internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
-	"internal/serve/sampler": {"internal/fault", "internal/pack"},
+	"internal/serve":         {"internal/budget", "internal/fault", "internal/pack", "internal/radix", "internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
+	"internal/serve/sampler": {"internal/fault", "internal/pack", "internal/radix"},
 	"internal/serve/collate": {},
 	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/fault", "internal/pack", "internal/page", "internal/resident",
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
@@ -58,9 +58,10 @@ var allowed = map[string][]string{
 	"internal/memrecord":  {},
 	"internal/notify":     {},
 	"internal/origins":    {"shard"},
-	"internal/pack":       {},
+	"internal/pack":       {"internal/radix"},
 	"internal/page":       {},
 	"internal/procgroup":  {},
+	"internal/radix":      {},
 	"internal/remote":     {"internal/fault", "internal/units"},
 	"internal/resident":   {},
 	"internal/shell":      {},

@@ -10,7 +10,8 @@
 //	I1  the sum of live leases never exceeds the cap;
 //	I2  waiters are served in order of arrival, so small requests cannot starve a large one;
 //	I3  a request that the cap can never grant fails at once with a TooLargeError; it does not
-//	    wait.
+//	    wait;
+//	I4  what Spare has taken counts in I1, but no request waits for it or fails because of it.
 //
 // A Ledger is safe for concurrent use.
 package budget
@@ -55,6 +56,8 @@ type Ledger struct {
 	leased   int64     // leases in flight
 	peak     int64     // largest reserved + leased
 	waiters  list.List // of *waiter, in order of asking
+	spared   int64     // bytes that spare has taken
+	spare    *Spare    // nil if there is none, or it has ended
 }
 
 type waiter struct {
@@ -93,7 +96,7 @@ func (l *Lease) Release() {
 func (l *Ledger) Reserve(p Part) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if left := l.capBytes - l.reserved - l.leased; p.Bytes > left {
+	if left := l.free(); p.Bytes > left {
 		return &TooLargeError{Name: p.Name, Wanted: p.Bytes, Limit: left}
 	}
 	l.reserved += p.Bytes
@@ -105,7 +108,8 @@ func (l *Ledger) Reserve(p Part) error {
 func (l *Ledger) TryAcquire(n int64) (*Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiters.Len() > 0 || n > l.capBytes-l.reserved-l.leased {
+	l.endSpare(n)
+	if l.waiters.Len() > 0 || n > l.free() {
 		return nil, false
 	}
 	return l.grant(n), true
@@ -122,7 +126,8 @@ func (l *Ledger) Acquire(ctx context.Context, n int64) (*Lease, error) {
 		l.mu.Unlock()
 		return nil, &TooLargeError{Wanted: n, Limit: limit}
 	}
-	if l.waiters.Len() == 0 && n <= l.capBytes-l.reserved-l.leased {
+	l.endSpare(n)
+	if l.waiters.Len() == 0 && n <= l.free() {
 		lease := l.grant(n)
 		l.mu.Unlock()
 		return lease, nil
@@ -160,7 +165,7 @@ func (l *Ledger) grant(n int64) *Lease {
 func (l *Ledger) grantWaiters() {
 	for el := l.waiters.Front(); el != nil; el = l.waiters.Front() {
 		w := el.Value.(*waiter)
-		if w.n > l.capBytes-l.reserved-l.leased {
+		if w.n > l.free() {
 			return
 		}
 		l.leased += w.n
@@ -174,10 +179,13 @@ func (l *Ledger) notePeak() {
 	l.peak = max(l.peak, l.reserved+l.leased)
 }
 
+// free returns the bytes that are neither reserved, leased nor spared; the caller holds mu.
+func (l *Ledger) free() int64 { return l.capBytes - l.reserved - l.leased - l.spared }
+
 // Cap returns the size of the ledger in bytes.
 func (l *Ledger) Cap() int64 { return l.capBytes }
 
-// Used returns the number of bytes reserved and leased now.
+// Used returns the number of bytes reserved and leased now, without what Spare has taken.
 func (l *Ledger) Used() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

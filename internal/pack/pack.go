@@ -1,6 +1,10 @@
 package pack
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dsload/dsload/internal/radix"
+)
 
 // Piece is a run of an item's tokens.
 type Piece struct {
@@ -101,7 +105,7 @@ func (p *Packer) assignRows() {
 	for i, c := range p.cut {
 		p.order = append(p.order, uint64(p.length-c.Len)<<32|uint64(i))
 	}
-	slices.Sort(p.order)
+	radix.Sort(p.order)
 	p.room.reset(int(p.length))
 	p.rowOf, p.sizes = slices.Grow(p.rowOf[:0], len(p.cut)), p.sizes[:0]
 	for _, o := range p.order {

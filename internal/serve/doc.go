@@ -12,7 +12,8 @@
 //	I2  Nothing is served but the datasets that were opened: when the manifest of one is replaced,
 //	    every stream ends with an error and every request is refused.
 //	I3  A server holds at most Options.Memory bytes. NewServer reserves the fixed parts; each stream
-//	    leases the rest before its first batch.
+//	    leases the rest before its first batch. Most of what no stream has leased keeps record
+//	    batches in memory, until a stream needs it.
 //
 // Ownership: a Reader owns its open files and is safe for concurrent use. A rowStream belongs to
 // one goroutine.

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/dsload/dsload/internal/radix"
 	"github.com/dsload/dsload/internal/serve/collate"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
@@ -327,7 +328,7 @@ func (p *locations) sort(sources int) {
 	for _, l := range p.found {
 		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
 	}
-	slices.Sort(p.keys)
+	radix.Sort(p.keys)
 	for i, k := range p.keys {
 		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -68,7 +69,10 @@ const (
 	openShards = 256
 	// streamBytes is the memory of a stream of short rows.
 	streamBytes = 2 << 20
-	placesName  = "places"
+	// One in unsparedPart of the bytes for streams is not used to keep record batches, so that a few
+	// streams more do not end that.
+	unsparedPart = 4
+	placesName   = "places"
 	// MinMemory is the smallest cap with which a server starts.
 	MinMemory = 24 << 20
 )
@@ -249,8 +253,18 @@ func (r *Reader) memory() []budget.Part {
 	}
 }
 
-// share does nothing: a Reader's memory does not grow.
-func (r *Reader) share(*budget.Ledger) {}
+// share lets the datasets keep record batches in memory until streams need it.
+func (r *Reader) share(l *budget.Ledger) {
+	spare := l.Spare((l.Cap()-l.Used())/unsparedPart, func() {
+		for _, d := range r.datasets {
+			d.shards.DropBatches()
+		}
+		debug.FreeOSMemory() // the streams that come have memory of other sizes, and the kernel's
+	})
+	for _, d := range r.datasets {
+		d.shards.KeepBatches(spare)
+	}
+}
 
 // smallestMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
 // stream. The cache of where rows lie is left out of the sum, because it grows with the cap.

@@ -1,6 +1,9 @@
 package collate
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Fill fills dst with the elements of column c from element `from` on, counted through all rows:
 // little-endian, width bytes each. The width is 4 or 8, or TokenBytes for InputIDs. len(dst) must be
@@ -102,18 +105,16 @@ func (b *Batch) widen(dst []byte, width int, src []byte) {
 	case width == b.opts.TokenBytes:
 		copy(dst, src)
 	case b.opts.TokenBytes == 2 && width == 8:
-		// Eight ids per turn: this is the hottest loop of the server.
-		for len(dst) >= 64 && len(src) >= 16 {
-			v, w, d := binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[8:]), dst[:64]
-			binary.LittleEndian.PutUint64(d, v&0xffff)
-			binary.LittleEndian.PutUint64(d[8:], v>>16&0xffff)
-			binary.LittleEndian.PutUint64(d[16:], v>>32&0xffff)
-			binary.LittleEndian.PutUint64(d[24:], v>>48)
-			binary.LittleEndian.PutUint64(d[32:], w&0xffff)
-			binary.LittleEndian.PutUint64(d[40:], w>>16&0xffff)
-			binary.LittleEndian.PutUint64(d[48:], w>>32&0xffff)
-			binary.LittleEndian.PutUint64(d[56:], w>>48)
-			dst, src = dst[64:], src[16:]
+		// This is the hottest loop of the server. Bytes that the compiler knows to be 0, as those of
+		// v&0xffff, would be stored one by one, so ids are cut off by subtracting what is above them.
+		for len(dst) >= 32 && len(src) >= 8 {
+			v, d := binary.LittleEndian.Uint64(src), dst[:32]
+			a, b, c := v>>16, v>>32, bits.RotateLeft64(v, 16)-v<<16
+			binary.LittleEndian.PutUint64(d, v-a<<16)
+			binary.LittleEndian.PutUint64(d[8:], a-b<<16)
+			binary.LittleEndian.PutUint64(d[16:], b-c<<16)
+			binary.LittleEndian.PutUint64(d[24:], c)
+			dst, src = dst[32:], src[8:]
 		}
 		for ; len(dst) >= 8; dst, src = dst[8:], src[2:] {
 			binary.LittleEndian.PutUint64(dst, uint64(binary.LittleEndian.Uint16(src)))

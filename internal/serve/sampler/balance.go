@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/dsload/dsload/internal/radix"
 )
 
 // Balance is how the rows of a step are dealt to the ranks.
@@ -61,19 +63,20 @@ func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 		}
 	}
 	n := len(s.whole)
-	d := dealer{o: &s.opts, groups: min(s.opts.World, n), rankOf: slices.Grow(s.rankOf[:0], n)[:n]}
-	s.rankOf = d.rankOf
-	if s.opts.Rank >= d.groups {
+	groups := min(s.opts.World, n)
+	if s.opts.Rank >= groups {
 		if s.opts.Tail == Once {
 			b.Items = append(b.Items, s.whole[0])
 			b.Items[0].Position = Filler
 		}
 		return nil // fewer rows remain than there are ranks
 	}
-	d.deal(s.whole)
-	turn := int(mix64(uint64(start)) % uint64(d.groups)) // so that no rank always has the longest rows
-	for i, group := range d.rankOf {
-		if (int(group)+turn)%d.groups == s.opts.Rank {
+	s.dealer.o, s.dealer.groups = &s.opts, groups
+	s.dealer.deal(s.whole)
+	turn := int(mix64(uint64(start)) % uint64(groups)) // so that no rank always has the longest rows
+	mine := int32((s.opts.Rank - turn + groups) % groups)
+	for i, group := range s.dealer.rankOf {
+		if group == mine {
 			b.Items = append(b.Items, s.whole[i])
 		}
 	}
@@ -90,26 +93,29 @@ func (s *Steps) gather(b *Batch, epochEnd int64) error {
 	return s.nextByTokens(b, epochEnd, true)
 }
 
-// A dealer divides rows into groups of about equal cost.
+// A dealer divides rows into groups of about equal cost, and reuses its memory.
 type dealer struct {
 	o      *StepOptions
 	groups int     // at most the number of rows
 	rankOf []int32 // the group of each row
 
-	byLength []int32 // indexes of rows, longest first, equal lengths in their order
-	length   []int64 // of the rows in byLength
-	squares  []int64 // prefix sums of squared lengths, one more than rows
+	keys     []uint64 // of the rows, sorted
+	byLength []int32  // indexes of rows, longest first, equal lengths in their order
+	length   []int64  // of the rows in byLength
+	squares  []int64  // prefix sums of squared lengths, one more than rows
 }
 
 func (d *dealer) deal(rows []Item) {
-	keys := make([]uint64, len(rows)) // longest first, equal lengths by index
-	for i := range rows {
-		keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
+	n := len(rows)
+	d.rankOf, d.byLength = slices.Grow(d.rankOf[:0], n)[:n], slices.Grow(d.byLength[:0], n)[:n]
+	d.length, d.squares = slices.Grow(d.length[:0], n)[:n], slices.Grow(d.squares[:0], n+1)[:n+1]
+	d.keys = slices.Grow(d.keys[:0], n)[:n]
+	for i := range rows { // longest first, equal lengths by index
+		d.keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
 	}
-	slices.Sort(keys)
-	d.byLength = make([]int32, len(rows))
-	d.length, d.squares = make([]int64, len(rows)), make([]int64, len(rows)+1)
-	for i, k := range keys {
+	radix.Sort(d.keys)
+	d.squares[0] = 0
+	for i, k := range d.keys {
 		row := int32(uint32(k))
 		d.byLength[i] = row
 		d.length[i] = int64(rows[row].Length)

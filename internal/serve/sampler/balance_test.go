@@ -125,7 +125,7 @@ func TestRunsAreOptimal(t *testing.T) {
 		o := StepOptions{BatchRows: 100, World: 1 + rng.IntN(len(items)), Multiple: 1,
 			Balance:   Balances[1+rng.IntN(2)],
 			MaxTokens: int64(1e6)}
-		d := dealer{o: &o, groups: o.World, rankOf: make([]int32, len(items))}
+		d := dealer{o: &o, groups: o.World}
 		d.deal(items)
 		rows, cost := make([]int64, o.World), make([]int64, o.World)
 		for i, row := range d.byLength {

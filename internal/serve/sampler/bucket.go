@@ -1,6 +1,10 @@
 package sampler
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dsload/dsload/internal/radix"
+)
 
 // window is one window of the shuffled order, sorted by length and shuffled again by groups.
 type window struct {
@@ -27,10 +31,7 @@ func (o *Order) seekWindow(position int64) error {
 	n := int(min(int64(o.opts.Bucket), (epoch+1)*o.rows-start))
 
 	w.start = -1
-	w.shuffled = slices.Grow(w.shuffled[:0], n)
-	for p := start; p < start+int64(n); p++ {
-		w.shuffled = append(w.shuffled, Item{Ref: o.shuffled(p)})
-	}
+	w.shuffled = o.appendShuffled(slices.Grow(w.shuffled[:0], n), start, n)
 	w.lengths = slices.Grow(w.lengths[:0], n)[:n]
 	if err := o.lengths(w.shuffled, w.lengths); err != nil {
 		return err
@@ -41,7 +42,7 @@ func (o *Order) seekWindow(position int64) error {
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
 	}
-	slices.Sort(w.keys)
+	radix.Sort(w.keys)
 
 	group := o.opts.Group
 	groups := (n + group - 1) / group

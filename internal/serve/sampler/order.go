@@ -130,10 +130,7 @@ func (o *Order) bucketed() bool { return o.opts.Bucket > 0 }
 // LengthsFunc.
 func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 	if o.opts.Bucket == 0 {
-		for p := position; p < position+int64(n); p++ {
-			dst = append(dst, Item{Ref: o.shuffled(p), Position: p, Length: -1})
-		}
-		return dst, nil
+		return o.appendShuffled(dst, position, n), nil
 	}
 	for n > 0 {
 		if err := o.seekWindow(position); err != nil {
@@ -146,6 +143,22 @@ func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 		n -= k
 	}
 	return dst, nil
+}
+
+// appendShuffled appends the n items from position on before bucketing.
+func (o *Order) appendShuffled(dst []Item, position int64, n int) []Item {
+	for end := position + int64(n); position < end; {
+		if end-position >= 4 && position%o.rows+4 <= o.rows && len(o.sources) == 1 && o.opts.Shuffle == Full {
+			for _, row := range o.sources[0].at4(position) {
+				dst = append(dst, Item{Ref: Ref{0, row}, Position: position, Length: -1})
+				position++
+			}
+			continue
+		}
+		dst = append(dst, Item{Ref: o.shuffled(position), Position: position, Length: -1})
+		position++
+	}
+	return dst
 }
 
 // shuffled returns the example at a position before bucketing.
@@ -191,6 +204,17 @@ func (s *sourceOrder) at(k int64) int64 {
 		i += s.short*BlockRows + lacks
 	}
 	return int64(s.perm.at(i/BlockRows)*BlockRows + i%BlockRows)
+}
+
+// at4 returns the rows at positions k to k+3 of one epoch if the shuffle is Full.
+func (s *sourceOrder) at4(k int64) (rows [4]int64) {
+	if epoch := k / int64(s.rows); epoch != s.epoch {
+		s.setEpoch(epoch)
+	}
+	for j, row := range s.perm.at4(uint64(k) % s.rows) {
+		rows[j] = int64(row)
+	}
+	return rows
 }
 
 func (s *sourceOrder) setEpoch(epoch int64) {

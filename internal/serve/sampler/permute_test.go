@@ -37,6 +37,18 @@ func TestLargePermutationsInvert(t *testing.T) {
 	})
 }
 
+// TestFourAtOnce compares at4 with at.
+func TestFourAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.Uint64Range(4, 100), rapid.Uint64Range(4, MaxPosition)).Draw(t, "n")
+		p := newPermutation(n, rapid.Uint64().Draw(t, "key"))
+		i := rapid.Uint64Range(0, n-4).Draw(t, "i")
+		if got, want := p.at4(i), [4]uint64{p.at(i), p.at(i + 1), p.at(i + 2), p.at(i + 3)}; got != want {
+			t.Fatalf("%d to %d of %d go to %d, want %d", i, i+3, n, got, want)
+		}
+	})
+}
+
 func TestCeilSqrt(t *testing.T) {
 	check := func(n uint64) {
 		r := new(big.Int).Sqrt(new(big.Int).SetUint64(n)).Uint64()

@@ -104,9 +104,9 @@ type Steps struct {
 	aheadFrom int64
 	lengths   []int32
 
-	// Balance: the rows of all ranks, and the rank of each.
+	// Balance: the rows of all ranks.
 	whole  []Item
-	rankOf []int32
+	dealer dealer
 }
 
 // lookAhead is how many lengths a token budget asks for at a time.

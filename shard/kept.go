@@ -1,0 +1,105 @@
+package shard
+
+import (
+	"hash/crc32"
+	"sync/atomic"
+)
+
+// Spare is memory that nobody else needs at the moment. It is safe for concurrent use.
+type Spare interface {
+	// Take reports whether this many more bytes may be used.
+	Take(bytes int64) bool
+	// Return gives bytes back.
+	Return(bytes int64)
+}
+
+// KeepBatches lets the dataset keep record batches in spare memory, so that their rows cost no reads.
+// Call it before the first read.
+func (d *Dataset) KeepBatches(m Spare) { d.spare = m }
+
+// DropBatches returns all spare memory, which the dataset uses no more. It waits for reads in
+// progress.
+func (d *Dataset) DropBatches() {
+	d.dropped.Store(true)
+	for _, r := range d.splits {
+		r.states.each(func(s *readShard) {
+			s.mu.Lock()
+			s.kept.drop()
+			s.mu.Unlock()
+		})
+	}
+}
+
+// keptBatches are the record batches of an open shard that are in memory: head, offsets and values as
+// in the file. The shard's mutex guards spare and batches.
+type keptBatches struct {
+	spare   Spare
+	batches []atomic.Pointer[[]byte] // nil if none can be kept
+	misses  atomic.Uint32            // reads of others
+}
+
+const (
+	keptBatchBytes = 8 + 24 // a pointer and a slice
+	// One read in keepAdmission of a batch that is not kept admits it. The first rows come soon, and a
+	// batch that takes a hundred reads' time is read again before it pays.
+	keepAdmission = 128
+)
+
+// reset makes room for n batches, if there is memory.
+func (k *keptBatches) reset(d *Dataset, n int) {
+	k.drop()
+	if d.spare == nil || d.dropped.Load() || !d.spare.Take(int64(n)*keptBatchBytes) {
+		return
+	}
+	k.spare, k.batches = d.spare, make([]atomic.Pointer[[]byte], n)
+}
+
+// get returns a batch, nil if it is not kept.
+func (k *keptBatches) get(batch int) []byte {
+	if p := k.batches[batch].Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// drop returns all memory.
+func (k *keptBatches) drop() {
+	if k.batches == nil {
+		return
+	}
+	n := int64(len(k.batches)) * keptBatchBytes
+	for i := range k.batches {
+		n += int64(len(k.get(i)))
+	}
+	k.spare.Return(n)
+	k.spare, k.batches = nil, nil
+}
+
+// read fills dst from offset off of the shard, whose mutex the caller holds.
+func (s *readShard) read(dst []byte, off int64) error {
+	if s.kept.batches != nil {
+		i := batchAt(s.index, off)
+		at := off - int64(s.index[i].pos)*bufferAlign
+		if data := s.kept.get(i); at >= 0 && at+int64(len(dst)) <= int64(len(data)) {
+			copy(dst, data[at:])
+			return nil
+		}
+		if s.kept.misses.Add(1)%keepAdmission == 0 {
+			s.keep(i)
+		}
+	}
+	return readFull(s.file, s.path, dst, off)
+}
+
+// keep reads a record batch whose checksum was compared before, and keeps it if it is as it was then.
+func (s *readShard) keep(batch int) {
+	at, end := int64(s.index[batch].pos)*bufferAlign, int64(s.index[batch+1].pos)*bufferAlign
+	if !s.checked.has(batch) || s.kept.get(batch) != nil || !s.kept.spare.Take(end-at) {
+		return
+	}
+	data := make([]byte, end-at)
+	if readFull(s.file, s.path, data, at) != nil || crc32.ChecksumIEEE(data) != s.index[batch].crc ||
+		!s.kept.batches[batch].CompareAndSwap(nil, &data) {
+		s.kept.spare.Return(end - at)
+	}
+}

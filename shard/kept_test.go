@@ -1,0 +1,150 @@
+package shard_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/google/go-cmp/cmp"
+)
+
+// room is a Spare of limited size.
+type room struct {
+	max, taken, most atomic.Int64
+}
+
+func newRoom(max int64) *room {
+	r := &room{}
+	r.max.Store(max)
+	return r
+}
+
+func (r *room) Take(n int64) bool {
+	now := r.taken.Add(n)
+	if now > r.max.Load() {
+		r.taken.Add(-n)
+		return false
+	}
+	for {
+		most := r.most.Load()
+		if now <= most || r.most.CompareAndSwap(most, now) {
+			return true
+		}
+	}
+}
+
+func (r *room) Return(n int64) { r.taken.Add(-n) }
+
+// TestKeptBatchesChangeNothing reads the same rows from memory, in part or whole, and without.
+func TestKeptBatchesChangeNothing(t *testing.T) {
+	for name, c := range corpora {
+		t.Run(name, func(t *testing.T) {
+			fsys, want := c.build(t), c.rows("train")
+			for _, max := range []int64{0, 300, 20_000, 1 << 30} {
+				spare := newRoom(max)
+				d := openDataset(t, fsys, shard.ReaderOptions{MaxOpenShards: 3, MaxOffsetBytes: 1 << 20})
+				d.KeepBatches(spare)
+				r := split(t, d, "train")
+				var row shard.Row
+				for range 3 {
+					checkSpans(t, r, want)
+					for i, e := range want {
+						if err := r.ReadRow(int64(i), &row); err != nil {
+							t.Fatal(err)
+						}
+						if diff := cmp.Diff(normal(e), toExample(&row)); diff != "" {
+							t.Fatalf("row %d of a dataset with %d spare bytes: %s", i, max, diff)
+						}
+					}
+				}
+				if err := d.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if left := spare.taken.Load(); left != 0 {
+					t.Errorf("%d bytes of %d not returned", left, max)
+				}
+			}
+		})
+	}
+}
+
+// TestKeptBatchesAreNotReadAgain counts the operations of reading rows again and again.
+func TestKeptBatchesAreNotReadAgain(t *testing.T) {
+	fsys := allCols.build(t)
+	d := openDataset(t, fsys, shard.ReaderOptions{})
+	spare := newRoom(1 << 30)
+	d.KeepBatches(spare)
+	r := split(t, d, "train")
+	var row shard.Row
+	pass := func() int {
+		before := fsys.Ops()
+		for i := range r.NumRows() {
+			if err := r.ReadRow(i, &row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return fsys.Ops() - before
+	}
+	first := pass()
+	for passes := 0; pass() > 0; passes++ {
+		if passes == first {
+			t.Fatalf("after %d passes of at most %d operations not all rows are in memory", passes, first)
+		}
+	}
+	d.DropBatches()
+	if left := spare.taken.Load(); left != 0 {
+		t.Errorf("%d bytes not returned", left)
+	}
+	if n := pass(); n == 0 {
+		t.Error("rows are still in memory")
+	}
+	if took := spare.taken.Load(); took != 0 {
+		t.Errorf("%d bytes taken after DropBatches", took)
+	}
+}
+
+// TestDropBatchesWhileReading drops record batches under readers, with few open shards.
+func TestDropBatchesWhileReading(t *testing.T) {
+	c := allCols
+	fsys, want := c.build(t), c.rows("train")
+	for round := range 10 {
+		d := openDataset(t, fsys, shard.ReaderOptions{MaxOpenShards: 2, MaxIndexBytes: 64})
+		spare := newRoom(1 << 30)
+		d.KeepBatches(spare)
+		r := split(t, d, "train")
+		var readers sync.WaitGroup
+		start := make(chan struct{})
+		for g := range 4 {
+			readers.Go(func() {
+				rnd := rand.New(rand.NewPCG(uint64(g), uint64(round)))
+				var row shard.Row
+				for n := range 60 {
+					if n == 10 && g == 0 {
+						close(start)
+					}
+					i := rnd.IntN(len(want))
+					if err := r.ReadRow(int64(i), &row); err != nil {
+						t.Error(err)
+						return
+					}
+					if !cmp.Equal(normal(want[i]), toExample(&row)) {
+						t.Errorf("row %d differs", i)
+						return
+					}
+				}
+			})
+		}
+		<-start
+		d.DropBatches()
+		spare.max.Store(0) // as a ledger, which gives nothing more once it took memory back
+		readers.Wait()
+		if left := spare.taken.Load(); left != 0 {
+			t.Errorf("round %d: %d bytes not returned", round, left)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
