@@ -28,7 +28,7 @@ processes, one thread on one core each. A tool's ids must equal dsload's before 
 Figures are medians, with the least and the most in brackets. CPU time and memory (PSS) are those
 of all processes of a tool. `make bench` measures anew and writes this page and the JSON beside it;
 `make bench QUICK=1` takes minutes. [What each part does](../../bench/README.md) is described with
-the harness; [figures.md](../figures.md) has other figures.
+the harness; [figures.md](../figures.md) has other figures, and [long runs](long.md) those of hours.
 """
 
 

@@ -58,6 +58,7 @@ def first_batch(dsload: str, dataset: str, query: str) -> tuple[float, float, in
             batch = pyarrow.ipc.open_stream(response).read_next_batch()
             wall = time.perf_counter() - began
             cpu = time.clock_gettime((~server.pid << 3) | 2)  # the clock of another process's CPU time
+            response.close()
             connection.close()
         finally:
             server.terminate()
