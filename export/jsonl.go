@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/shard"
 )
 
 // jsonlSink writes SPLIT.jsonl: {"text": decoded, "input_ids": […]} a line, with "labels" and
@@ -54,16 +56,8 @@ func (s *jsonlSink) add(d *document) error {
 
 // idsAs appends the decoded text and the ids under their names.
 func (s *jsonlSink) idsAs(textName, idsName string, raw []byte) {
-	number := slices.Grow(s.number[:0], len(raw)/s.width)[:len(raw)/s.width]
-	if s.width == 2 {
-		for i := range number {
-			number[i] = uint32(binary.LittleEndian.Uint16(raw[2*i:]))
-		}
-	} else {
-		for i := range number {
-			number[i] = binary.LittleEndian.Uint32(raw[4*i:])
-		}
-	}
+	row := shard.Row{Width: s.width, InputIDs: raw}
+	number := row.AppendInputIDs(s.number[:0])
 	s.text = append(s.text[:0], s.decode(number)...)
 	line := append(append(append(s.line, '"'), textName...), `": `...)
 	line = appendQuoted(line, s.text)

@@ -228,23 +228,26 @@ func TestReplacedDataset(t *testing.T) {
 	}
 }
 
+// opsOfRows reads all rows of a split, and returns the number of operations that it took.
+func opsOfRows(t *testing.T, fsys *shardtest.FS, r *shard.SplitReader) int {
+	t.Helper()
+	var row shard.Row
+	before := fsys.Ops()
+	for i := range r.NumRows() {
+		if err := r.ReadRow(i, &row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fsys.Ops() - before
+}
+
 // A record batch is read for its checksum once, however often its rows are, and by whom.
 func TestBatchesAreCheckedOnce(t *testing.T) {
 	fsys := plain.build(t)
 	d := openDataset(t, fsys, shard.ReaderOptions{})
 	r := split(t, d, "train")
-	var row shard.Row
-	pass := func() int {
-		before := fsys.Ops()
-		for i := range r.NumRows() {
-			if err := r.ReadRow(i, &row); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return fsys.Ops() - before
-	}
-	pass()
-	if first, n := int(r.NumRows()), pass(); n > 5*first {
+	opsOfRows(t, fsys, r)
+	if first, n := int(r.NumRows()), opsOfRows(t, fsys, r); n > 5*first {
 		t.Errorf("%d operations for %d rows that were read before", n, first)
 	}
 }

@@ -77,16 +77,7 @@ func TestKeptBatchesAreNotReadAgain(t *testing.T) {
 	spare := newRoom(1 << 30)
 	d.KeepBatches(spare)
 	r := split(t, d, "train")
-	var row shard.Row
-	pass := func() int {
-		before := fsys.Ops()
-		for i := range r.NumRows() {
-			if err := r.ReadRow(i, &row); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return fsys.Ops() - before
-	}
+	pass := func() int { return opsOfRows(t, fsys, r) }
 	first := pass()
 	for passes := 0; pass() > 0; passes++ {
 		if passes == first {

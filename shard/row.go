@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/binary"
+	"slices"
 )
 
 // Row is a row in its form on disk. The next read into it reuses its slices. Columns that the
@@ -23,14 +24,20 @@ func (row *Row) AppendInputIDs(dst []uint32) []uint32 { return appendIDs(dst, ro
 func (row *Row) AppendLabels(dst []uint32) []uint32 { return appendIDs(dst, row.Labels, row.Width) }
 
 func appendIDs(dst []uint32, raw []byte, width int) []uint32 {
+	n := len(raw) / 4
 	if width == 2 {
-		for i := 0; i+2 <= len(raw); i += 2 {
-			dst = append(dst, uint32(binary.LittleEndian.Uint16(raw[i:])))
+		n = len(raw) / 2
+	}
+	dst = slices.Grow(dst, n)[:len(dst)+n]
+	ids := dst[len(dst)-n:]
+	if width == 2 {
+		for i := range ids {
+			ids[i] = uint32(binary.LittleEndian.Uint16(raw[2*i:]))
 		}
 		return dst
 	}
-	for i := 0; i+4 <= len(raw); i += 4 {
-		dst = append(dst, binary.LittleEndian.Uint32(raw[i:]))
+	for i := range ids {
+		ids[i] = binary.LittleEndian.Uint32(raw[4*i:])
 	}
 	return dst
 }

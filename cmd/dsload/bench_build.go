@@ -66,7 +66,8 @@ stage it prints how fast a build would be with that stage alone. The shares come
 	flags.SortFlags = false
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.IntVar(&f.rounds, "rounds", 3, "builds to measure")
-	flags.IntVar(&f.workers, "workers", 0, "tokenizing workers (default the CPU quota)")
+	workers, _ := ingest.OptionNamed("workers")
+	flags.IntVar(&f.workers, "workers", 0, workers.Help)
 	flags.Var(sizeValue{&f.memory, false}, "memory", "hard cap on the whole process")
 	flags.StringVarP(&f.tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&f.format, "format", "auto", "format of the sources, as build takes it")

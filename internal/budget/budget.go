@@ -96,6 +96,7 @@ func (l *Lease) Release() {
 func (l *Ledger) Reserve(p Part) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.endSpare(p.Bytes)
 	if left := l.free(); p.Bytes > left {
 		return &TooLargeError{Name: p.Name, Wanted: p.Bytes, Limit: left}
 	}
