@@ -119,6 +119,7 @@ func TestRemoteAlreadyBuilt(t *testing.T) {
 }
 
 func TestRemoteExitCodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	exe, dir := builtProgram(t), t.TempDir()
 	srv := remotetest.New()
 	defer srv.Close()
@@ -157,6 +158,7 @@ func TestRemoteExitCodes(t *testing.T) {
 // TestSharedAccessSignature reads an Azure blob by its address with a shared access signature. Its
 // token changes between the runs of a build, and is never shown.
 func TestSharedAccessSignature(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	exe, dir := builtProgram(t), t.TempDir()
 	srv := remotetest.New()
 	defer srv.Close()

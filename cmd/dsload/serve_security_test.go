@@ -36,6 +36,7 @@ func TestTokens(t *testing.T) {
 // TestSecretsAreBounded checks that a pipe that nobody writes to does not block a server that is
 // asked to stop, and that an endless file is refused.
 func TestSecretsAreBounded(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)

@@ -101,6 +101,9 @@ func TestEndlessLines(t *testing.T) {
 	for _, args := range [][]string{{"tokenizer", "encode"}, {"tokenizer", "decode"},
 		{"tokenizer", "digest", "/dev/zero"}} {
 		var stdout, stderr bytes.Buffer
+		if testing.Short() && args[1] != "encode" {
+			continue // each reads as much as is taken
+		}
 		if code := run(args, &endless{text: "\x00"}, &stdout, &stderr); code != exitLimit ||
 			!strings.Contains(stderr.String(), "more than 64MiB") {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr.String())

@@ -34,8 +34,6 @@ type Message struct {
 const (
 	// attempts is the maximum number of attempts to send a message.
 	attempts = 4
-	// firstPause is the time before the second attempt; each later one is twice as long.
-	firstPause = 400 * time.Millisecond
 	// attemptTimeout limits an attempt.
 	attemptTimeout = 5 * time.Second
 	// maxWaiting is how many messages may wait for one service.
@@ -45,6 +43,9 @@ const (
 	// Bytes is the memory of a Notifier: connections, root certificates, messages.
 	Bytes = 8 << 20
 )
+
+// firstPause is the time before the second attempt; each later one is twice as long. Tests shorten it.
+var firstPause = 400 * time.Millisecond
 
 // Notifier sends messages to one or more services. A nil Notifier sends none. It is safe for
 // concurrent use.

@@ -81,6 +81,8 @@ func send(t *testing.T, address string, wait time.Duration) (warnings []string) 
 }
 
 func TestMessagesAreTriedAgain(t *testing.T) {
+	defer func(d time.Duration) { firstPause = d }(firstPause)
+	firstPause = 10 * time.Millisecond
 	for _, c := range []struct {
 		name   string
 		answer func(int) int

@@ -371,7 +371,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	p := defaultPolicy
+	p := newPolicy()
 	for n := range 40 {
 		d := p.pause(n, 0)
 		if low, high := min(p.longest, p.first<<min(n, 16))/2, min(p.longest, p.first<<min(n, 16)); d < low ||

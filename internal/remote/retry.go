@@ -19,10 +19,17 @@ type policy struct {
 	idle           time.Duration // the time without a byte after which a connection is given up
 }
 
-// defaultPolicy waits about three minutes for a host that has answered before, and two seconds for
-// one that never has: a user with a mistyped name or no network should learn so at once.
-var defaultPolicy = policy{first: 500 * time.Millisecond, longest: 30 * time.Second, attempts: 10, unknown: 3,
-	maxWait: 15 * time.Minute, idle: 30 * time.Second}
+// FirstPause is the pause before a request is repeated for the first time. Tests of other packages,
+// which break connections by the hundred, shorten it before they begin.
+var FirstPause = 500 * time.Millisecond
+
+// newPolicy returns the policy of a Store. It waits about three minutes for a host that has answered
+// before, and two seconds for one that never has: a user with a mistyped name or no network should
+// learn so at once.
+func newPolicy() policy {
+	return policy{first: FirstPause, longest: 30 * time.Second, attempts: 10, unknown: 3,
+		maxWait: 15 * time.Minute, idle: 30 * time.Second}
+}
 
 // pause returns how long to wait after the n-th failure in a row, counted from 0. Jitter keeps many
 // clients apart.

@@ -40,7 +40,7 @@ type Store struct {
 
 // NewStore returns a Store. It makes no request.
 func NewStore(o Options) *Store {
-	s := &Store{opts: o, policy: defaultPolicy, answered: map[string]bool{}, addresses: map[string]string{},
+	s := &Store{opts: o, policy: newPolicy(), answered: map[string]bool{}, addresses: map[string]string{},
 		backends: map[string]backend{}}
 	s.client = &http.Client{Transport: newTransport(), CheckRedirect: checkRedirect}
 	s.direct = &http.Client{Transport: s.client.Transport,

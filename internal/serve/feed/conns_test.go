@@ -40,6 +40,7 @@ func TestNumberOfPlaces(t *testing.T) {
 // than the places are held at any time, and a client that asks properly is still answered, because
 // the quiet ones make room.
 func TestQuietConnectionsMakeRoom(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s, client, path := start(t, Options{Backend: &fakeBackend{rows: 10}})
 	header := "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 6000)
 	for range 10 * s.conns.size {

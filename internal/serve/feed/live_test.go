@@ -47,6 +47,7 @@ func follow(t *testing.T, c *http.Client, f func(liveState) bool) {
 
 // The page shows who reads, where, and who waits for whom, and forgets a client that left.
 func TestLiveShowsClients(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 100}})
 	ctxDone := get(t, client, "batch_size=2&world=4&rank=3&epochs=0&start=250&seed=1")
 	var seen liveClient
