@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 )
@@ -47,88 +45,6 @@ func newHub(s *Store) (backend, error) {
 		signed: map[string]*url.URL{}}, nil
 }
 
-// A hubPath is what an address names on the Hub.
-type hubPath struct {
-	kind     string // "datasets" or "models"
-	repo     string // OWNER/NAME
-	revision string // as written; "" for the main branch
-	path     string // below the repository, without slashes around it
-}
-
-// specialRevision matches the revisions whose names contain unescaped slashes.
-var specialRevision = regexp.MustCompile(`^refs/(?:convert/\w+|pr/\d+)`)
-
-// parseHub parses hf://[datasets/]OWNER/NAME[@REVISION][/PATH].
-func parseHub(address string) (p hubPath, err error) {
-	rest := address[strings.Index(address, "://")+3:]
-	p.kind = "models"
-	for prefix, kind := range map[string]string{"datasets/": "datasets", "models/": "models"} {
-		if after, ok := strings.CutPrefix(rest, prefix); ok {
-			p.kind, rest = kind, after
-		}
-	}
-	for _, other := range []string{"spaces/", "buckets/"} {
-		if strings.HasPrefix(rest, other) {
-			return p, &Error{Kind: ErrUsage, Text: other[:len(other)-1] + " of the Hub cannot be read",
-				Hint: "name a repository as hf://datasets/OWNER/NAME"}
-		}
-	}
-	owner, rest, _ := strings.Cut(rest, "/")
-	name := owner
-	if before, revision, ok := strings.Cut(owner, "@"); ok { // a repository without owner
-		name, rest = before, revision+"/"+rest
-		p.repo, rest = name, "@"+strings.TrimSuffix(rest, "/")
-	} else if rest == "" {
-		p.repo = owner
-	} else {
-		end := strings.IndexAny(rest, "/@")
-		if end < 0 {
-			end = len(rest)
-		}
-		p.repo, rest = owner+"/"+rest[:end], rest[end:]
-	}
-	if after, ok := strings.CutPrefix(rest, "@"); ok {
-		if p.revision = specialRevision.FindString(after); p.revision == "" {
-			p.revision, _, _ = strings.Cut(after, "/")
-		}
-		rest = after[len(p.revision):]
-		if p.revision, err = url.PathUnescape(p.revision); err != nil || p.revision == "" {
-			return p, &Error{Kind: ErrUsage, Text: "there is no revision after the @",
-				Hint: "write hf://datasets/OWNER/NAME@REVISION"}
-		}
-	}
-	p.path = strings.Trim(rest, "/")
-	if !repoName.MatchString(p.repo) || strings.Contains(p.repo, "..") {
-		return p, &Error{Kind: ErrUsage, Text: "this names no repository of the Hub",
-			Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
-	}
-	return p, nil
-}
-
-var repoName = regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)?$`)
-
-// repository returns the address of the repository that p is in, with its revision.
-func (p *hubPath) repository() string {
-	s := "hf://"
-	if p.kind == "datasets" {
-		s += "datasets/"
-	}
-	s += p.repo
-	if p.revision != "" {
-		s += "@" + p.escapedRevision()
-	}
-	return s
-}
-
-// escapedRevision returns the revision as an address has it: other slashes than those of
-// specialRevision are escaped.
-func (p *hubPath) escapedRevision() string {
-	if specialRevision.FindString(p.revision) == p.revision {
-		return p.revision
-	}
-	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(p.revision)
-}
-
 func (h *hub) host(*Object) string { return h.endpoint.Host }
 
 // request returns a GET of a path on the Hub, each of whose parts is escaped.
@@ -149,15 +65,6 @@ func (h *hub) authorized(ctx context.Context, u *url.URL) *http.Request {
 		req.Header.Set("Authorization", "Bearer "+h.settings.token)
 	}
 	return req
-}
-
-// escapePath escapes each element of a path.
-func escapePath(path string) string {
-	names := strings.Split(path, "/")
-	for i := range names {
-		names[i] = url.PathEscape(names[i])
-	}
-	return strings.Join(names, "/")
 }
 
 // commit returns the commit that a revision named when it was first requested.
@@ -209,10 +116,6 @@ func (h *hub) commit(ctx context.Context, p *hubPath) (string, error) {
 	h.mu.Unlock()
 	return commit, nil
 }
-
-var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
-func isCommit(revision string) bool { return commitName.MatchString(revision) }
 
 // ask sends a request to the Hub and explains its refusals.
 func (h *hub) ask(ctx context.Context, p *hubPath, request func() (*http.Request, error)) (*http.Response, error) {
@@ -287,185 +190,6 @@ func decodeJSON(resp *http.Response, v any) error {
 			err)}
 	}
 	return nil
-}
-
-// hubEntry is a file or folder of a repository.
-type hubEntry struct {
-	Type string `json:"type"` // "file" or "directory"
-	OID  string `json:"oid"`  // of git
-	Size int64  `json:"size"`
-	Path string `json:"path"`
-	LFS  *struct {
-		OID  string `json:"oid"` // SHA-256 of the content
-		Size int64  `json:"size"`
-	} `json:"lfs"`
-}
-
-func (e *hubEntry) object(p *hubPath, commit string) Object {
-	o := Object{URI: p.repository() + "/" + e.Path, Size: e.Size, Revision: commit}
-	if e.LFS != nil {
-		o.Size, o.ETag, o.Hash = e.LFS.Size, `"`+e.LFS.OID+`"`, "sha256:"+e.LFS.OID
-	} else {
-		o.ETag, o.Hash = `"`+e.OID+`"`, "git-sha1:"+e.OID
-	}
-	return o
-}
-
-// stat describes a file of a repository.
-func (h *hub) stat(ctx context.Context, uri string) (Object, error) {
-	p, err := parseHub(uri)
-	if err != nil {
-		return Object{}, err
-	}
-	if p.path == "" {
-		return Object{}, fs.ErrNotExist
-	}
-	commit, err := h.commit(ctx, &p)
-	if err != nil {
-		return Object{}, err
-	}
-	if h.settings.offline {
-		return h.settings.cachedObject(&p, commit)
-	}
-	resp, err := h.ask(ctx, &p, func() (*http.Request, error) {
-		req := h.request(ctx, "api", p.kind, p.repo, "paths-info", commit)
-		data, err := json.Marshal(map[string]any{"paths": []string{p.path}, "expand": false})
-		req.Method = http.MethodPost
-		req.Header.Set("Content-Type", "application/json")
-		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(string(data))), int64(len(data))
-		return req, err
-	})
-	if err != nil {
-		return Object{}, err
-	}
-	defer resp.Body.Close()
-	var entries []hubEntry
-	if err := decodeJSON(resp, &entries); err != nil {
-		return Object{}, err
-	}
-	for i := range entries {
-		if e := &entries[i]; e.Path == p.path && e.Type == "file" {
-			return e.object(&p, commit), nil
-		}
-	}
-	return Object{}, fs.ErrNotExist
-}
-
-// list calls add with the files below a folder of a repository.
-func (h *hub) list(ctx context.Context, folder string, add func(string, Object) error) error {
-	p, err := parseHub(folder)
-	if err != nil {
-		return err
-	}
-	commit, err := h.commit(ctx, &p)
-	if err != nil {
-		return err
-	}
-	if h.settings.offline {
-		if err := h.settings.cachedList(&p, commit, add); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return h.offline()
-	}
-	first := h.request(ctx, "api", p.kind, p.repo, "tree", commit, p.path)
-	first.URL.RawPath = strings.TrimSuffix(first.URL.RawPath, "/")
-	first.URL.Path = strings.TrimSuffix(first.URL.Path, "/")
-	first.URL.RawQuery = "recursive=true&expand=false"
-	var turned pages
-	for next := first.URL; next != nil; {
-		page := next
-		resp, err := h.ask(ctx, &p, func() (*http.Request, error) { return h.authorized(ctx, page), nil })
-		if err != nil {
-			return err
-		}
-		err = eachEntry(resp, func(e *hubEntry) error {
-			rel := e.Path
-			if p.path != "" {
-				rel = strings.TrimPrefix(e.Path, p.path+"/")
-			}
-			if e.Type != "file" || rel == e.Path && p.path != "" {
-				return nil
-			}
-			return add(rel, e.object(&p, commit))
-		})
-		resp.Body.Close()
-		if err != nil {
-			return err
-		}
-		if next, err = h.nextPage(resp); err != nil || next == nil {
-			return err
-		}
-		if err := turned.next(next.String(), h.endpoint.Host); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachEntry decodes one page of a tree, an entry at a time.
-func eachEntry(resp *http.Response, do func(*hubEntry) error) error {
-	dec := json.NewDecoder(io.LimitReader(resp.Body, 64<<20))
-	bad := func(err error) error {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the list of files from %s cannot be read: %v",
-			resp.Request.URL.Host, err),
-			Hint: "run the same command again"}
-	}
-	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return bad(err)
-	}
-	for dec.More() {
-		var e hubEntry
-		if err := dec.Decode(&e); err != nil {
-			return bad(err)
-		}
-		if err := do(&e); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return bad(err)
-	}
-	return nil
-}
-
-var nextLink = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
-
-// nextPage returns the address of the page after an answer, or nil if it was the last one.
-func (h *hub) nextPage(resp *http.Response) (*url.URL, error) {
-	for _, link := range resp.Header.Values("Link") {
-		if m := nextLink.FindStringSubmatch(link); m != nil {
-			u, err := resp.Request.URL.Parse(m[1])
-			if err != nil || u.Host != h.endpoint.Host {
-				return nil, &Error{Kind: ErrUnreachable, Text: h.endpoint.Host +
-					" continues its list of files elsewhere"}
-			}
-			return u, nil
-		}
-	}
-	return nil, nil
-}
-
-// HubRepository splits the address of a dataset of the Hub into its repository, with the revision,
-// and the path below it.
-func HubRepository(address string) (repository, below string, ok bool) {
-	if scheme, _ := Scheme(address); scheme != "hf" {
-		return "", "", false
-	}
-	p, err := parseHub(address)
-	return p.repository(), p.path, err == nil && p.kind == "datasets"
-}
-
-// Repository returns the address of the Hub repository that an address is in, with its revision, or
-// "" if the address is not one of the Hub.
-func Repository(address string) string {
-	if scheme, _ := Scheme(address); scheme != "hf" {
-		return ""
-	}
-	p, err := parseHub(address)
-	if err != nil {
-		return ""
-	}
-	return p.repository()
 }
 
 // HubOffline reports whether an address is one of the Hub, and only its cache is read.

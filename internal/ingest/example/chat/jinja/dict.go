@@ -1,0 +1,178 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// A Dict is a Python dict: it keeps its keys in insertion order. The zero value is empty.
+type Dict struct {
+	entries []entry
+	index   map[any]int // of the keys, once there are more than smallDict
+}
+
+type entry struct{ key, hash, value any }
+
+const smallDict = 8
+
+// Len returns the number of keys.
+func (d *Dict) Len() int { return len(d.entries) }
+
+// Set sets a key that is a string.
+func (d *Dict) Set(key string, value any) {
+	if d.index == nil {
+		for i := range d.entries {
+			if s, ok := d.entries[i].hash.(string); ok && s == key {
+				d.entries[i].value = value
+				return
+			}
+		}
+	}
+	k := any(key)
+	d.put(k, k, value)
+}
+
+// Get returns the value of a key that is a string.
+func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
+
+// At returns the i-th key and its value. ok is false if the key is not a string.
+func (d *Dict) At(i int) (key string, value any, ok bool) {
+	key, ok = d.entries[i].key.(string)
+	return key, d.entries[i].value, ok
+}
+
+// Keys returns the keys that are strings, in order.
+func (d *Dict) Keys() []string {
+	var keys []string
+	for i := range d.entries {
+		if s, ok := d.entries[i].key.(string); ok {
+			keys = append(keys, s)
+		}
+	}
+	return keys
+}
+
+// Without returns a dict without the keys whose value is None; d itself where it has none.
+func (d *Dict) Without(drop func(key string, value any) bool) *Dict {
+	keep := 0
+	for i := range d.entries {
+		key, _ := d.entries[i].key.(string)
+		if !drop(key, d.entries[i].value) {
+			keep++
+		}
+	}
+	if keep == len(d.entries) {
+		return d
+	}
+	out := &Dict{entries: make([]entry, 0, keep)}
+	for i := range d.entries {
+		if key, _ := d.entries[i].key.(string); !drop(key, d.entries[i].value) {
+			out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+		}
+	}
+	return out
+}
+
+// Clone returns a copy that shares the values.
+func (d *Dict) Clone() *Dict {
+	out := &Dict{entries: make([]entry, 0, len(d.entries)+1)}
+	for i := range d.entries {
+		out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+	}
+	return out
+}
+
+// text returns the value of a key that is text.
+func (d *Dict) text(key string) (any, bool) {
+	if d.index != nil {
+		return d.find(key)
+	}
+	for i := range d.entries {
+		if s, ok := d.entries[i].hash.(string); ok && s == key {
+			return d.entries[i].value, true
+		}
+	}
+	return nil, false
+}
+
+func (d *Dict) find(hash any) (any, bool) {
+	if d.index != nil {
+		if i, ok := d.index[hash]; ok {
+			return d.entries[i].value, true
+		}
+		return nil, false
+	}
+	for i := range d.entries {
+		if d.entries[i].hash == hash {
+			return d.entries[i].value, true
+		}
+	}
+	return nil, false
+}
+
+func (d *Dict) put(key, hash, value any) {
+	if d.index != nil {
+		if i, ok := d.index[hash]; ok {
+			d.entries[i].value = value
+			return
+		}
+	} else {
+		for i := range d.entries {
+			if d.entries[i].hash == hash {
+				d.entries[i].value = value
+				return
+			}
+		}
+	}
+	d.entries = append(d.entries, entry{key, hash, value})
+	if d.index != nil {
+		d.index[hash] = len(d.entries) - 1
+	} else if len(d.entries) > smallDict {
+		d.index = make(map[any]int, 2*len(d.entries))
+		for i := range d.entries {
+			d.index[d.entries[i].hash] = i
+		}
+	}
+}
+
+type tupleHash string
+
+// hashOf returns the map key for a value. ok is false if Python cannot hash it.
+func hashOf(v any) (hash any, ok bool) {
+	switch v := v.(type) {
+	case nil, string, int64:
+		return v, true
+	case markup:
+		return string(v), true
+	case bool:
+		return int64(btoi(v)), true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
+			return int64(v), true
+		}
+		return v, true
+	case *big.Int:
+		return tupleHash(v.String()), true
+	case *tuple:
+		s := ""
+		for _, item := range v.Items {
+			h, ok := hashOf(item)
+			if !ok {
+				return nil, false
+			}
+			s += fmt.Sprintf("%T%q,", h, fmt.Sprint(h))
+		}
+		return tupleHash(s), true
+	case *List, *Dict, *view:
+		return nil, false
+	}
+	return v, true
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
