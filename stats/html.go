@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/internal/visible"
 )
 
 // The page is a template with its style. It has no script: charts are SVG, and data are text nodes.
@@ -29,7 +29,7 @@ var pageStyle string
 // page parses the template when the first report is written, since other commands do not need it.
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"visible": visible, "short": short, "percent": Percent, "count": units.Count[int64],
+		"visible": visible.Text, "short": short, "percent": Percent, "count": units.Count[int64],
 		"even":    func(i int) bool { return i%2 == 0 },
 		"decimal": func(x *float64) string { return fmt.Sprintf("%.3f", *x) },
 		"count64": units.Count[int],
@@ -90,7 +90,7 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 		}
 		d.Datasets = append(d.Datasets, datasetData{Report: r, Name: names[i], Headline: r.Headline(),
 			Settings: settings})
-		shorts = append(shorts, visible(short(names[i])))
+		shorts = append(shorts, visible.Text(short(names[i])))
 	}
 	var splits []*Split
 	d.Subjects = subjectsOf(reports, names)
@@ -120,7 +120,7 @@ func scriptJSON(reports []*Report) (template.JS, error) {
 	}
 	var b strings.Builder
 	for _, r := range string(data) {
-		if acts(r) {
+		if visible.Acts(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 			continue
 		}
@@ -213,35 +213,6 @@ func maxLength(raw json.RawMessage) int64 {
 		return 0 // settings of another program
 	}
 	return s.MaxLength
-}
-
-// visible makes foreign text harmless: it shows control characters as pictures, and characters that
-// change the direction or end a line by number.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n':
-			b.WriteString("⏎\n")
-		case r == '\t':
-			b.WriteString("⇥")
-		case r < ' ':
-			b.WriteRune(0x2400 + r)
-		case r == 0x7f:
-			b.WriteRune(0x2421)
-		case acts(r):
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// acts reports whether r affects how the text around it is shown: a control character, one that
-// changes the direction, or a line separator. All of them are below U+10000.
-func acts(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == 0xfeff
 }
 
 // short shortens a long name in the middle.

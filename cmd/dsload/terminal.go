@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/visible"
 	"golang.org/x/term"
 )
 
@@ -21,9 +22,8 @@ func isTerminal(w io.Writer) bool {
 }
 
 // printable escapes everything in text that a terminal would act on, except newlines and tabs:
-// control characters (C0, DEL, C1), bytes that are not UTF-8, which some terminals take for C1, and
-// characters that change the direction of text. Characters that only affect how letters join
-// (U+200C, U+200D) stay: texts need them.
+// characters as in visible.Acts, and bytes that are not UTF-8, which some terminals take for control
+// characters.
 func printable(text string) string {
 	start := strings.IndexFunc(text, acts)
 	if start < 0 && utf8.ValidString(text) {
@@ -50,17 +50,7 @@ func printable(text string) string {
 }
 
 // acts reports whether a terminal does anything with r besides showing it.
-func acts(r rune) bool {
-	switch {
-	case r == '\n', r == '\t':
-		return false
-	case r < ' ', 0x7f <= r && r < 0xa0:
-		return true
-	case r == 0x2028, r == 0x2029, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
-		return true
-	}
-	return false
-}
+func acts(r rune) bool { return r != '\n' && r != '\t' && visible.Acts(r) }
 
 // oneLine returns printable text on one line: each run of white space becomes a space.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }

@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
+
+	"github.com/dsload/dsload/internal/visible"
 )
 
 //go:embed timeline.html
@@ -22,7 +23,7 @@ var pageSource string
 var pageStyle string
 
 var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible,
+	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible.Text,
 		"number": func(i int) int { return i + 1 }}).Parse(pageSource))
 })
 
@@ -319,24 +320,3 @@ func size(n float64) string {
 
 // sizeStep returns the least power of two that is at least x.
 func sizeStep(x float64) float64 { return math.Exp2(math.Ceil(math.Log2(max(x, 1)))) }
-
-// visible escapes characters that would affect the text around them: control characters and those
-// that change its direction.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n':
-			b.WriteString("⏎")
-		case r < ' ':
-			b.WriteRune(0x2400 + r)
-		case r == 0x7f:
-			b.WriteRune(0x2421)
-		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == 0xfeff:
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
