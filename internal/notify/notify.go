@@ -202,12 +202,16 @@ func (n *Notifier) deliver(s *service, m Message) error {
 	if err != nil {
 		return err
 	}
-	pause := firstPause
+	pause, before := firstPause, error(nil)
 	for k := 1; ; k++ {
 		again, retryAfter, err := n.attempt(to, body)
+		if err != nil && before != nil && n.ctx.Err() != nil {
+			return before // Close cut this attempt short: the one before it says what is wrong
+		}
 		if err == nil || !again || k == attempts {
 			return err
 		}
+		before = err
 		timer := time.NewTimer(max(pause, retryAfter))
 		select {
 		case <-timer.C:

@@ -81,8 +81,7 @@ func send(t *testing.T, address string, wait time.Duration) (warnings []string) 
 }
 
 func TestMessagesAreTriedAgain(t *testing.T) {
-	defer func(d time.Duration) { firstPause = d }(firstPause)
-	firstPause = 10 * time.Millisecond
+	shortPauses(t)
 	for _, c := range []struct {
 		name   string
 		answer func(int) int
@@ -106,8 +105,38 @@ func TestMessagesAreTriedAgain(t *testing.T) {
 	}
 }
 
+func shortPauses(t *testing.T) {
+	before := firstPause
+	firstPause = time.Millisecond
+	t.Cleanup(func() { firstPause = before })
+}
+
+// An attempt that Close cuts short says nothing: what is warned of is the reason of the one before.
+func TestLastReason(t *testing.T) {
+	shortPauses(t)
+	var n *Notifier
+	h := newHook(t, func(post int) int {
+		if post == 1 {
+			return 503
+		}
+		n.cancel()
+		return 0
+	})
+	var warned string
+	n, err := New([]string{h.URL}, func(text string) { warned = text })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Send(Message{Event: "done"})
+	n.Close(time.Minute)
+	if !strings.HasSuffix(warned, ": it answered 503") {
+		t.Error(warned)
+	}
+}
+
 // A service that is down or silent ends with Close, with a word that names no address.
 func TestServicesThatDoNotAnswer(t *testing.T) {
+	shortPauses(t)
 	h := newHook(t, func(int) int { return 0 })
 	if warned := send(t, h.URL+"/"+secret, 50*time.Millisecond); len(warned) != 1 ||
 		!strings.Contains(warned[0], "did not answer in time") {
@@ -118,7 +147,7 @@ func TestServicesThatDoNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if warned := send(t, "http://"+l.Addr().String()+"/"+secret, 50*time.Millisecond); len(warned) != 1 ||
+	if warned := send(t, "http://"+l.Addr().String()+"/"+secret, time.Minute); len(warned) != 1 ||
 		!strings.Contains(warned[0], "refuses connections") {
 		t.Errorf("down: %q", warned)
 	}
