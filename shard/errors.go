@@ -131,6 +131,6 @@ func (e *LockedError) Error() string {
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }
 
-// errUnfinished is the ErrNotFound of a folder whose build is unfinished.
-var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; "+
+// ErrUnfinished is the ErrNotFound of a folder whose build is unfinished.
+var ErrUnfinished = fmt.Errorf("%w yet: its build is unfinished; "+
 	"run the same build again to resume it", ErrNotFound)

@@ -179,7 +179,7 @@ func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := error(ErrNotFound)
 		if _, err := fsys.Stat(Join(dir, checkpointName)); err == nil {
-			cause = errUnfinished
+			cause = ErrUnfinished
 		}
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
 	}

@@ -82,11 +82,19 @@ func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []strin
 		if err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
-		if errors.Is(err, shard.ErrNotFound) && at.buckets != nil {
-			err = fmt.Errorf("%w; check the address; 'dsload build SOURCE --out ADDRESS' writes a dataset there", err)
-		}
-		return err
+		return adviseMissing(err, args)
 	}
+}
+
+// adviseMissing adds what to do to the error if a folder or an address holds no dataset.
+func adviseMissing(err error, datasets []string) error {
+	switch {
+	case !errors.Is(err, shard.ErrNotFound), errors.Is(err, shard.ErrUnfinished):
+		return err
+	case slices.ContainsFunc(datasets, inBucket):
+		return fmt.Errorf("%w; check the address; 'dsload build SOURCE --out ADDRESS' writes a dataset there", err)
+	}
+	return fmt.Errorf("%w; check the path; 'dsload build SOURCE --out FOLDER' writes a dataset there", err)
 }
 
 // inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.

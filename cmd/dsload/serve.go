@@ -213,7 +213,7 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	var reader *serve.Reader
 	if err == nil {
 		if reader, err = serve.Open(f.opts); err != nil {
-			err = adviseBuckets(err, f.opts.Datasets)
+			err = adviseText(err, f.opts.Datasets)
 		}
 	}
 	if err != nil {
@@ -319,7 +319,7 @@ func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 		dir := serve.DatasetDir(arg)
 		damage, err := shard.Verify(cmd.Context(), fsys, dir, nil)
 		if err != nil {
-			return adviseBuckets(err, o.Datasets)
+			return adviseText(err, o.Datasets)
 		}
 		for _, d := range damage {
 			if fault.KindOf(d.Err) == fault.Unreachable {

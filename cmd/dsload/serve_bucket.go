@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/dsload/dsload/internal/store"
-	"github.com/dsload/dsload/shard"
 )
 
 // asksForText reports whether a flag was given that makes an address mean text to build.
@@ -38,14 +36,11 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 	return at.close, nil
 }
 
-// adviseBuckets adds a hint to the error if there is no dataset in a bucket.
-func adviseBuckets(err error, datasets []string) error {
-	if errors.Is(err, shard.ErrNotFound) && slices.ContainsFunc(datasets, inBucket) {
-		return fmt.Errorf(
-			"%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, "+
-				"and with a flag such as --tokenizer the text that lies there is served",
-			err,
-		)
+// adviseText adds to the error of adviseMissing that text can be served too.
+func adviseText(err error, datasets []string) error {
+	advised := adviseMissing(err, datasets)
+	if advised == err {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w; with a flag such as --tokenizer the text that lies there is served", advised)
 }
