@@ -78,7 +78,7 @@ def test_arrays_are_the_callers() -> None:
 
 
 def test_what_cannot_be_opened(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no dataset is there"):
+    with pytest.raises(FileNotFoundError, match=r"no dataset is there; dsload\.build\(SOURCE, out=FOLDER\) writes one"):
         RandomAccess(tmp_path)
     (tmp_path / "corpus").mkdir()
     with pytest.raises(FileNotFoundError, match=r"corpis: no such file or directory; did you mean .*corpus\?$"):

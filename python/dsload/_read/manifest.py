@@ -70,7 +70,8 @@ def open_manifest(folder: str) -> int:
         if not os.path.lexists(folder):
             raise FileNotFoundError(_missing(folder)) from error
         raise FileNotFoundError(
-            f"{path}: no dataset is there (an unfinished build has no manifest; run the same build again)"
+            f"{path}: no dataset is there; dsload.build(SOURCE, out=FOLDER) writes one, and the same call resumes "
+            "one that is unfinished"
         ) from error
 
 
