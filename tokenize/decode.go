@@ -32,7 +32,8 @@ func (t *Tokenizer) Decode(ids []uint32) string {
 	return s
 }
 
-// AppendText appends the text of ids to dst, as Decode does.
+// AppendText appends the text of ids to dst, as Decode does. What lies in dst's capacity after the
+// result may change too.
 func (t *Tokenizer) AppendText(dst []byte, ids []uint32, o DecodeOptions) []byte {
 	switch d := t.decoder.(type) {
 	case spec.JoinBytes:

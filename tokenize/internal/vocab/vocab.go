@@ -122,7 +122,8 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
-// AppendTokens appends the texts of ids to dst, nothing for those that have none.
+// AppendTokens appends the texts of ids to dst, nothing for those that have none. It may write after the
+// result, within dst's capacity.
 func (v *Table) AppendTokens(dst []byte, ids []uint32) []byte {
 	const block = 16 // most tokens are shorter: a copy of fixed length costs a fraction of one that is not
 	offsets, blob := v.offsets, v.blob

@@ -39,6 +39,17 @@ func TestTable(t *testing.T) {
 				t.Fatalf("seed %d: %q was found", seed, text+"~")
 			}
 		}
+		ids, joined := make([]uint32, r.IntN(500)), "dst"
+		for i := range ids {
+			ids[i] = uint32(r.IntN(len(tokens) + 3)) // some have no token, or do not exist
+			token, _ := v.Token(ids[i])
+			joined += string(token)
+		}
+		for _, room := range []int{0, 7, 100_000} {
+			if got := v.AppendTokens(append(make([]byte, 0, 3+room), "dst"...), ids); string(got) != joined {
+				t.Fatalf("seed %d: %d ids give %q, want %q", seed, len(ids), got, joined)
+			}
+		}
 	}
 }
 

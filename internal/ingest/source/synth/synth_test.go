@@ -2,7 +2,9 @@ package synth
 
 import (
 	"runtime"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestSizes(t *testing.T) {
@@ -54,6 +56,67 @@ func TestParseReportsOneMistake(t *testing.T) {
 		if _, err := Parse("synth://wikitext?seeds=1&docs=0&bytes=x"); err == nil ||
 			err.Error() != "bytes=x is not one number above 0" {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A document depends on the seed and its number alone, and appending leaves what was there.
+func TestDocuments(t *testing.T) {
+	for _, address := range []string{"synth://wikitext?seed=7", "synth://recipes?seed=7"} {
+		s, err := Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := *s
+		other.Seed = 8
+		all, total := []byte("before"), int64(0)
+		const docs = 400
+		for n := range int64(docs) {
+			begin := len(all)
+			all = s.Append(all, n)
+			again := s.Append(nil, n)
+			if string(all[begin:]) != string(again) || string(again) == string(other.Append(nil, n)) {
+				t.Fatalf("%s: document %d depends on more, or less, than its number and the seed", address, n)
+			}
+			if !utf8.Valid(again) || len(again) == 0 {
+				t.Fatalf("%s: document %d: %q", address, n, again)
+			}
+			total += int64(len(again))
+		}
+		if mean := total / docs; mean < s.Kind.meanBytes()*8/10 || mean > s.Kind.meanBytes()*12/10 {
+			t.Errorf("%s: a document has %d bytes on average, the estimate says %d", address, mean, s.Kind.meanBytes())
+		}
+		if !strings.HasPrefix(string(all), "before") {
+			t.Errorf("%s: what was there changed", address)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for address, want := range map[string]struct {
+		size, estimate int64
+		ended          [3]bool // before document 10 at byte 50, document 9 at byte 1000, document 0
+	}{
+		"synth://recipes":                    {-1, -1, [3]bool{}},
+		"synth://recipes?docs=10":            {-1, 8300, [3]bool{true, false, false}},
+		"synth://recipes?bytes=1000":         {1000, 1000, [3]bool{false, true, false}},
+		"synth://recipes/?docs=10&bytes=1e3": {1000, 1000, [3]bool{true, true, false}},
+		"synth://recipes?docs=1&bytes=1e6":   {1e6, 830, [3]bool{true, true, false}},
+	} {
+		s, err := Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := [3]bool{s.Ended(10, 50), s.Ended(9, 1000), s.Ended(0, 0)}
+		if s.Size() != want.size || s.TextBytes() != want.estimate || ended != want.ended {
+			t.Errorf("%s: size %d, estimate %d, ended %v", address, s.Size(), s.TextBytes(), ended)
+		}
+	}
+	for _, address := range []string{"synth://poems", "synth://wikitext/a", "synth://joe@wikitext", "synth://wikitext#a",
+		"synth://wikitext?seed=-1", "synth://wikitext?seed=1&seed=2", "synth://wikitext?color=1", "synth://wikitext?%zz",
+		"synth://\x7f"} {
+		if s, err := Parse(address); err == nil {
+			t.Errorf("%s: %+v", address, s)
 		}
 	}
 }

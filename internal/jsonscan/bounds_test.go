@@ -1,0 +1,101 @@
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// A value ends at the same byte however it is cut into pieces.
+func TestBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	values := []string{`{}`, `[]`, `""`, `"a\\"`, `"a\"b"`, `{"a":[1,{"b":"]}"}],"c":"\\\""}`, `[[[]],[]]`}
+	for range 200 {
+		v, err := json.Marshal(randomValue(r, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, string(v))
+	}
+	for _, v := range values {
+		scalar := !strings.ContainsAny(v[:1], `{["`)
+		for _, after := range []string{"", " ", ",", "]", "}", "\n{}"} {
+			var s Bounds
+			data, length := []byte(v+after), 0
+			for !s.Ended && !s.Bad && length < len(data) {
+				piece := data[length : length+1+r.IntN(len(data)-length)]
+				n := s.Skip(piece)
+				length += n
+				if n < len(piece) && !s.Ended {
+					break
+				}
+			}
+			if !s.Finish() || s.Bad || length != len(v) || s.Ended != (!scalar || after != "") {
+				t.Errorf("%s before %q: %d bytes, %+v", v, after, length, s)
+			}
+		}
+	}
+	for _, none := range []string{",", " ", "]", "}"} {
+		var s Bounds
+		if s.Skip([]byte(none)); !s.Bad || s.Finish() {
+			t.Errorf("%q: %+v", none, s)
+		}
+	}
+	for _, open := range []string{`{`, `[1`, `"a`, `"a\"`, ``} {
+		var s Bounds
+		if s.Skip([]byte(open)); s.Finish() {
+			t.Errorf("%q ends", open)
+		}
+	}
+}
+
+func randomValue(r *rand.Rand, depth int) any {
+	switch n := r.IntN(8); {
+	case n < 2 && depth > 0:
+		list := make([]any, r.IntN(4))
+		for i := range list {
+			list[i] = randomValue(r, depth-1)
+		}
+		return list
+	case n < 4 && depth > 0:
+		object := map[string]any{}
+		for range r.IntN(4) {
+			object[randomText(r)] = randomValue(r, depth-1)
+		}
+		return object
+	case n == 4:
+		return r.IntN(2) == 0
+	case n == 5:
+		return r.NormFloat64()
+	}
+	return randomText(r)
+}
+
+func randomText(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(6) {
+		b.WriteByte(`a"\\{}[],: `[r.IntN(11)])
+	}
+	return b.String()
+}
+
+// What AppendString and AppendEscaped write, others read.
+func TestAppendString(t *testing.T) {
+	var all []byte
+	for c := range rune(0x300) {
+		all = append(all, string(c)...)
+	}
+	for _, text := range []string{"", "plain", "\"\\\n\t\x00\x1f\x7f", string(all), "\u2028\u2029 中文 👩"} {
+		data := AppendString([]byte("["), []byte(text))
+		var back []string
+		if err := json.Unmarshal(append(data, ']'), &back); err != nil || back[0] != text {
+			t.Errorf("%q: %s, %v", text, data, err)
+		}
+		if inner := AppendEscaped(nil, []byte(text)); !bytes.Equal([]byte(fmt.Sprintf("[\"%s\"", inner)), data) {
+			t.Errorf("%q: %s inside, %s whole", text, inner, data)
+		}
+	}
+}
