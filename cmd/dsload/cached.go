@@ -92,11 +92,10 @@ func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) 
 		}
 	}
 	entry, err := cache.Acquire(cmd.Context(), key, func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
+	if errors.Is(err, context.Canceled) {
+		return fault.Kindf(fault.Interrupted, "wait for the build of %s: interrupted", sourcesText(o.Sources))
+	}
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return fault.Kindf(fault.Interrupted, "wait for the build of %s: interrupted",
-				sourcesText(o.Sources))
-		}
 		return err
 	}
 	defer entry.Close()
@@ -117,11 +116,10 @@ func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) 
 	}
 	o = id.Options
 	o.Out = entry.Dir
-	if err := f.build(cmd, o); err != nil {
-		return err
+	if err = f.build(cmd, o); err == nil {
+		evict(stderr, cache, entry.Dir)
 	}
-	evict(stderr, cache, entry.Dir)
-	return nil
+	return err
 }
 
 // checkCached returns an error for arguments and flags that build --cached cannot use.

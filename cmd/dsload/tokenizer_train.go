@@ -143,10 +143,9 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(result.VocabSize)),
 			formatCount(f.vocabSize), result.Short)
 	}
-	err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s tokens, from %s documents, %s of text, %s words%s\n%s",
+	return writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s tokens, from %s documents, %s of text, %s words%s\n%s",
 		path, formatCount(int64(result.VocabSize)),
 		formatCount(result.Documents), formatSize(result.TextBytes), formatCount(result.Words), dropped, short))
-	return err
 }
 
 // addSources adds every document to the trainer, long ones in pieces.

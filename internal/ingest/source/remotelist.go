@@ -215,10 +215,10 @@ type looked struct {
 
 // addAll looks at the files of the list and adds them, in order.
 func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, err error) {
-	w, s := l.walk, l.set
+	s := l.set
 	kinds := map[string]*looked{}
 	added, last := 0, ""
-	err = w.files.each(func(entry []byte) error {
+	err = l.walk.files.each(func(entry []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -231,59 +231,71 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 			return nil // a list that changes while it is read may name an object twice
 		}
 		in.store, last = s.store, in.URI
-		name := path.Base(in.URI)
-		if l.isBuilt(string(key)) {
-			return nil
-		}
-		if l.splits.drops(string(key), name) {
-			return nil
-		}
-		if s.prunes(in.URI) {
-			w.passed.add(otherFolder, name)
-			return nil
-		}
-		if has, err := s.has(in, look); err != nil {
-			return err
-		} else if has {
-			w.passed.add(knownFile, name)
-			return nil
-		}
-		kind := kinds[nameKind(name)]
-		if kind == nil {
-			kind = &looked{same: true}
-			kinds[nameKind(name)] = kind
-		}
-		text, what, err := in.detectLike(s, kind, look)
-		if what != readable {
-			w.passed.add(what, name)
-			return nil
-		}
-		if err != nil {
+		text, taken, err := l.take(&in, string(key), kinds, look)
+		if err != nil || !taken {
 			return err
 		}
 		added++
 		hasText = hasText || text
 		return s.append(in)
 	})
-	switch {
-	case err != nil:
-		return false, err
-	case w.passed.counts[knownFile]+w.passed.counts[otherFolder] > 0:
-	case added == 0 && l.config != "" && w.passed.text(true) == "":
-		return false, remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
-			Hint: "name the files in the address"})
-	case added == 0 && w.globs != nil && w.passed.text(true) == "":
-		return false, &InputError{URI: l.arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
-	case added == 0:
-		return false, w.nothing(l.arg)
+	if err == nil && added == 0 {
+		err = l.nothing()
 	}
-	s.notePassed(l.arg, &w.passed)
+	if err != nil {
+		return false, err
+	}
+	s.notePassed(l.arg, &l.walk.passed)
 	l.splits.tell(s, l.arg)
 	if remote.HubOffline(l.arg) {
 		s.note("%s: HF_HUB_OFFLINE is set: only files in the cache are read, %d here",
 			l.arg, added)
 	}
 	return hasText, nil
+}
+
+// take looks at a file of the list, and reports whether it is one of the sources and whether it has text.
+func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, look []byte) (text, taken bool, err error) {
+	name, passed := path.Base(in.URI), &l.walk.passed
+	if l.isBuilt(key) || l.splits.drops(key, name) {
+		return false, false, nil
+	}
+	if l.set.prunes(in.URI) {
+		passed.add(otherFolder, name)
+		return false, false, nil
+	}
+	if has, err := l.set.has(*in, look); err != nil || has {
+		if has {
+			passed.add(knownFile, name)
+		}
+		return false, false, err
+	}
+	kind := kinds[nameKind(name)]
+	if kind == nil {
+		kind = &looked{same: true}
+		kinds[nameKind(name)] = kind
+	}
+	text, what, err := in.detectLike(l.set, kind, look)
+	if what != readable {
+		passed.add(what, name)
+		return false, false, nil
+	}
+	return text, err == nil, err
+}
+
+// nothing returns the error of a list of which no file was added, nil where all are known already.
+func (l *remoteListing) nothing() error {
+	passed := &l.walk.passed
+	switch {
+	case passed.counts[knownFile]+passed.counts[otherFolder] > 0:
+		return nil
+	case l.config != "" && passed.text(true) == "":
+		return remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
+			Hint: "name the files in the address"})
+	case l.walk.globs != nil && passed.text(true) == "":
+		return &InputError{URI: l.arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
+	}
+	return l.walk.nothing(l.arg)
 }
 
 // nameKind returns the part of a name that says what kind a file is: its extensions.

@@ -138,17 +138,7 @@ func (e *execution) member(of any, name string) (any, bool) {
 	switch v := of.(type) {
 	case string, markup:
 		s, _ := text(v)
-		if m := stringMethods[name]; m != nil {
-			f = func(e *execution, a *arguments) any {
-				e.step(int64(len(s)) / stepBytes)
-				e.method(name, s, a)
-				out := m(e, s, a)
-				if t, ok := out.(string); ok {
-					return sameKind(v, t)
-				}
-				return out
-			}
-		}
+		f = stringMember(v, s, name)
 	case *Dict:
 		if m := dictMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any { return m(e, v, a) }
@@ -195,6 +185,23 @@ func (e *execution) member(of any, name string) (any, bool) {
 		return nil, false
 	}
 	return &function{name, f}, true
+}
+
+// stringMember returns a method of a string or markup whose text is s, nil if there is none.
+func stringMember(of any, s, name string) func(*execution, *arguments) any {
+	m := stringMethods[name]
+	if m == nil {
+		return nil
+	}
+	return func(e *execution, a *arguments) any {
+		e.step(int64(len(s)) / stepBytes)
+		e.method(name, s, a)
+		out := m(e, s, a)
+		if t, ok := out.(string); ok {
+			return sameKind(of, t)
+		}
+		return out
+	}
 }
 
 // changingDicts are the methods of dicts that the sandbox forbids.

@@ -82,13 +82,7 @@ func (e *execution) value(n node, s *scope) any {
 	case *compareExpr:
 		return e.comparison(n, s)
 	case *condExpr:
-		if e.isTrue(e.eval(n.test, s)) {
-			return e.eval(n.yes, s)
-		}
-		if n.no != nil {
-			return e.eval(n.no, s)
-		}
-		return &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
+		return e.conditional(n, s)
 	case *concatExpr:
 		base := len(e.parts)
 		e.concat(n, s)
@@ -106,6 +100,16 @@ func (e *execution) value(n node, s *scope) any {
 	}
 	e.fail("unexpected %T", n)
 	return nil
+}
+
+func (e *execution) conditional(n *condExpr, s *scope) any {
+	if e.isTrue(e.eval(n.test, s)) {
+		return e.eval(n.yes, s)
+	}
+	if n.no != nil {
+		return e.eval(n.no, s)
+	}
+	return &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
 }
 
 // put sets a key of a dict that is being made.

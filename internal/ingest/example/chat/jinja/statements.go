@@ -71,12 +71,7 @@ func (e *execution) statement(n node, s *scope) control {
 	case *macroNode:
 		s.set(n.id, e.macro(n, s))
 	case *callNode:
-		e.line = n.line
-		f := e.eval(n.call.function, s)
-		a := e.argumentsOf(&n.call.arguments, s)
-		a.set("caller", e.macro(n.macro, s))
-		e.line = n.line
-		e.write(e.str(e.call(f, a)))
+		e.callStatement(n, s)
 	case *filterNode:
 		e.line = n.line
 		text := e.capture(func() { e.runIn(n.body, s) })
@@ -91,6 +86,15 @@ func (e *execution) statement(n node, s *scope) control {
 		return continued
 	}
 	return ended
+}
+
+func (e *execution) callStatement(n *callNode, s *scope) {
+	e.line = n.line
+	f := e.eval(n.call.function, s)
+	a := e.argumentsOf(&n.call.arguments, s)
+	a.set("caller", e.macro(n.macro, s))
+	e.line = n.line
+	e.write(e.str(e.call(f, a)))
 }
 
 // generation records where the block's text lies: in the result as a span, in a value between
