@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"golang.org/x/sync/errgroup"
@@ -36,7 +37,7 @@ type (
 	// Hooks are called while a build runs.
 	Hooks = ingest.Hooks
 	// Summary is what a build made, and what it left out.
-	Summary = ingest.Summary
+	Summary = report.Summary
 )
 
 // Build streams sources through a tokenizer into a dataset folder. A build that was interrupted

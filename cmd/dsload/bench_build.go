@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/spf13/cobra"
 )
@@ -149,7 +150,7 @@ func measureBuild(cmd *cobra.Command, args []string, samples map[string]int64) (
 		}
 		return nil, fmt.Errorf("measured build: %w", err)
 	}
-	var s ingest.Summary
+	var s report.Summary
 	if err := json.Unmarshal(out, &s); err != nil {
 		return nil, fmt.Errorf("read the measured build's summary: %w", err)
 	}

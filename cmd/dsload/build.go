@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/spf13/cobra"
@@ -245,7 +246,7 @@ const freshBytes = 64 << 20
 
 // overCap returns the error for a build whose process exceeded its cap. before is the peak when the
 // build began.
-func overCap(s *ingest.Summary, before int64) error {
+func overCap(s *report.Summary, before int64) error {
 	if s.AlreadyBuilt || s.PeakRSSBytes <= s.CapBytes || before > freshBytes || raceDetector {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/notify"
 )
 
@@ -27,7 +28,7 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 	}
 	o.ExtraBytes += notify.Bytes
 	out := o.Out
-	o.Resuming = func(c ingest.Totals) {
+	o.Resuming = func(c report.Totals) {
 		n.Send(message(out, "resumed", fmt.Sprintf("resumes at example %s", formatCount(c.Examples)),
 			map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
 	}
@@ -35,7 +36,7 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 }
 
 // notifyDone sends a message about how a build ended.
-func notifyDone(n *notify.Notifier, out string, s *ingest.Summary, err error) {
+func notifyDone(n *notify.Notifier, out string, s *report.Summary, err error) {
 	if n == nil {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/page"
 )
 
@@ -49,7 +50,7 @@ const (
 
 // buildPage is the live page of a build.
 type buildPage struct {
-	monitor *ingest.Monitor
+	monitor *report.Monitor
 	name    string
 	out     string
 	limits  ingest.Options
@@ -69,7 +70,7 @@ type buildPage struct {
 // buildEnd is how a build ended.
 type buildEnd struct {
 	phase, message string
-	summary        *ingest.Summary
+	summary        *report.Summary
 }
 
 // buildSample is the state of a build's counters at one moment.
@@ -96,7 +97,7 @@ func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w; give another port, or 127.0.0.1:0 for any that is free", addr, err)
 	}
-	p := &buildPage{monitor: new(ingest.Monitor), out: absOut(o.Out), limits: *o, done: make(chan struct{})}
+	p := &buildPage{monitor: new(report.Monitor), out: absOut(o.Out), limits: *o, done: make(chan struct{})}
 	p.name = filepath.Base(p.out)
 	o.Monitor = p.monitor
 	p.live = page.NewLive(page.Figures{Columns: numBuildFigures, Sample: p.sample, State: p.state})
@@ -134,7 +135,7 @@ func (p *buildPage) notice(text string) {
 }
 
 // end shows on open pages how the build ended, and closes the server.
-func (p *buildPage) end(s *ingest.Summary, err error) error {
+func (p *buildPage) end(s *report.Summary, err error) error {
 	e := &buildEnd{phase: "done", summary: s}
 	if err != nil {
 		e.phase, e.message = "failed", errorLine(err)
@@ -193,7 +194,7 @@ func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.
-func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*ingest.Summary, error) {
+func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*report.Summary, error) {
 	summary, err := ingest.Run(ctx, o)
 	if summary != nil {
 		summaryForPeople(summary)

@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/spelling"
@@ -303,7 +304,7 @@ func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {
 func (a *addition) checkpoint(f *flusher) error { return f.save() }
 
 // finish makes the manifest of the whole dataset from that of the dataset and what was added.
-func (a *addition) finish(f *flusher) (*Summary, error) {
+func (a *addition) finish(f *flusher) (*report.Summary, error) {
 	if err := f.checkRows(); err != nil {
 		return nil, err
 	}
@@ -350,7 +351,7 @@ func (a *addition) begin(f *flusher) error {
 
 // notOpened returns the summary of an addition that the dataset already holds, if its sources have
 // not changed since.
-func (a *addition) notOpened(ctx context.Context, err error) (*Summary, error) {
+func (a *addition) notOpened(ctx context.Context, err error) (*report.Summary, error) {
 	if !errors.Is(err, shard.ErrFinished) {
 		return a.whole.notOpened(ctx, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -129,7 +130,7 @@ func (a *addition) bringsNew() bool {
 }
 
 // nothingNew returns the summary of an addition whose files the dataset has already.
-func nothingNew(o *Options) (*Summary, error) {
+func nothingNew(o *Options) (*report.Summary, error) {
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if err != nil {
 		return nil, err

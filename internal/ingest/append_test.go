@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -29,7 +30,8 @@ func halves(t *testing.T) (first, second []shapedDocument, sources [2]string) {
 }
 
 // appendTo builds the first source and adds the second, both with the same options.
-func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, old map[string][]byte, s *Summary) {
+func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, old map[string][]byte,
+	s *report.Summary) {
 	t.Helper()
 	fsys = shardtest.New()
 	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", small()

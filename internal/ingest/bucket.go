@@ -4,12 +4,13 @@ import (
 	"context"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
 // runInto is Run for a folder of a bucket.
-func runInto(ctx context.Context, o Options) (s *Summary, err error) {
+func runInto(ctx context.Context, o Options) (s *report.Summary, err error) {
 	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now,
 		Notice: func(text string) { o.notice("%s", text) }}
 	if o.Partition != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
@@ -82,7 +83,7 @@ type phase struct {
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
-func Run(ctx context.Context, o Options) (_ *Summary, err error) {
+func Run(ctx context.Context, o Options) (_ *report.Summary, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 }
 
 // run makes the target in a folder of a file system.
-func (b *build) run(ctx context.Context) (_ *Summary, err error) {
+func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	o := &b.opts
 	if o.Stdin != nil {
 		stdin := newInterruptible(ctx, o.Stdin)
@@ -119,7 +120,7 @@ func (b *build) run(ctx context.Context) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		b.notice("reading %s", b.describeInputs())
-		var s *Summary
+		var s *report.Summary
 		s, err = b.stream(ctx, f)
 		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
@@ -193,7 +194,7 @@ func (h *Hooks) notice(format string, args ...any) {
 func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
 
 // stream drives the phases that are left, then finishes the target.
-func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
+func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
 	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -73,7 +74,7 @@ var small = sync.OnceValue(func() *tokenize.Tokenizer {
 		Special: v.Special}))
 })
 
-func mustBuild(t testing.TB, o Options) *Summary {
+func mustBuild(t testing.TB, o Options) *report.Summary {
 	t.Helper()
 	s, err := Run(context.Background(), o)
 	if err != nil {
@@ -264,7 +265,7 @@ func TestBudgetsAreExact(t *testing.T) {
 	base := Options{Out: "data",
 		Resources: Resources{LoadedTokenizer: small()},
 		Settings:  Settings{Sources: []string{corpus}, MaxLength: 50}}
-	total := func(s *Summary) (examples, tokens int64) {
+	total := func(s *report.Summary) (examples, tokens int64) {
 		for _, split := range s.Splits {
 			examples += split.Examples
 			tokens += split.Tokens

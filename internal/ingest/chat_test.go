@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -79,9 +80,9 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	if m.Counters["untrained"] != 40 || m.Counters["shape_messages"] != 400 || !m.Schema.LossMask {
 		t.Errorf("counters %v, schema %+v", m.Counters, m.Schema)
 	}
-	if !strings.Contains(fault.Join(Losses(m), "\n").String(),
+	if !strings.Contains(fault.Join(report.Losses(m), "\n").String(),
 		"conversations left out because no token of them is trained on: 40") {
-		t.Errorf("losses %q", Losses(m))
+		t.Errorf("losses %q", report.Losses(m))
 	}
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Workers, o.Memory = 3, 96<<20 },

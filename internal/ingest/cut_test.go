@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -64,7 +65,7 @@ func TestCutIsSaid(t *testing.T) {
 				if !slices.Equal(cutBy, c.cutBy) || told != (c.left >= 0) || told && left != c.left {
 					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", cutBy, left, told)
 				}
-				if text := DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+				if text := report.DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
 					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
 					t.Errorf("described as %q", text)
 				}

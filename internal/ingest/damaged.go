@@ -2,9 +2,7 @@ package ingest
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
@@ -43,18 +41,6 @@ func (d *damaged) warnings(inputs int64) []fault.Text {
 	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
 		"the first: %s",
 		inputs, d.First)}
-}
-
-// damageLosses returns the sentence about damaged inputs.
-func damageLosses(c counts.Counts) []fault.Text {
-	if c.DamagedInputs == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("damaged inputs: %d, of which the dataset lacks what could not be read", c.DamagedInputs)
-	if c.DamagedCutOff > 0 {
-		text += fmt.Sprintf("; %d of them end early, with an unknown number of documents lost", c.DamagedCutOff)
-	}
-	return []fault.Text{fault.Textf("%s (see rejects.jsonl)", text)}
 }
 
 // adviseSkip adds to the error of a damaged source that the build can continue without the damaged

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -115,7 +116,7 @@ func TestDamagedSources(t *testing.T) {
 }
 
 // checkDamageTold looks for what was lost in the summary, the manifest and the list of bad records.
-func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
+func checkDamageTold(t *testing.T, s *report.Summary, files map[string][]byte) {
 	t.Helper()
 	var m shard.Manifest
 	if err := json.Unmarshal(files["data/manifest.json"], &m); err != nil {
@@ -125,7 +126,8 @@ func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
 		m.Counters["damaged_inputs_cut_off"] != 4 {
 		t.Errorf("%d rejected, counters %v", s.Rejected, m.Counters)
 	}
-	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(), fault.Join(Losses(&m), "\n").String()} {
+	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(),
+		fault.Join(report.Losses(&m), "\n").String()} {
 		if !strings.Contains(text, "damaged inputs: 5") {
 			t.Errorf("nothing of the damage in %q", text)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -276,11 +277,11 @@ func (f *flusher) reject(d *document, cause error) error {
 	s := &f.state
 	s.Rejected += max(1, d.Rows)
 	f.noteDamage(d.Input, located)
-	if len(s.Rejects) < maxRejectsListed {
+	if len(s.Rejects) < report.MaxRejects {
 		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
 			withoutHalf(field)
 		}
-		r := reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
+		r := report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
 			Reason: located.Cause.Error()}
 		if d.Rows > 1 {
 			r.Rows = d.Rows

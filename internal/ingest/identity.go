@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
@@ -115,7 +116,7 @@ func (id *Identity) CheckFinished(m *shard.Manifest) error {
 }
 
 // ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
-func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
+func ReadFinished(fsys shard.FS, dir string) (*report.Summary, error) {
 	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -124,14 +125,14 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 }
 
 // summaryOf returns what a manifest says about a build.
-func summaryOf(dir string, m *shard.Manifest) *Summary {
-	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
+func summaryOf(dir string, m *shard.Manifest) *report.Summary {
+	s := &report.Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
 		Counts: counts.Of(m.Counters, m.Dropped)}
-	if cut := DescribeCut(m); !cut.IsZero() {
+	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
-	s.Notes = append(s.Notes, Losses(m)...)
-	s.addSplits(m)
-	s.Packing = Packed(m)
+	s.Notes = append(s.Notes, report.Losses(m)...)
+	s.AddSplits(m)
+	s.Packing = report.Packed(m)
 	return s
 }

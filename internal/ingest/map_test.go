@@ -20,6 +20,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -34,7 +35,7 @@ func mapped(t *testing.T, name, text, command string) Options {
 }
 
 // shardOf builds and returns the bytes of the shard, and the summary.
-func shardOf(t *testing.T, o Options) ([]byte, *Summary) {
+func shardOf(t *testing.T, o Options) ([]byte, *report.Summary) {
 	t.Helper()
 	fsys := shardtest.New()
 	o.FS = fsys

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
@@ -35,25 +36,25 @@ type MergeOptions struct {
 
 // MergeSummary is what a merge made.
 type MergeSummary struct {
-	Out        string         `json:"out"`
-	Partitions int            `json:"partitions"`
-	Splits     []SplitSummary `json:"splits"`
-	Documents  int64          `json:"documents"`
-	CutBy      []string       `json:"cut_by,omitempty"`
-	Removed    int            `json:"removed_shards,omitempty"` // that budgets left out
-	Notes      []fault.Text   `json:"notes,omitempty"`
-	Already    bool           `json:"already_merged,omitempty"`
-	Seconds    float64        `json:"seconds"`
-	PeakRSS    int64          `json:"peak_rss_bytes"`
+	Out        string                `json:"out"`
+	Partitions int                   `json:"partitions"`
+	Splits     []report.SplitSummary `json:"splits"`
+	Documents  int64                 `json:"documents"`
+	CutBy      []string              `json:"cut_by,omitempty"`
+	Removed    int                   `json:"removed_shards,omitempty"` // that budgets left out
+	Notes      []fault.Text          `json:"notes,omitempty"`
+	Already    bool                  `json:"already_merged,omitempty"`
+	Seconds    float64               `json:"seconds"`
+	PeakRSS    int64                 `json:"peak_rss_bytes"`
 }
 
 // merged gathers what the parts left.
 type merged struct {
 	plan    *Plan
 	counts  counts.Counts
-	rejects []reject
+	rejects []report.Reject
 	notes   []fault.Text
-	lines   lineStats
+	lines   report.LineStats
 	seconds float64
 	columns columnChain
 	extras  map[string][]partFile // by their names in the dataset
@@ -88,7 +89,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.notes())
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.Notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -109,15 +110,15 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 
 // add adds the splits, counts and notes of a manifest.
 func (s *MergeSummary) add(m *shard.Manifest) {
-	full := &Summary{}
-	full.addSplits(m)
+	full := &report.Summary{}
+	full.AddSplits(m)
 	c := counts.Of(m.Counters, m.Dropped)
 	s.Splits, s.Documents = full.Splits, c.Documents
 	if c.ValRest > 0 {
-		s.Notes = append(s.Notes, fault.Plain(valRestNote(c.ValRest)))
+		s.Notes = append(s.Notes, report.ValRest(c.ValRest))
 	}
-	s.Notes = append(s.Notes, Losses(m)...)
-	if cut := DescribeCut(m); !cut.IsZero() {
+	s.Notes = append(s.Notes, report.Losses(m)...)
+	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
 }
@@ -172,9 +173,9 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	}
 	g.counts.Add(p.Counts)
 	g.rejects = append(g.rejects, p.Rejects...)
-	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
+	g.rejects = g.rejects[:min(len(g.rejects), report.MaxRejects)]
 	g.notes = append(g.notes, p.Notes...)
-	g.lines.add(p.Lines)
+	g.lines.Add(p.Lines)
 	g.addColumnSums(p.Columns)
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds

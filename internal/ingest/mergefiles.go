@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
@@ -63,7 +64,7 @@ func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) 
 		files[shard.HeldOutName] = bytes.NewReader(heldOutFile(g.plan.Held))
 	}
 	if len(g.rejects) > 0 {
-		if lines, err := rejectLines(g.rejects); err == nil { // strings and numbers can be encoded
+		if lines, err := report.RejectLines(g.rejects); err == nil { // strings and numbers can be encoded
 			files[shard.RejectsName] = bytes.NewReader(lines)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
@@ -65,15 +66,15 @@ type Resources struct {
 // Hooks are called while a build runs, where they are set.
 type Hooks struct {
 	// Progress is called a few times a second from one goroutine.
-	Progress func(Progress)
+	Progress func(report.Progress)
 	// Notice is called with what a user wants to know while the build runs: the format that was
 	// found, where an earlier run is resumed.
 	Notice func(fault.Text)
 	// Resuming is called once where an earlier run of the same build is resumed, with what it had
 	// done.
-	Resuming func(Totals)
+	Resuming func(report.Totals)
 	// Monitor shows the build while it runs.
-	Monitor *Monitor
+	Monitor *report.Monitor
 }
 
 // SpecialTokens is what the tokens of a tokenizer's post-processor go around.

@@ -1,11 +1,8 @@
 package ingest
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/pack"
@@ -56,42 +53,6 @@ func (b *build) checkPackable() error {
 	return fault.BadOption("pack", string(b.opts.Pack),
 		"prompts with targets in a column of their own cannot share rows; "+
 			"put both into one row with {causal-pairs}, or leave {pack} out")
-}
-
-// PackSummary is what packing made of the documents.
-type PackSummary struct {
-	Policy        pack.Policy `json:"policy"`
-	Length        int         `json:"length"`         // tokens of a full row
-	DroppedTokens int64       `json:"dropped_tokens"` // of text; special tokens are not counted
-	Truncated     int64       `json:"truncated"`      // documents that were cut to Length
-}
-
-// fill returns the part of the rows' room that tokens take.
-func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
-	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
-}
-
-// Packed describes how a dataset was packed; nil if it was not.
-func Packed(m *shard.Manifest) *PackSummary {
-	var settings struct {
-		Pack      pack.Policy `json:"pack"`
-		MaxLength int         `json:"max-length"`
-	}
-	if !m.Schema.Segments || json.Unmarshal(m.Settings, &settings) != nil || settings.MaxLength < 1 {
-		return nil
-	}
-	c := counts.Of(m.Counters, m.Dropped)
-	return &PackSummary{Policy: settings.Pack, Length: settings.MaxLength,
-		DroppedTokens: *cmp.Or(c.DroppedTokens, new(int64)), Truncated: c.Truncated}
-}
-
-// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not
-// packed.
-func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
-	if p := Packed(m); p != nil {
-		return p.fill(s)
-	}
-	return 0
 }
 
 // cutRow shortens a row to its first n tokens.

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -235,7 +236,7 @@ func TestPackedBudgets(t *testing.T) {
 		for _, n := range effort.Of([]int64{29}, []int64{1, 29, 90}, []int64{1, 2, 29, 30, 90}) {
 			t.Run(fmt.Sprint(policy, n), func(t *testing.T) {
 				base := packOptions(t, policy, 700, 15)
-				total := func(o Options) (s *Summary, rows, tokens int64) {
+				total := func(o Options) (s *report.Summary, rows, tokens int64) {
 					o.FS = shardtest.New()
 					s = mustBuild(t, o)
 					for _, split := range s.Splits {

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -87,10 +88,10 @@ func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
 
 // partState is what a part leaves to the merge.
 type partState struct {
-	Counts  counts.Counts `json:"counts"` // of this part alone
-	Rejects []reject      `json:"rejects,omitempty"`
-	Notes   []fault.Text  `json:"notes,omitempty"`
-	Lines   lineStats     `json:"lines,omitzero"`
+	Counts  counts.Counts    `json:"counts"` // of this part alone
+	Rejects []report.Reject  `json:"rejects,omitempty"`
+	Notes   []fault.Text     `json:"notes,omitempty"`
+	Lines   report.LineStats `json:"lines,omitzero"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
@@ -135,7 +136,7 @@ func (p *part) columnSums(f *flusher) (sums []columnSum) {
 }
 
 // state renders the state of a finished part.
-func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
+func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &p.Plan.part(p.Number).Before
 	left := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
@@ -148,19 +149,14 @@ func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
 			left.Stopped = end.Stopped
 		}
 		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
-		if t := end.Position.Trailing; t != nil {
-			left.Notes = append(left.Notes, fault.Plain(trailingNote(t)))
-		}
-		if m := end.Position.Members; m != nil {
-			left.Notes = append(left.Notes, fault.Plain(membersNote(m)))
-		}
+		left.Notes = append(left.Notes, report.PassedOver(&end.Position)...)
 	}
 	left.Columns = p.columnSums(f)
 	return json.Marshal(left)
 }
 
 // finish commits the part and returns its summary.
-func (p *part) finish(f *flusher) (*Summary, error) {
+func (p *part) finish(f *flusher) (*report.Summary, error) {
 	if p.committed() {
 		return p.giveUp(f.builder)
 	}
@@ -185,7 +181,7 @@ func (p *part) finish(f *flusher) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum.addSplits(m)
+	sum.AddSplits(m)
 	sum.Partition = p.String()
 	return sum, nil
 }
@@ -195,7 +191,7 @@ func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Pl
 
 // failed leaves a part to another process that has committed or merged it: a merge removes what a part has not
 // committed.
-func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
+func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error) {
 	if p.committed() {
 		return p.giveUp(builder)
 	}
@@ -239,7 +235,7 @@ func (p *part) check() error {
 }
 
 // notOpened returns the summary of a part that is built. If another process has the lock, it builds a second copy.
-func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
+func (p *part) notOpened(ctx context.Context, err error) (*report.Summary, error) {
 	var locked *shard.LockedError
 	switch {
 	case errors.Is(err, shard.ErrFinished):
@@ -254,9 +250,9 @@ func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
 }
 
 // finished returns the summary of a part that another run built.
-func (p *part) finished() (*Summary, error) {
+func (p *part) finished() (*report.Summary, error) {
 	o := &p.b.opts
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
+	s := &report.Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
 		Stopped: fault.Plain("nothing to do: the partition is already built")}
 	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
@@ -266,7 +262,7 @@ func (p *part) finished() (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.addSplits(m)
+	s.AddSplits(m)
 	for _, name := range []string{shard.PlanName, shard.ManifestName} { // a merge removes the plan
 		if _, err := o.FS.Stat(filepath.Join(o.Out, name)); !errors.Is(err, fs.ErrNotExist) {
 			return s, err

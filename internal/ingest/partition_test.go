@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
@@ -86,7 +87,7 @@ func planned(t *testing.T, o Options, n int) *Plan {
 	return p
 }
 
-func buildPart(p *Plan, number int, out string) (*Summary, error) {
+func buildPart(p *Plan, number int, out string) (*report.Summary, error) {
 	o, err := p.PartOptions(number)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
@@ -111,7 +112,7 @@ func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err e
 		}
 	}
 	p.Notes = append(p.Notes, b.endNote())
-	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.notes()...), fault.Text.IsZero)
+	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
 }
@@ -276,7 +277,7 @@ func (v *previewer) document(j *job, d *document) error {
 		return v.bad(d, err)
 	}
 	before := f.state.Counts
-	reasons := LeftOut(before)
+	reasons := report.LeftOut(before)
 	if err := f.document(j, d); err != nil || !d.Last {
 		return err
 	}
@@ -304,7 +305,7 @@ func (v *previewer) bad(d *document, cause error) error {
 
 // whyLeftOut says which of the counts of reasons went up.
 func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
-	for reason, n := range LeftOut(v.f.state.Counts) {
+	for reason, n := range report.LeftOut(v.f.state.Counts) {
 		if n == before[reason] {
 			continue
 		}

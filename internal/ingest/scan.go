@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -134,7 +135,7 @@ func (s *scan) interrupted(ctx context.Context, _ *flusher) error {
 var errNoPlanMade = fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
 
 // finish takes what the flusher knows at the end.
-func (s *scan) finish(f *flusher) (*Summary, error) {
+func (s *scan) finish(f *flusher) (*report.Summary, error) {
 	s.noteHeld(f)
 	s.plan.Sources = f.sources()
 	s.plan.Unread = f.unread().counts()

@@ -8,12 +8,11 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/budget"
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -256,25 +255,6 @@ func (b *build) tooLongToJudge(cause error) bool {
 	return b.opts.shapes() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
 }
 
-// droppedNotes returns sentences about what filters and Dedup left out.
-func droppedNotes(c counts.Counts) (notes []fault.Text) {
-	for _, reason := range shape.Reasons {
-		n := c.DroppedBy[string(reason)]
-		if n == 0 {
-			continue
-		}
-		what := fault.Textf("documents left out by %v", fault.Option(reason))
-		switch reason {
-		case shape.Copied:
-			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
-		case shape.ValCopy:
-			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
-		}
-		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
-	}
-	return notes
-}
-
 // allDropped reports whether filters left out all that was read.
 func (f *flusher) allDropped() bool {
 	var n int64
@@ -287,7 +267,7 @@ func (f *flusher) allDropped() bool {
 // noneLeft describes which filters left out how many, and fields that no record has.
 func (f *flusher) noneLeft() error {
 	s := &f.state
-	reasons := append(droppedNotes(s.Counts), textNotes(s.Counts)...)
+	reasons := append(report.Dropped(s.Counts), report.ComparedAsText(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
 			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -231,7 +232,7 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	for _, d := range documents {
 		distinct[d.text] = true
 	}
-	check := func(o Options) *Summary {
+	check := func(o Options) *report.Summary {
 		t.Helper()
 		fsys := shardtest.New()
 		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), shape.Exact

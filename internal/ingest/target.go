@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -27,7 +28,7 @@ type target interface {
 	memory() (heldOut int64, whyHeldOut string, more []budget.Part)
 	// check refuses a folder before its builder is opened; notOpened ends a build for which it was not.
 	check() error
-	notOpened(ctx context.Context, err error) (*Summary, error)
+	notOpened(ctx context.Context, err error) (*report.Summary, error)
 
 	// begin gives a new flusher what was decided before the first document.
 	begin(f *flusher) error
@@ -40,9 +41,9 @@ type target interface {
 	badRecord(f *flusher, located *source.RecordError) error
 	// interrupted ends a phase that was stopped at the end of a job.
 	interrupted(ctx context.Context, f *flusher) error
-	finish(f *flusher) (*Summary, error)
+	finish(f *flusher) (*report.Summary, error)
 	// failed ends a build that did not finish.
-	failed(builder *shard.Builder, err error) (*Summary, error)
+	failed(builder *shard.Builder, err error) (*report.Summary, error)
 	// extraName returns the name that one of a dataset's extra files has in this build.
 	extraName(name string) string
 
@@ -95,7 +96,7 @@ func (w whole) memory() (heldOut int64, why string, more []budget.Part) {
 	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
 }
 
-func (w whole) notOpened(_ context.Context, err error) (*Summary, error) {
+func (w whole) notOpened(_ context.Context, err error) (*report.Summary, error) {
 	if errors.Is(err, shard.ErrFinished) {
 		return w.b.finished()
 	}
@@ -171,7 +172,7 @@ func (w whole) interrupted(ctx context.Context, f *flusher) error {
 		b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 
-func (whole) finish(f *flusher) (*Summary, error) {
+func (whole) finish(f *flusher) (*report.Summary, error) {
 	if err := f.checkRows(); err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (whole) finish(f *flusher) (*Summary, error) {
 	return f.commit(func(*shard.Provenance, map[string]any) {})
 }
 
-func (whole) failed(builder *shard.Builder, err error) (*Summary, error) {
+func (whole) failed(builder *shard.Builder, err error) (*report.Summary, error) {
 	return nil, errors.Join(advise(err), builder.Close())
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -31,7 +32,7 @@ func TestInterruptEndsATemplate(t *testing.T) {
 		_, err := Run(ctx, Options{Out: "data",
 			Resources: Resources{LoadedTokenizer: small(), Workers: 2, FS: fsys},
 			Settings:  Settings{Sources: []string{records}, Template: loop, OnBadRecord: "skip"},
-			Hooks:     Hooks{Progress: func(Progress) { cancel() }}})
+			Hooks:     Hooks{Progress: func(report.Progress) { cancel() }}})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -62,7 +63,7 @@ func TestGroupsLeftOut(t *testing.T) {
 	} {
 		var rows [2][][]uint32
 		var documents [2][]int64
-		var counts [2]*Summary
+		var counts [2]*report.Summary
 		for i, source := range []string{c.source, lines} {
 			fsys := shardtest.New()
 			o := whereOptions(source, c.where...)
