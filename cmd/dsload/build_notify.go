@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/notify"
 )
@@ -17,7 +17,7 @@ import (
 const notifyGrace = 3 * time.Second
 
 // newNotifier returns the notifier for --notify, nil without services, and counts its memory.
-func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*notify.Notifier, error) {
+func newNotifier(addresses []string, o *option.Options, stderr io.Writer) (*notify.Notifier, error) {
 	n, err := notify.New(addresses, func(text string) { warn(stderr, text) })
 	var usage *notify.UsageError
 	if errors.As(err, &usage) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/page"
 )
@@ -53,7 +54,7 @@ type buildPage struct {
 	monitor *report.Monitor
 	name    string
 	out     string
-	limits  ingest.Options
+	limits  option.Options
 	live    *page.Live
 	server  *page.Server
 	cancel  context.CancelFunc
@@ -84,7 +85,7 @@ type buildSample struct {
 
 // listenPage opens the live page at an address and attaches it to the build. Only this
 // machine may read it: a build has neither certificate nor token.
-func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
+func listenPage(addr string, o *option.Options) (*buildPage, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, usagef("--http %s: %v; write HOST:PORT, such as 127.0.0.1:8080", addr, err)
@@ -194,8 +195,9 @@ func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.
-func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*report.Summary, error) {
-	summary, err := ingest.Run(ctx, o)
+func runBuildWithPage(ctx context.Context, o option.Options, of *ingest.Partition, p *buildPage) (*report.Summary,
+	error) {
+	summary, err := ingest.RunPartition(ctx, o, of)
 	if summary != nil {
 		summaryForPeople(summary)
 	}
@@ -210,7 +212,7 @@ func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*rep
 }
 
 // openPage opens the live page, if one is asked for, and prints its address.
-func (f *buildFlags) openPage(o *ingest.Options, stderr io.Writer) (*buildPage, error) {
+func (f *buildFlags) openPage(o *option.Options, stderr io.Writer) (*buildPage, error) {
 	if f.http == "" {
 		return nil, nil
 	}

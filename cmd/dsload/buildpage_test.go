@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 )
 
@@ -28,7 +29,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 		{"interrupted", true, "synth://recipes?seed=1", "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := ingest.Defaults()
+			o := option.Defaults()
 			o.Sources, o.Out, o.MaxExamples = []string{c.source}, t.TempDir()+"/<b>out", 300
 			p, err := listenPage("127.0.0.1:0", &o)
 			if err != nil {
@@ -49,7 +50,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 					}
 				}
 			}
-			summary, err := runBuildWithPage(ctx, o, p)
+			summary, err := runBuildWithPage(ctx, o, nil, p)
 			var after buildState
 			decode(t, p.state(time.Now()), &after)
 			if after.Phase != c.phase || (err == nil) != (c.phase == "done") {

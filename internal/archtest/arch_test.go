@@ -38,15 +38,22 @@ var allowed = map[string][]string{
 	"internal/ingest/example/chat/jinja": {},
 	"internal/ingest/shape":              {"internal/fault", "internal/ingest/example", "internal/jsonscan", "shard"},
 	"internal/ingest/command":            {"internal/procgroup"},
-	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/shape", "internal/ingest/source",
+	"internal/ingest/option": {"internal/fault", "internal/ingest/example", "internal/ingest/report",
+		"internal/ingest/shape",
+		"internal/ingest/source", "internal/pack", "internal/remote", "internal/resident", "internal/spelling", "shard",
+		"tokenize"},
+	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/shape",
+		"internal/ingest/source",
 		"internal/pack", "internal/units", "shard"},
 	"internal/textcache": {"internal/fault", "shard"},
 
 	// The line that serves.
-	"internal/serve":         {"internal/budget", "internal/fault", "internal/pack", "internal/radix", "internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
+	"internal/serve": {"internal/budget", "internal/fault", "internal/pack", "internal/radix",
+		"internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
 	"internal/serve/sampler": {"internal/fault", "internal/pack", "internal/radix"},
 	"internal/serve/collate": {},
-	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/fault", "internal/pack", "internal/page", "internal/resident",
+	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/fault", "internal/pack",
+		"internal/page", "internal/resident",
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
 
 	// What both use.

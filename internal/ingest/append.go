@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -107,20 +108,6 @@ func (a *addition) settings() error {
 	o.MaxValExamples = 0
 	s := &a.b.shards
 	s.Settings, s.Append, s.FirstDocument = rendered, true, a.base
-	return nil
-}
-
-// checkAppend returns an error for options that an addition cannot have.
-func (o *Options) checkAppend() error {
-	switch {
-	case !o.Append:
-		return nil
-	case len(o.ValSources) > 0:
-		return fault.BadOption("val", source.Redact(o.ValSources[0]),
-			"an addition with {append} adds to train alone; the split val stays as it is")
-	case len(o.Sources) == 0:
-		return fault.BadOption("append", nil, "name the sources to add")
-	}
 	return nil
 }
 
@@ -235,7 +222,7 @@ func (a *addition) checkNew() error {
 }
 
 // readFirst finds the first ordinal after those of the dataset.
-func (a *addition) readFirst(o *Options) error {
+func (a *addition) readFirst(o *option.Options) error {
 	a.base = counts.Of(a.manifest.Counters, nil).Documents
 	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
@@ -264,10 +251,10 @@ func (a *addition) keeps(name string) bool {
 const heldOutBytes = 8
 
 // readHeldOut reads the hashes of the documents that the dataset holds out.
-func (a *addition) readHeldOut(o *Options) error {
+func (a *addition) readHeldOut(o *option.Options) error {
 	i := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
 	if i < 0 {
-		var s Settings
+		var s option.Settings
 		if err := json.Unmarshal(a.manifest.Settings, &s); err != nil {
 			return err
 		}

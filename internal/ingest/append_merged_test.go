@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 )
@@ -17,11 +18,11 @@ func TestAppendToMerged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, c := range []struct {
 		name string
-		o    Options
+		o    option.Options
 	}{
-		{"plain", Options{}},
-		{"val and copies", Options{Settings: Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
-		{"near copies", Options{Settings: Settings{Dedup: shape.Near}}},
+		{"plain", option.Options{}},
+		{"val and copies", option.Options{Settings: option.Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: shape.Near}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -39,12 +40,13 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	target target
-	bucket bool // Out is the scratch folder of a build into a bucket
-	meter  meter
-	waits  waits
-	cutter *example.Cutter // the flusher's
+	opts      option.Options
+	partition *Partition // of a plan; nil for all
+	target    target
+	bucket    bool // Out is the scratch folder of a build into a bucket
+	meter     meter
+	waits     waits
+	cutter    *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
@@ -83,15 +85,20 @@ type phase struct {
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
-func Run(ctx context.Context, o Options) (_ *report.Summary, err error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
+	return RunPartition(ctx, o, nil)
+}
+
+// RunPartition is Run for one partition of a plan, with the options that it gives; nil stands for all.
+func RunPartition(ctx context.Context, o option.Options, p *Partition) (*report.Summary, error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if remote.Writable(o.Out) {
-		return runInto(ctx, o)
+		return runInto(ctx, o, p)
 	}
-	return newBuild(o).run(ctx)
+	return newBuild(o, p).run(ctx)
 }
 
 // run makes the target in a folder of a file system.
@@ -184,14 +191,7 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 	return nil
 }
 
-// notice reports something to the user while the build runs.
-func (h *Hooks) notice(format string, args ...any) {
-	if h.Notice != nil {
-		h.Notice(fault.Textf(format, args...))
-	}
-}
-
-func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
+func (b *build) notice(format string, args ...any) { b.opts.Noticef(format, args...) }
 
 // stream drives the phases that are left, then finishes the target.
 func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err error) {
@@ -299,7 +299,7 @@ func (f *flusher) begun() bool {
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
 		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup),
-		asIs: b.template == "", judges: b.opts.shapes()}
+		asIs: b.template == "", judges: b.opts.JudgesDocuments()}
 }
 
 // leaseError names the record that is too large for the cap.

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
@@ -26,33 +27,6 @@ type chats struct {
 	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
-}
-
-// checkChat refuses options that contradict Format "chat", and an invalid date.
-func (o Options) checkChat() error {
-	if o.Date != "" {
-		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
-			return fault.BadOption("date", o.Date, "must be a day written as 2006-01-02")
-		}
-	}
-	if o.Format != source.Chat {
-		return nil
-	}
-	for _, other := range []struct {
-		option fault.Option
-		value  string
-		given  bool
-	}{
-		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
-		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens),
-			o.SpecialTokens == SpecialOfChunk},
-	} {
-		if other.given {
-			return fault.BadOption(other.option, other.value,
-				"a conversation is written by its chat template; leave the option out, or give another {format}")
-		}
-	}
-	return nil
 }
 
 // openChat finds the chat template where the inputs hold conversations.
@@ -85,7 +59,7 @@ func (b *build) openChat(ctx context.Context) error {
 		return err
 	}
 	if o.EOS == "" { // packed or not, the template writes the end of a conversation
-		o.EOS = NoToken
+		o.EOS = option.NoToken
 	}
 	return b.openCutter(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -47,7 +48,7 @@ func (d *damaged) warnings(inputs int64) []fault.Text {
 // part.
 func (b *build) adviseSkip(err error) error {
 	var input *source.InputError
-	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
+	if b.opts.OnBadRecord == option.SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
 		return err
 	}
 	return fault.Advise(err, "or leave out what cannot be read with {on-bad-record} skip")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -68,10 +69,10 @@ func damagedSources(t *testing.T) (paths []string) {
 // Damaged sources end a build with the file and row. With SkipBadRecord what cannot be read is left
 // out, reported and counted, wherever the build stopped in between.
 func TestDamagedSources(t *testing.T) {
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, CheckpointEvery: 60,
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, CheckpointEvery: 60,
 			CheckpointInterval: 1},
-		Settings: Settings{Sources: damagedSources(t)}}
+		Settings: option.Settings{Sources: damagedSources(t)}}
 	fails := o
 	if _, err := Run(context.Background(), fails); !source.IsDamage(err) || !strings.Contains(err.Error(), "e.parquet") ||
 		!strings.Contains(err.Error(), "`on-bad-record` skip") {
@@ -84,7 +85,7 @@ func TestDamagedSources(t *testing.T) {
 		if !source.IsDamage(err) || !strings.Contains(err.Error(), row) || !strings.Contains(err.Error(), "`on-bad-record` skip") {
 			t.Errorf("%s: %v", fails.Sources[0], err)
 		}
-		fails.OnBadRecord = SkipBadRecord
+		fails.OnBadRecord = option.SkipBadRecord
 		cured := mustBuild(t, fails)
 		afresh := fails
 		afresh.FS = shardtest.New()
@@ -93,9 +94,9 @@ func TestDamagedSources(t *testing.T) {
 		if cured.Rejected != 1 || len(cured.Warnings) == 0 {
 			t.Errorf("%s: %d rejected, %q", fails.Sources[0], cured.Rejected, cured.Warnings)
 		}
-		fails.OnBadRecord = FailAtBadRecord
+		fails.OnBadRecord = option.FailAtBadRecord
 	}
-	o.OnBadRecord = SkipBadRecord
+	o.OnBadRecord = option.SkipBadRecord
 	s := mustBuild(t, o)
 	want := files(o.FS.(*shardtest.FS))
 	checkDamageTold(t, s, want)

@@ -10,7 +10,7 @@
 //
 // Invariants of a build:
 //
-//	I1  The bytes of a dataset depend on the sources and on Options.Settings, never on
+//	I1  The bytes of a dataset depend on the sources and on option.Settings, never on
 //	    workers, memory, checkpoints, interruptions or the clock.
 //	I2  Every example that the budgets allow is written exactly once, whatever happens in between.
 //	I3  The bytes that the process holds never exceed Options.Memory:

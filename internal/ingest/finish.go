@@ -134,7 +134,7 @@ func (b *build) stopped(end phaseEnd) fault.Text {
 	if end.Stopped == "" {
 		return fault.Plain(stoppedAtEnd)
 	}
-	return fault.Textf("%v reached", report.Reached(end.Stopped, b.opts.budgetOf(end.Stopped)))
+	return fault.Textf("%v reached", report.Reached(end.Stopped, b.opts.BudgetOf(end.Stopped)))
 }
 
 // notes describes what was left out, or done in an unexpected way.
@@ -146,7 +146,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		notes = append(notes, report.PassedOver(&end.Position)...)
 	}
-	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
+	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
 		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
 			units.Count(o.MaxValExamples))
 	}

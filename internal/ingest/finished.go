@@ -218,8 +218,3 @@ func sourceName(uri string) string {
 	}
 	return uri
 }
-
-func (o *Options) budgetOf(option string) int64 {
-	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
-		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -139,7 +140,7 @@ func (f *flusher) flush(j *job) error {
 // keepBefore takes a checkpoint before a job with a record that will end the build, so that all
 // before the job is kept.
 func (f *flusher) keepBefore(j *job) error {
-	if f.b.opts.OnBadRecord == SkipBadRecord || f.since == 0 {
+	if f.b.opts.OnBadRecord == option.SkipBadRecord || f.since == 0 {
 		return nil
 	}
 	for i := range j.documents {
@@ -271,7 +272,7 @@ func (f *flusher) reject(d *document, cause error) error {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
 			Cause: cause}
 	}
-	if f.b.opts.OnBadRecord != SkipBadRecord {
+	if f.b.opts.OnBadRecord != option.SkipBadRecord {
 		return f.b.target.badRecord(f, located)
 	}
 	s := &f.state

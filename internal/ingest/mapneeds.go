@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -25,7 +26,7 @@ func (b *build) checkMap(context.Context) error {
 }
 
 // mapParts returns the part of the memory cap that Map takes, none without it.
-func mapParts(o *Options) []budget.Part {
+func mapParts(o *option.Options) []budget.Part {
 	if o.Map == "" {
 		return nil
 	}

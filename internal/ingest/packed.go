@@ -4,46 +4,10 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
-
-// overflowOf returns what a policy does with longer documents.
-func overflowOf(p pack.Policy) example.Overflow {
-	if p == pack.BFD {
-		return example.Truncate
-	}
-	return example.Chunk
-}
-
-// checkPack checks the options that concern packing.
-func (o Options) checkPack() error {
-	if o.PackWindow < 0 {
-		return fault.Kindf(fault.Usage, "PackWindow %d: must be at least 0", o.PackWindow)
-	}
-	if o.Pack == pack.None {
-		return nil
-	}
-	if o.Overflow != overflowOf(o.Pack) {
-		does := map[pack.Policy]fault.Text{
-			pack.Wrapped:  fault.Textf("cuts documents wherever a row ends"),
-			pack.BFD:      fault.Textf("truncates longer documents; {pack} bfd_split splits them"),
-			pack.BFDSplit: fault.Textf("splits longer documents; {pack} bfd truncates them"),
-		}[o.Pack]
-		return fault.BadOption("overflow", string(o.Overflow), "{pack} %s %v; leave {overflow} out",
-			o.Pack, does)
-	}
-	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
-		return fault.BadOption("special-tokens", string(o.SpecialTokens),
-			"{pack} wrapped cuts documents wherever a row ends, so that they have no chunks; "+
-				"leave {special-tokens} out")
-	}
-	if o.MaxLength > pack.MaxLength {
-		return fault.BadOption("max-length", o.MaxLength, "must be at most %d", pack.MaxLength)
-	}
-	return nil
-}
 
 // checkPackable returns an error for rows that have a target in a column of its own, which cannot be packed.
 func (b *build) checkPackable() error {
@@ -72,10 +36,10 @@ func cutRow(row *shard.Example, n int64) {
 }
 
 // whyPacking describes the memory of packing.
-func whyPacking(o *Options) string {
+func whyPacking(o *option.Options) string {
 	if o.Pack == pack.Wrapped {
 		return "the row that is being filled"
 	}
 	return fmt.Sprintf("windows of %d documents or %d tokens, packed by %s", maxPieces(o.MaxLength),
-		o.window(), o.Pack)
+		windowTokens(&o.Settings), o.Pack)
 }

@@ -13,20 +13,25 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
 
-// PartOptions returns the options of a plan for building one of its partitions. The caller may
-// change only Out, Memory, Workers, CheckpointEvery and what observes the build.
-func (p *Plan) PartOptions(number int) (Options, error) {
+// Partition returns one of the partitions of a plan.
+func (p *Plan) Partition(number int) (*Partition, error) {
 	if number < 0 || number >= p.Partitions {
-		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+		return nil, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
 			"partitions are numbered from 0 to %d", p.Partitions-1)
 	}
-	return Options{Settings: p.Given, Partition: &Partition{Plan: p, Number: number},
-		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
+	return &Partition{Plan: p, Number: number}, nil
+}
+
+// Options returns the options of the plan for building the partition. The caller may change only Out,
+// Memory, Workers, CheckpointEvery and what observes the build.
+func (p *Partition) Options() option.Options {
+	return option.Options{Settings: p.Plan.Given, Resources: option.Resources{CheckpointEvery: p.Plan.CheckpointEvery}}
 }
 
 // part is the target of a build of one partition of a plan.

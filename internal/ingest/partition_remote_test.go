@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
@@ -26,9 +27,9 @@ func remoteTexts() map[string][]byte {
 		"d.txt": []byte("\ufeffone\n\ntwo\nthree")}
 }
 
-func remoteOptions(sources ...string) Options {
-	return Options{Settings: Settings{Sources: sources, MaxLength: 48, ShardBytes: 32 << 10},
-		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2}}
+func remoteOptions(sources ...string) option.Options {
+	return option.Options{Settings: option.Settings{Sources: sources, MaxLength: 48, ShardBytes: 32 << 10},
+		Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2}}
 }
 
 // TestRemotePartitions builds partitions of files on a web server, each from its own offset.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -32,10 +33,10 @@ type Plan struct {
 	Folder   string          `json:"folder,omitempty"`
 	Settings json.RawMessage `json:"settings"`
 	// Given are the settings before they were resolved on the machine that made the plan.
-	Given           Settings    `json:"given"`
-	CheckpointEvery int64       `json:"checkpoint-every"`
-	Share           float64     `json:"share,omitempty"` // holdout.share
-	Phases          []PlanPhase `json:"phases"`
+	Given           option.Settings `json:"given"`
+	CheckpointEvery int64           `json:"checkpoint-every"`
+	Share           float64         `json:"share,omitempty"` // holdout.share
+	Phases          []PlanPhase     `json:"phases"`
 	// Held are the hashes of the documents held out, in the order of their choice.
 	Held []uint64 `json:"held,omitempty"`
 	// Sources lists the sources of all phases, as the manifest does.
@@ -101,9 +102,9 @@ type Partition struct {
 }
 
 // MakePlan reads the sources once and cuts the build into partitions of about equal size.
-func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *Plan, err error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if err := planable(&o, partitions); err != nil {
@@ -144,9 +145,9 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 }
 
 // PlanningMemory returns the memory cap as a sum for making a plan; nothing is read.
-func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+func PlanningMemory(o option.Options, partitions int) (*MemoryPlan, error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	b, _ := newScan(o, max(1, partitions))
@@ -154,7 +155,7 @@ func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
 }
 
 // planable returns an error for options with which partitions cannot be built.
-func planable(o *Options, partitions int) error {
+func planable(o *option.Options, partitions int) error {
 	if partitions < 1 || partitions > shard.MaxParts {
 		return fault.BadOption("partitions", partitions, "must be from 1 to %d",
 			shard.MaxParts)
@@ -188,7 +189,7 @@ func planable(o *Options, partitions int) error {
 }
 
 // relativeTo returns the working folder if any name among the options depends on it.
-func relativeTo(o *Options) (string, error) {
+func relativeTo(o *option.Options) (string, error) {
 	relative := func(name string) bool { return !filepath.IsAbs(name) && !strings.Contains(name, "://") }
 	names := slices.Concat(o.Sources, o.ValSources)
 	for _, name := range []string{o.Tokenizer, o.Template} {

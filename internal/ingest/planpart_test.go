@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 )
@@ -23,8 +24,8 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 		lineFile(t, dir, strings.Repeat("long-name-", 10)+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".jsonl",
 			strings.Repeat("word ", 1+i%7))
 	}
-	o := Options{Resources: Resources{LoadedTokenizer: small()},
-		Settings: Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}}
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
+		Settings: option.Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}}
 	path = filepath.Join(t.TempDir(), "plan.json")
 	p := planned(t, o, partitions)
 	if err := p.Write(t.Context(), path); err != nil {
@@ -60,9 +61,10 @@ func TestPlanPart(t *testing.T) {
 			t.Errorf("partition %d holds %d inputs and %d sources, %d bytes of %d", number, n, len(p.Sources), p.bytes(),
 				whole.bytes())
 		}
-		o := must(p.PartOptions(number))
+		part := must(p.Partition(number))
+		o := part.Options()
 		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 256<<20
-		m := must(PlanMemory(o))
+		m := must(PartitionMemory(o, part))
 		if !slices.ContainsFunc(m.Parts, func(b budget.Part) bool { return b.Name == "plan" && b.Bytes == p.bytes() }) {
 			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Parts)
 		}
@@ -91,7 +93,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	if _, err := Merge(t.Context(), MergeOptions{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	single := Options{Settings: whole.Given}
+	single := option.Options{Settings: whole.Given}
 	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), small(), 256<<20
 	mustBuild(t, single)
 	sameDataset(t, dir, single.Out, true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -75,12 +76,12 @@ type previewer struct {
 // Preview reads the first documents of each input and returns what a build would make of them. It writes
 // nothing, except that a tokenizer of the Hugging Face Hub is downloaded into the cache of the build. An
 // error is the one that the build would end with; what was found before it is returned too.
-func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err error) {
+func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed, err error) {
 	if documents < 1 || documents > MaxPreview {
 		return nil, fault.BadOption("preview", documents, "must be from 1 to %d", MaxPreview)
 	}
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Stdin != nil {
@@ -89,7 +90,7 @@ func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err e
 		o.Stdin = stdin
 	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
-	b := newBuild(o)
+	b := newBuild(o, nil)
 	b.target, b.bucket = &look{whole: whole{b: b}}, remote.Writable(o.Out)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -55,8 +56,8 @@ type mark struct {
 }
 
 // newScan returns a build whose target is a plan.
-func newScan(o Options, partitions int) (*build, *scan) {
-	b := newBuild(o)
+func newScan(o option.Options, partitions int) (*build, *scan) {
+	b := newBuild(o, nil)
 	s := &scan{whole: whole{b: b}, partitions: partitions}
 	b.target = s
 	return b, s
@@ -143,7 +144,7 @@ func (s *scan) finish(f *flusher) (*report.Summary, error) {
 }
 
 // needsText reports whether what a document holds decides about later ones, or their numbers.
-func needsText(o *Options) bool {
+func needsText(o *option.Options) bool {
 	heldOut := o.MaxValExamples > 0 && len(o.ValSources) == 0
 	return heldOut || o.MaxBytes > 0 || o.Dedup != shape.None
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -18,9 +19,6 @@ import (
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
 // the sources. What either leaves out is counted by the name of the option.
-
-// shapes reports whether documents are judged, and so wanted whole.
-func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.None }
 
 func (b *build) openFilter(context.Context) (err error) {
 	b.filter, err = shape.NewFilter(b.opts.Filter)
@@ -67,7 +65,7 @@ func (b *build) checkFields(context.Context) error {
 	if len(fields) == 0 || b.opts.Map != "" { // what comes back from it has fields of its own
 		return nil
 	}
-	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
+	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.partition == nil {
 		where := b.opts.Filter.Where
 		at := slices.IndexFunc(where, func(w string) bool {
 			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
@@ -85,7 +83,7 @@ func (b *build) checkFields(context.Context) error {
 }
 
 // filterParts returns the parts of the memory cap that filters take, none without them.
-func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
+func filterParts(o *option.Options, f *shape.Filter) (parts []budget.Part) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
 			Why: "conditions and expressions, and what each worker's matches take"})
@@ -252,7 +250,7 @@ func (f *flusher) closeSeen() error {
 
 // tooLongToJudge reports whether a record is bad only because it was wanted whole.
 func (b *build) tooLongToJudge(cause error) bool {
-	return b.opts.shapes() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
+	return b.opts.JudgesDocuments() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
 }
 
 // allDropped reports whether filters left out all that was read.

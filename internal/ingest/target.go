@@ -66,11 +66,11 @@ type borders interface {
 }
 
 func newTarget(b *build) target {
-	switch o := &b.opts; {
-	case o.Append:
+	switch {
+	case b.opts.Append:
 		return &addition{whole: whole{b: b}}
-	case o.Partition != nil:
-		return &part{whole: whole{b: b}, Partition: o.Partition}
+	case b.partition != nil:
+		return &part{whole: whole{b: b}, Partition: b.partition}
 	}
 	return whole{b: b}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -38,9 +39,9 @@ func scoresAsLines() []byte {
 	return b.Bytes()
 }
 
-func whereOptions(source string, where ...string) Options {
-	return Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), Workers: 2},
-		Settings: Settings{Sources: []string{source}, MaxLength: 48, Filter: Filter{Where: where}}}
+func whereOptions(source string, where ...string) option.Options {
+	return option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), Workers: 2},
+		Settings: option.Settings{Sources: []string{source}, MaxLength: 48, Filter: option.Filter{Where: where}}}
 }
 
 // TestGroupsLeftOut compares a file of which groups of rows are left out unread with lines of the same rows.
@@ -79,7 +80,7 @@ func TestGroupsLeftOut(t *testing.T) {
 			t.Errorf("%v: %d documents, %v dropped, want %v", c.where, a.Documents, a.DroppedBy, b.DroppedBy)
 		}
 	}
-	if _, err := Run(context.Background(), func() Options {
+	if _, err := Run(context.Background(), func() option.Options {
 		o := whereOptions(damaged, "score=14")
 		o.FS = shardtest.New()
 		return o
