@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shell"
@@ -107,7 +108,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	return printPlanned(cmd, p, out, f.asJSON)
 }
 
-func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) error {
+func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
 	for _, phase := range p.Phases {
 		documents += phase.Documents
@@ -141,7 +142,7 @@ func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) e
 // partitionFlags are the flags of build for one partition of a plan.
 type partitionFlags struct {
 	plan, partition string
-	of              *ingest.Partition // set by apply
+	of              *partition.Chosen // set by apply
 }
 
 func (f *partitionFlags) add(flags *pflag.FlagSet) {
@@ -188,7 +189,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Opti
 	if err != nil || asked < 0 {
 		asked = -1 // the error below says how many partitions there are
 	}
-	plan, err := ingest.OpenPlanPart(f.plan, asked)
+	plan, err := partition.Open(f.plan, asked)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ var allowed = map[string][]string{
 		"internal/ingest/shape",
 		"internal/ingest/source", "internal/pack", "internal/remote", "internal/resident", "internal/spelling", "shard",
 		"tokenize"},
+	"internal/ingest/partition": {"internal/counts", "internal/fault", "internal/ingest/option", "internal/ingest/report",
+		"internal/ingest/source", "internal/remote", "internal/store", "shard"},
 	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/shape",
 		"internal/ingest/source",
 		"internal/pack", "internal/units", "shard"},

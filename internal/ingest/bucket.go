@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
 // runInto is RunPartition for a folder of a bucket.
-func runInto(ctx context.Context, o option.Options, p *Partition) (s *report.Summary, err error) {
+func runInto(ctx context.Context, o option.Options, p *partition.Chosen) (s *report.Summary, err error) {
 	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now,
 		Notice: func(text string) { o.Noticef("%s", text) }}
 	if p != nil {

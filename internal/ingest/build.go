@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -41,7 +42,7 @@ var (
 // build is one call of Run.
 type build struct {
 	opts      option.Options
-	partition *Partition // of a plan; nil for all
+	partition *partition.Chosen // of a plan; nil for all
 	target    target
 	bucket    bool // Out is the scratch folder of a build into a bucket
 	meter     meter
@@ -90,7 +91,7 @@ func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
 }
 
 // RunPartition is Run for one partition of a plan, with the options that it gives; nil stands for all.
-func RunPartition(ctx context.Context, o option.Options, p *Partition) (*report.Summary, error) {
+func RunPartition(ctx context.Context, o option.Options, p *partition.Chosen) (*report.Summary, error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
@@ -50,7 +51,7 @@ type MergeSummary struct {
 
 // merged gathers what the parts left.
 type merged struct {
-	plan    *Plan
+	plan    *partition.Plan
 	counts  counts.Counts
 	rejects []report.Reject
 	notes   []fault.Text
@@ -129,11 +130,11 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	g := &merged{}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
-		g.plan = &Plan{}
+		g.plan = &partition.Plan{}
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := folderPlan(o.FS, o.Dir)
+	plan, err := partition.ReadFolder(o.FS, o.Dir)
 	if fault.OptionOf(err) != "" {
 		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
@@ -150,21 +151,21 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
 	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens,
 		len(p.ValSources) > 0
-	so.PartSettings = func(part int) (json.RawMessage, error) { return partSettings(plan, part) }
+	so.PartSettings = func(part int) (json.RawMessage, error) {
+		one, err := plan.Partition(part)
+		if err != nil {
+			return nil, err
+		}
+		return one.Settings()
+	}
 	return g, so, nil
 }
 
 var errNoParts = errors.New("there are no parts")
 
-// partSettings returns the settings of one part: those of the whole, and which part it is.
-func partSettings(p *Plan, number int) (json.RawMessage, error) {
-	return shard.WithSettings(p.Settings, map[string]any{
-		"partition": fmt.Sprintf("%d/%d", number, p.Partitions), "plan": p.Seal()})
-}
-
 // visit takes what a part left. Parts come in order.
 func (g *merged) visit(part int, m *shard.Manifest) error {
-	var p partState
+	var p partition.Left
 	if err := json.Unmarshal(m.Part.State, &p); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 }
 
 // addColumnSums joins the checksums of files of columns, whose parts come in order.
-func (g *merged) addColumnSums(sums []columnSum) {
+func (g *merged) addColumnSums(sums []partition.ColumnSum) {
 	inputs := 0
 	for i := range g.plan.Phases {
 		inputs += len(g.plan.Phases[i].Inputs)
@@ -219,12 +220,12 @@ type columnChain struct {
 
 // checkOrdinals compares the documents that a part read with those that the plan counted: unless a
 // budget stopped it, a part ends with the number that the next begins with.
-func (g *merged) checkOrdinals(part int, p *partState) error {
-	phase, to := g.plan.start(part + 1)
+func (g *merged) checkOrdinals(part int, p *partition.Left) error {
+	phase, to := g.plan.Start(part + 1)
 	if len(p.Counts.CutBy) > 0 || phase >= len(p.Ordinals) {
 		return nil
 	}
-	first, from := g.plan.start(part)
+	first, from := g.plan.Start(part)
 	if first == phase && from == to || p.Stopped != "" {
 		return nil
 	}

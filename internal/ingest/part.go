@@ -13,39 +13,24 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
 
-// Partition returns one of the partitions of a plan.
-func (p *Plan) Partition(number int) (*Partition, error) {
-	if number < 0 || number >= p.Partitions {
-		return nil, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
-			"partitions are numbered from 0 to %d", p.Partitions-1)
-	}
-	return &Partition{Plan: p, Number: number}, nil
-}
-
-// Options returns the options of the plan for building the partition. The caller may change only Out,
-// Memory, Workers, CheckpointEvery and what observes the build.
-func (p *Partition) Options() option.Options {
-	return option.Options{Settings: p.Plan.Given, Resources: option.Resources{CheckpointEvery: p.Plan.CheckpointEvery}}
-}
-
 // part is the target of a build of one partition of a plan.
 type part struct {
 	whole
-	*Partition
-	copies copyReader
+	*partition.Chosen
+	copies partition.CopyReader
 }
 
-func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.ranges(p.Number)[phase] }
+func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.Ranges(p.Number)[phase] }
 
 func (p *part) memory() (heldOut int64, why string, more []budget.Part) {
 	heldOut, why, _ = p.whole.memory()
-	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.bytes(),
+	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.Bytes(),
 		Why: fmt.Sprintf("what the plan says about partition %d", p.Number)}}
 }
 
@@ -64,13 +49,13 @@ func (p *part) settings() error {
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
 	b.shards.Plan = p.Plan.Seal()
 	var err error
-	b.shards.Settings, err = partSettings(p.Plan, p.Number)
+	b.shards.Settings, err = p.Settings()
 	return err
 }
 
 // begin gives the flusher of a partition what earlier documents decided.
 func (p *part) begin(f *flusher) error {
-	before := &p.Plan.part(p.Number).Before
+	before := &p.Plan.Entry(p.Number).Before
 	f.hold.share = p.Plan.Share
 	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
 	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
@@ -79,7 +64,7 @@ func (p *part) begin(f *flusher) error {
 
 // isCopy looks a document up in the plan's list of copies.
 func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
-	isCopy, err := p.copies.has(p.Plan, p.Number, f.state.Phase, ordinal)
+	isCopy, err := p.copies.Has(p.Plan.Entry(p.Number).Copies, f.state.Phase, ordinal)
 	if err != nil || isCopy {
 		return isCopy, err
 	}
@@ -91,45 +76,20 @@ func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
 		"and build its partitions into another {out}", located)
 }
 
-// partState is what a part leaves to the merge.
-type partState struct {
-	Counts  counts.Counts    `json:"counts"` // of this part alone
-	Rejects []report.Reject  `json:"rejects,omitempty"`
-	Notes   []fault.Text     `json:"notes,omitempty"`
-	Lines   report.LineStats `json:"lines,omitzero"`
-	// Ordinals are those of the next document of each phase.
-	Ordinals []int64   `json:"ordinals"`
-	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
-	Seconds  float64   `json:"seconds"`
-	Finished time.Time `json:"finished"`
-	Host     string    `json:"host"`
-	// Columns are the checksums of the files of columns, which the plan did not read.
-	Columns []columnSum `json:"columns,omitempty"`
-}
-
-// columnSum is the checksum of what a part read of a file of columns: everything from the file's
-// beginning on, or the part's groups of rows.
-type columnSum struct {
-	Phase  int          `json:"phase"`
-	Input  int          `json:"input"` // in the plan
-	Sum    source.Sum   `json:"sum,omitzero"`
-	Groups []source.Sum `json:"groups,omitempty"`
-}
-
 // columnSums returns the checksums of the files of columns that were read.
-func (p *part) columnSums(f *flusher) (sums []columnSum) {
+func (p *part) columnSums(f *flusher) (sums []partition.ColumnSum) {
 	for phase, end := range f.state.Ends {
-		r := p.Plan.ranges(p.Number)[phase]
+		r := p.Plan.Ranges(p.Number)[phase]
 		if len(end.Position.Done) != len(r.Inputs) { // a budget ended it, or its inputs are not listed one by one
 			continue
 		}
 		first := 0
-		if firstPhase, from := p.Plan.start(p.Number); phase == firstPhase {
+		if firstPhase, from := p.Plan.Start(p.Number); phase == firstPhase {
 			first = from.Input
 		}
 		for i, done := range end.Position.Done {
 			if in := &r.Inputs[i]; !in.Tail.IsZero() && in.Sum.IsZero() {
-				c := columnSum{Phase: phase, Input: first + i, Groups: done.Groups}
+				c := partition.ColumnSum{Phase: phase, Input: first + i, Groups: done.Groups}
 				if i > 0 || r.From.Offset == 0 {
 					c.Sum = done.Sum
 				}
@@ -143,8 +103,8 @@ func (p *part) columnSums(f *flusher) (sums []columnSum) {
 // state renders the state of a finished part.
 func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 	s := &f.state
-	before := &p.Plan.part(p.Number).Before
-	left := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
+	before := &p.Plan.Entry(p.Number).Before
+	left := partition.Left{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
 		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
 	left.Host, _ = os.Hostname()
 	left.Counts.TextBytes -= before.TextBytes
@@ -191,9 +151,6 @@ func (p *part) finish(f *flusher) (*report.Summary, error) {
 	return sum, nil
 }
 
-// String returns the partition's number and how many there are.
-func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Plan.Partitions) }
-
 // failed leaves a part to another process that has committed or merged it: a merge removes what a part has not
 // committed.
 func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error) {
@@ -207,11 +164,11 @@ func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error
 func (p *part) writePlan() error {
 	o := &p.b.opts
 	path := filepath.Join(o.Out, shard.PlanName)
-	if have, err := readPlanHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
+	if have, err := partition.ReadHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
 		return nil
 	}
 	part := shard.Part{Number: p.Number, Of: p.Plan.Partitions}
-	if err := p.Plan.copyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
+	if err := p.Plan.CopyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -220,7 +177,7 @@ func (p *part) writePlan() error {
 // check returns an error for a folder whose parts are of another plan.
 func (p *part) check() error {
 	o := &p.b.opts
-	have, err := readPlanHead(o.FS, o.Out)
+	have, err := partition.ReadHead(o.FS, o.Out)
 	switch {
 	case fault.OptionOf(err) != "":
 		return nil // there is none yet

@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -72,23 +73,23 @@ func must[T any](v T, err error) T {
 }
 
 // planned writes a plan and reads it back, as other machines do.
-func planned(t *testing.T, o option.Options, n int) *Plan {
+func planned(t *testing.T, o option.Options, n int) *partition.Plan {
 	t.Helper()
 	p, err := MakePlan(context.Background(), o, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "plan.json")
-	if err := p.Write(t.Context(), path); err != nil {
+	dir := t.TempDir()
+	if err := p.Write(t.Context(), filepath.Join(dir, shard.PlanName)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = readPlan(shard.OS(), path); err != nil {
+	if p, err = partition.ReadFolder(shard.OS(), dir); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func buildPart(p *Plan, number int, out string) (*report.Summary, error) {
+func buildPart(p *partition.Plan, number int, out string) (*report.Summary, error) {
 	part, err := p.Partition(number)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func buildPart(p *Plan, number int, out string) (*report.Summary, error) {
 	return RunPartition(context.Background(), o, part)
 }
 
-func buildParts(t *testing.T, p *Plan, out string, but ...int) {
+func buildParts(t *testing.T, p *partition.Plan, out string, but ...int) {
 	t.Helper()
 	order := rand.New(rand.NewPCG(uint64(p.Partitions), 9)).Perm(p.Partitions)
 	for _, i := range order {

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -21,7 +22,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-func newBuild(o option.Options, p *Partition) *build {
+func newBuild(o option.Options, p *partition.Chosen) *build {
 	b := &build{opts: o, partition: p}
 	b.meter.start = o.Now()
 	b.target = newTarget(b)
@@ -48,7 +49,7 @@ func (b *build) prepare(ctx context.Context) error {
 func PlanMemory(o option.Options) (*MemoryPlan, error) { return PartitionMemory(o, nil) }
 
 // PartitionMemory is PlanMemory for one partition of a plan; nil stands for all.
-func PartitionMemory(o option.Options, p *Partition) (*MemoryPlan, error) {
+func PartitionMemory(o option.Options, p *partition.Chosen) (*MemoryPlan, error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func newTarget(b *build) target {
 	case b.opts.Append:
 		return &addition{whole: whole{b: b}}
 	case b.partition != nil:
-		return &part{whole: whole{b: b}, Partition: b.partition}
+		return &part{whole: whole{b: b}, Chosen: b.partition}
 	}
 	return whole{b: b}
 }

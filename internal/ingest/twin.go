@@ -27,7 +27,7 @@ func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *report.
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
 	p.b.notice("process %d on %s is building this partition; building a second copy", held.PID, held.Host)
-	b := newBuild(twin, p.Partition)
+	b := newBuild(twin, p.Chosen)
 	b.bucket = p.b.bucket
 	s, err := b.run(ctx)
 	lost := false
