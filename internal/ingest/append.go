@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -17,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
@@ -24,7 +22,6 @@ import (
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
-	"github.com/zeebo/blake3"
 )
 
 // An addition reads further sources into a finished dataset. It is a build of its own, with its own
@@ -247,9 +244,6 @@ func (a *addition) keeps(name string) bool {
 	return slices.ContainsFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
 }
 
-// heldOutBytes is the length of a hash in the file of held-out documents.
-const heldOutBytes = 8
-
 // readHeldOut reads the hashes of the documents that the dataset holds out.
 func (a *addition) readHeldOut(o *option.Options) error {
 	i := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
@@ -264,22 +258,9 @@ func (a *addition) readHeldOut(o *option.Options) error {
 		}
 		return nil
 	}
-	info := a.manifest.Files[i]
-	path := filepath.Join(o.Out, info.Name)
-	f, err := o.FS.OpenFile(path, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := blake3.New()
-	r := io.TeeReader(io.NewSectionReader(f, 0, info.Bytes), h)
-	a.heldOut = make([]uint64, info.Bytes/heldOutBytes)
-	err = binary.Read(r, binary.LittleEndian, a.heldOut)
-	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
-		return &shard.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
-	}
-	return nil
+	var err error
+	a.heldOut, err = heldout.Read(o.FS, o.Out, a.manifest.Files[i])
+	return err
 }
 
 func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {

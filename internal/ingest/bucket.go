@@ -33,18 +33,3 @@ func runInto(ctx context.Context, o option.Options, p *partition.Chosen) (s *rep
 	s.Out = strings.TrimRight(o.Out, "/")
 	return s, nil
 }
-
-// mergeInto is Merge for a folder of a bucket.
-func mergeInto(ctx context.Context, o MergeOptions) (s *MergeSummary, err error) {
-	err = store.Merge(ctx, o.Dir, func(fsys shard.FS, dir string) (err error) {
-		inner := o
-		inner.FS, inner.Dir = fsys, dir
-		s, err = Merge(ctx, inner)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Out = strings.TrimRight(o.Dir, "/")
-	return s, nil
-}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -89,7 +90,7 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	whole := lines(mustBuild(t, o).Notes)
 	out := t.TempDir()
 	buildParts(t, planned(t, o, 3), out)
-	merged := must(Merge(t.Context(), MergeOptions{Dir: out}))
+	merged := must(merge.Run(t.Context(), merge.Options{Dir: out}))
 	if got := lines(merged.Notes); got != whole || !strings.Contains(got, "2 texts look wrapped") {
 		t.Errorf("%s, whole %s", got, whole)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 )
@@ -22,7 +23,7 @@ func TestMergeSaysWhatWasLeftOut(t *testing.T) {
 	want := mustBuild(t, whole)
 	out := filepath.Join(t.TempDir(), "parts")
 	buildParts(t, planned(t, o, 3), out)
-	s, err := Merge(context.Background(), MergeOptions{Dir: out})
+	s, err := merge.Run(context.Background(), merge.Options{Dir: out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -115,7 +116,7 @@ func TestColumnPartitions(t *testing.T) {
 					t.Errorf("N=%d: partitions that begin inside files: %v", n, inside)
 				}
 				buildParts(t, p, out)
-				if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+				if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 					t.Fatal(err)
 				}
 				sameDataset(t, out, whole.Out, c.counters)
@@ -182,7 +183,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 	if runs < 3 {
 		t.Errorf("it was interrupted %d times", runs)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)
@@ -221,7 +222,7 @@ func TestRemoteColumnPartitions(t *testing.T) {
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "parts")
 	buildParts(t, p, out)
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 )
@@ -71,7 +72,7 @@ func TestStragglersEndWell(t *testing.T) {
 			if _, err := buildPart(p, 0, dir); err != nil {
 				t.Error(err)
 			}
-			if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+			if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 				t.Error(err)
 			}
 		}}
@@ -104,7 +105,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 			return names
 		}
 		merged = true
-		if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 			t.Error(err)
 		}
 		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "part-") })

@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -222,11 +223,11 @@ func TestPartitionsEqualWhole(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "parts")
 				p := planned(t, o, n)
 				buildParts(t, p, out)
-				if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+				if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 					t.Fatal(err)
 				}
 				sameDataset(t, out, whole.Out, c.counters)
-				again, err := Merge(context.Background(), MergeOptions{Dir: out})
+				again, err := merge.Run(context.Background(), merge.Options{Dir: out})
 				if err != nil || !again.Already {
 					t.Errorf("merged again: %+v %v", again, err)
 				}
@@ -322,7 +323,7 @@ func TestMergeRefuses(t *testing.T) {
 			if err := c.damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+			_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 			if c.want == "" {
 				if err != nil {
 					t.Errorf("a file that is none of dsload's: %v", err)
@@ -355,13 +356,13 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "train-p00001-00000.arrow")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
 		t.Errorf("merge: %v", err)
 	}
 	if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {
 		t.Fatalf("built again: %+v %v", s, err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)
@@ -376,21 +377,21 @@ func TestPlanCopyIsWrittenAgain(t *testing.T) {
 	buildParts(t, p, dir)
 	path := filepath.Join(dir, shard.PlanName)
 	put(t, path, append(must(os.ReadFile(path)), 'x'))
-	_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+	_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
 		t.Errorf("a damaged copy: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Merge(context.Background(), MergeOptions{Dir: dir})
+	_, err = merge.Run(context.Background(), merge.Options{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "plan.json is missing; run 'dsload build") {
 		t.Errorf("no copy: %v", err)
 	}
 	if s, err := buildPart(p, 0, dir); err != nil || !s.AlreadyBuilt {
 		t.Errorf("the part again: %+v %v", s, err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Error(err)
 	}
 }
@@ -445,7 +446,7 @@ func TestTwinsCommitOnce(t *testing.T) {
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/shape"
@@ -91,7 +92,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	if string(copied) != string(data) {
 		t.Error("the copy of the plan differs")
 	}
-	if _, err := Merge(t.Context(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(t.Context(), merge.Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	single := option.Options{Settings: whole.Given}

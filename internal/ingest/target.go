@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -180,7 +181,7 @@ func (whole) finish(f *flusher) (*report.Summary, error) {
 		return nil, err
 	}
 	if len(f.hold.documents) > 0 { // kept for additions
-		data := bytes.NewReader(heldOutFile(f.hold.hashes()))
+		data := bytes.NewReader(heldout.File(f.hold.hashes()))
 		if err := f.builder.WriteFile(shard.HeldOutName, data); err != nil {
 			return nil, err
 		}

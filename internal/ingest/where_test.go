@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
@@ -118,7 +119,7 @@ func TestGroupsLeftOutOfParts(t *testing.T) {
 		p := planned(t, o, n)
 		out := filepath.Join(t.TempDir(), "parts")
 		buildParts(t, p, out)
-		if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+		if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 			t.Fatal(err)
 		}
 		sameDataset(t, out, whole.Out, true)

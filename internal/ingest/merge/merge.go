@@ -1,4 +1,6 @@
-package ingest
+// Package merge makes one dataset of the parts of a plan: it checks them, joins their small files, and
+// writes the manifest.
+package merge
 
 import (
 	"cmp"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
@@ -18,11 +21,12 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
-// MergeOptions configures Merge.
-type MergeOptions struct {
+// Options configures a merge.
+type Options struct {
 	// Dir is the folder that holds the parts: a path, or an address of s3:// or gs://.
 	Dir string
 	// Quick compares sizes and footers of the shards, and does not read their rows.
@@ -35,8 +39,8 @@ type MergeOptions struct {
 	Progress func(done, total int64)
 }
 
-// MergeSummary is what a merge made.
-type MergeSummary struct {
+// Summary is what a merge made.
+type Summary struct {
 	Out        string                `json:"out"`
 	Partitions int                   `json:"partitions"`
 	Splits     []report.SplitSummary `json:"splits"`
@@ -61,11 +65,11 @@ type merged struct {
 	extras  map[string][]partFile // by their names in the dataset
 }
 
-// Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
+// Run checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
 // except those of the one shard of each split in which a budget ends the build.
-func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
+func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if remote.Writable(o.Dir) {
-		return mergeInto(ctx, o)
+		return runInto(ctx, o)
 	}
 	start := time.Now()
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -81,7 +85,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
+	s := &Summary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
 	if m.Merged() == nil {
 		files, end := g.files(o)
 		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
@@ -110,7 +114,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 }
 
 // add adds the splits, counts and notes of a manifest.
-func (s *MergeSummary) add(m *shard.Manifest) {
+func (s *Summary) add(m *shard.Manifest) {
 	full := &report.Summary{}
 	full.AddSplits(m)
 	c := counts.Of(m.Counters, m.Dropped)
@@ -126,7 +130,7 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 
 // openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
 // plan.
-func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
+func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	g := &merged{}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
@@ -248,4 +252,19 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
 			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),
 		}}, nil
+}
+
+// runInto is Run for a folder of a bucket.
+func runInto(ctx context.Context, o Options) (s *Summary, err error) {
+	err = store.Merge(ctx, o.Dir, func(fsys shard.FS, dir string) (err error) {
+		inner := o
+		inner.FS, inner.Dir = fsys, dir
+		s, err = Run(ctx, inner)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Out = strings.TrimRight(o.Dir, "/")
+	return s, nil
 }
