@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -235,12 +231,6 @@ func (c *chats) whyUntrained() fault.Text {
 		"give another {chat-template}, or {train-on} all")
 }
 
-// unfound counts the turns of the assistant that were not found in the texts of their conversations.
-type unfound struct {
-	Conversations int64  `json:"conversations"`
-	First         string `json:"first"` // of these turns, where it is
-}
-
 // countChat counts a conversation by its shape, and its turns that were not found.
 func (f *flusher) countChat(d *document) {
 	s := &f.state
@@ -259,25 +249,4 @@ func (f *flusher) countChat(d *document) {
 	}
 	s.UnfoundTurns += int64(d.unfound)
 	s.Unfound.Conversations++
-}
-
-// String returns where the turns are, or "" if there are none.
-func (u *unfound) String() string {
-	if u.Conversations == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+
-		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
-}
-
-// shapesNote returns a sentence on how the records held their conversations, "" if there are none.
-func shapesNote(shapes map[string]int64) string {
-	var parts []string
-	for _, s := range slices.Sorted(maps.Keys(shapes)) {
-		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "conversations found: " + strings.Join(parts, ", ")
 }

@@ -31,12 +31,12 @@ type cursor struct {
 	Share     float64  `json:"share,omitempty"` // holdout.share
 
 	report.Totals
-	IllFormed illFormed `json:"ill_formed,omitzero"`
+	IllFormed report.IllFormed `json:"ill_formed,omitzero"`
 	shaped
 	Lines   report.LineStats `json:"lines,omitzero"`
-	Unfound unfound          `json:"unfound,omitzero"`
+	Unfound report.Unfound   `json:"unfound,omitzero"`
 	Rejects []report.Reject  `json:"rejects,omitempty"`
-	Damaged damaged          `json:"damaged,omitzero"`
+	Damaged report.Damaged   `json:"damaged,omitzero"`
 
 	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
 	PackRest int64 `json:"pack_rest,omitempty"`

@@ -8,12 +8,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
-// damaged records what was left out of damaged inputs under SkipBadRecord.
-type damaged struct {
-	Last  int    `json:"last"`  // the input of the phase that was counted last, from 1 on
-	First string `json:"first"` // what was lost first
-}
-
 // noteDamage counts a bad record that stands for a part of an input, and says so at once.
 func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 	var lost *source.DamageError
@@ -32,16 +26,6 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 		f.state.DamagedCutOff++
 	}
 	f.b.notice("damaged, left out: %v", bad)
-}
-
-// warnings returns what the summary must say about damage to a number of inputs.
-func (d *damaged) warnings(inputs int64) []fault.Text {
-	if inputs == 0 {
-		return nil
-	}
-	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
-		"the first: %s",
-		inputs, d.First)}
 }
 
 // adviseSkip adds to the error of a damaged source that the build can continue without the damaged

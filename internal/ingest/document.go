@@ -155,3 +155,16 @@ func (f *flusher) noteWrapped(d *document) {
 		}
 	}
 }
+
+// noteReplaced keeps what the ill-formed parts of a record look like.
+func (f *flusher) noteReplaced(j *job, d *document) {
+	s := &f.state
+	if s.IllFormed.First == "" {
+		set := f.b.phases[s.Phase].set
+		s.IllFormed = report.IllFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
+		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
+			s.IllFormed.Iconv = in.URI
+		}
+	}
+	s.IllFormed.Add(j.raw[d.raw.start:d.raw.end])
+}

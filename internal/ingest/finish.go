@@ -117,7 +117,7 @@ func (f *flusher) summary() *report.Summary {
 	seconds := b.elapsed().Seconds()
 	sum := &report.Summary{
 		Out: b.opts.Out, Counts: s.Counts,
-		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(s.DamagedInputs), s.IllFormed.warnings(s.Replaced)),
+		Warnings:  slices.Concat(b.warnings(), s.Damaged.Warnings(s.DamagedInputs), s.IllFormed.Warnings(s.Replaced)),
 		Resumed:   b.meter.resumed.Documents > 0,
 		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
@@ -161,7 +161,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, report.ValRest(s.ValRest))
 	}
 	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), s.Lines.Notes())
-	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+	for _, note := range []string{s.Unfound.String(), report.Shapes(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, fault.Plain(note))
 		}
