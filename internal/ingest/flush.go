@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -280,7 +281,7 @@ func (f *flusher) reject(d *document, cause error) error {
 	f.noteDamage(d.Input, located)
 	if len(s.Rejects) < report.MaxRejects {
 		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
-			withoutHalf(field)
+			advice.Pair(field)
 		}
 		r := report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
 			Reason: located.Cause.Error()}

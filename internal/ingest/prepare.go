@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
@@ -153,7 +154,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	}
 	p.set, err = source.Open(ctx, p.options)
 	if err = b.target.opened(err); err != nil {
-		return p, b.adviseSkip(advise(adviseColumn(suggestFile(err))))
+		return p, b.adviseSkip(advise(advice.Column(advice.File(err))))
 	}
 	return p, nil
 }

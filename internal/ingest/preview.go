@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -109,7 +110,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	for i, field := range b.filter.Fields() {
 		if v.f.state.Has&(1<<i) == 0 {
 			p.Notes = append(p.Notes, fault.Textf("{where}: of the records that were looked at, %s",
-				noField(field.String(), "the first has", v.f.state.Names)))
+				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
 	p.Notes = append(p.Notes, b.endNote())

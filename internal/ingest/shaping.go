@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -70,7 +71,7 @@ func (b *build) checkFields(context.Context) error {
 		at := slices.IndexFunc(where, func(w string) bool {
 			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
 		})
-		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
+		return fault.BadOption("where", where[max(at, 0)], "%v", advice.NoField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
 		if in, found := p.set.Fieldless(); found {
@@ -268,7 +269,7 @@ func (f *flusher) noneLeft() error {
 	reasons := append(report.Dropped(s.Counts), report.ComparedAsText(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
-			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))
+			reasons = append(reasons, fault.Plain(advice.NoField(p.String(), "the first has", s.Names)))
 		}
 	}
 	if s.Rejected > 0 {

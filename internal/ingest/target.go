@@ -8,7 +8,9 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -132,12 +134,13 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 func (w whole) explained(located *source.RecordError) error {
 	var field *example.FieldError
 	if errors.As(located.Cause, &field) && w.b.template == "" {
-		return w.b.adviseField(located, field)
+		return advice.Field(located, field, w.b.inputOf(located))
 	}
 	if errors.Is(located.Cause, source.ErrRecords) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
 	}
-	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
+	lists := advice.Records(located, &example.FieldError{}, w.b.inputOf(located))
+	if !lists.IsZero() && w.b.lacksRecords(located.Cause) {
 		return fault.Errorf("%w; %v", located, lists)
 	}
 	if w.b.tooLongToMap(located.Cause) {
@@ -205,3 +208,19 @@ func (noBorders) between(int, int64) *mark                     { return nil }
 func (noBorders) border(*flusher, *mark)                       {}
 func (noBorders) skip(*document) bool                          { return false }
 func (noBorders) skipped(*cursor) bool                         { return false }
+
+// lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
+func (b *build) lacksRecords(cause error) bool {
+	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
+		b.template == "" && errors.Is(cause, source.ErrUnknownField)
+}
+
+// inputOf returns the input of a bad record.
+func (b *build) inputOf(err *source.RecordError) source.Input {
+	for _, p := range b.phases {
+		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
+			return in
+		}
+	}
+	return source.Input{}
+}
