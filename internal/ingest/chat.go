@@ -81,7 +81,7 @@ func (b *build) refuseChatOptions() error {
 
 func (b *build) openRenderer() error {
 	o := &b.opts
-	r, c, err := NewChatRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
+	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
 	if err != nil {
 		return err
 	}
@@ -95,49 +95,6 @@ func (b *build) openRenderer() error {
 		}
 	}
 	return nil
-}
-
-// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
-// uses the tokenizer's own chat template unless template gives another: a file, or the name of one
-// of the tokenizer's. date is empty or a day written as 2006-01-02.
-func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.TrainOn, date string) (*chat.Renderer,
-	chat.Options, error) {
-	o := chat.Options{TrainOn: on}
-	found, err := chat.FindTemplates(name)
-	if err != nil {
-		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
-	}
-	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
-		return nil, o, fault.BadOption("tokenizer", name,
-			"it has no chat template, which turns conversations into text; "+
-				"give one as {chat-template}, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
-				"in tokenizer_config.json")
-	} else if err != nil {
-		return nil, o, fault.BadOption("chat-template", template, "%v", err)
-	}
-	o.Special = found.Special
-	if o.Special.Len() == 0 { // no configuration next to it
-		for role, id := range map[string]int{"bos_token": t.Special().BOS, "eos_token": t.Special().EOS} {
-			if token, ok := t.Token(uint32(max(0, id))); ok && id >= 0 {
-				o.Special.Set(role, token)
-			}
-		}
-	}
-	if date != "" {
-		if o.Date, err = time.Parse(time.DateOnly, date); err != nil {
-			return nil, o, fault.BadOption("date", date, "must be a day written as 2006-01-02")
-		}
-	}
-	r, err := chat.NewRenderer(o)
-	if err != nil && template != "" {
-		return nil, o, fault.BadOption("chat-template", template, "%v", err)
-	}
-	if err != nil {
-		return nil, o, fault.BadOption("tokenizer", name,
-			"its chat template in %s does not parse: %v; give another one as {chat-template}", found.From,
-			err)
-	}
-	return r, o, nil
 }
 
 // masked reports whether rows have a loss mask.
