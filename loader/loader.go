@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"golang.org/x/sync/errgroup"
@@ -28,15 +30,15 @@ import (
 type (
 	// BuildOptions configures a build: Settings, on which the bytes of the dataset depend, Out, its
 	// folder, and Resources and Hooks, which change no byte. The zero value of a field is its default.
-	BuildOptions = ingest.Options
+	BuildOptions = option.Options
 	// Settings are what is built: sources, tokenizer, lengths, filters and budgets.
-	Settings = ingest.Settings
+	Settings = option.Settings
 	// Resources are what a build may use: Memory in bytes, Workers, and when it writes checkpoints.
-	Resources = ingest.Resources
+	Resources = option.Resources
 	// Hooks are called while a build runs.
-	Hooks = ingest.Hooks
+	Hooks = option.Hooks
 	// Summary is what a build made, and what it left out.
-	Summary = ingest.Summary
+	Summary = report.Summary
 )
 
 // Build streams sources through a tokenizer into a dataset folder. A build that was interrupted

@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 )
 
 // A bar is a progress line that is redrawn in place. The progressbar library only renders it, into
@@ -25,7 +25,7 @@ type bar struct {
 	width func() int
 
 	mu      sync.Mutex
-	last    ingest.Progress
+	last    report.Progress
 	drawn   bool // something is on the line
 	ended   bool
 	resized chan os.Signal
@@ -76,7 +76,7 @@ func (b *bar) follow() {
 
 func (b *bar) view() *progressView { return &progressView{update: b.update, finish: b.finish} }
 
-func (b *bar) update(p ingest.Progress) {
+func (b *bar) update(p report.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
@@ -116,7 +116,7 @@ type statusPart struct {
 }
 
 // statusParts returns the figures of a progress line in the order of display.
-func statusParts(p ingest.Progress) []statusPart {
+func statusParts(p report.Progress) []statusPart {
 	r := ratesOf(p)
 	parts := []statusPart{
 		{formatCount(p.Examples) + " examples", 5},
@@ -132,7 +132,7 @@ func statusParts(p ingest.Progress) []statusPart {
 
 // barLine returns a progress line of at most width columns: percentage and bar, if the end is
 // known, and the parts that fit.
-func barLine(p ingest.Progress, width int) string {
+func barLine(p report.Progress, width int) string {
 	parts, known := statusParts(p), p.Fraction >= 0
 	line := func(bar int) string {
 		if known {

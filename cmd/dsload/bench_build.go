@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/spf13/cobra"
 )
@@ -66,7 +67,7 @@ stage it prints how fast a build would be with that stage alone. The shares come
 	flags.SortFlags = false
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.IntVar(&f.rounds, "rounds", 3, "builds to measure")
-	workers, _ := ingest.OptionNamed("workers")
+	workers, _ := option.Named("workers")
 	flags.IntVar(&f.workers, "workers", 0, workers.Help)
 	flags.Var(sizeValue{&f.memory, false}, "memory", "hard cap on the whole process")
 	flags.StringVarP(&f.tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
@@ -149,7 +150,7 @@ func measureBuild(cmd *cobra.Command, args []string, samples map[string]int64) (
 		}
 		return nil, fmt.Errorf("measured build: %w", err)
 	}
-	var s ingest.Summary
+	var s report.Summary
 	if err := json.Unmarshal(out, &s); err != nil {
 		return nil, fmt.Errorf("read the measured build's summary: %w", err)
 	}

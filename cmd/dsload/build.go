@@ -13,6 +13,8 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ import (
 )
 
 type buildFlags struct {
-	opts      ingest.Options
+	opts      option.Options
 	progress  string
 	asJSON    bool
 	explain   bool
@@ -110,8 +112,8 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
 // the command line.
-func checkBuildFlags(cmd *cobra.Command, o ingest.Options) error {
-	for _, opt := range ingest.AllOptions() {
+func checkBuildFlags(cmd *cobra.Command, o option.Options) error {
+	for _, opt := range option.All() {
 		if !cmd.Flags().Changed(opt.Name) {
 			continue
 		}
@@ -131,7 +133,7 @@ func checkBuildFlags(cmd *cobra.Command, o ingest.Options) error {
 // --bos, which take one only after an equals sign.
 func misplacedToken(cmd *cobra.Command) error {
 	for _, name := range []string{"eos", "bos"} {
-		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != ingest.OwnToken {
+		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != option.OwnToken {
 			continue
 		}
 		for _, arg := range cmd.Flags().Args() {
@@ -167,7 +169,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		args = o.Sources
 	}
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
-		o.MaxExamples = ingest.DefaultMaxExamples
+		o.MaxExamples = option.DefaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
@@ -179,14 +181,14 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		o.ExtraBytes += pageBytes
 	}
 	if f.explain {
-		plan, err := ingest.PlanMemory(o)
+		plan, err := ingest.PartitionMemory(o, f.partition.of)
 		if err != nil {
 			return err
 		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
-		fmt.Fprintf(stderr, "no source given: building from %s\n", ingest.DefaultSource)
+		fmt.Fprintf(stderr, "no source given: building from %s\n", option.DefaultSource)
 	}
 	if cmd.Flags().Changed("preview") {
 		o.Notice = notices(f.progress, stderr)
@@ -199,7 +201,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 }
 
 // build runs a build and reports what it did.
-func (f *buildFlags) build(cmd *cobra.Command, o ingest.Options) error {
+func (f *buildFlags) build(cmd *cobra.Command, o option.Options) error {
 	stderr := cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
@@ -216,7 +218,7 @@ func (f *buildFlags) build(cmd *cobra.Command, o ingest.Options) error {
 		return err
 	}
 	before := resident.Peak()
-	summary, err := runBuildWithPage(cmd.Context(), o, page)
+	summary, err := runBuildWithPage(cmd.Context(), o, f.partition.of, page)
 	show.finish()
 	notifyDone(notifier, o.Out, summary, err)
 	if err != nil {
@@ -245,7 +247,7 @@ const freshBytes = 64 << 20
 
 // overCap returns the error for a build whose process exceeded its cap. before is the peak when the
 // build began.
-func overCap(s *ingest.Summary, before int64) error {
+func overCap(s *report.Summary, before int64) error {
 	if s.AlreadyBuilt || s.PeakRSSBytes <= s.CapBytes || before > freshBytes || raceDetector {
 		return nil
 	}

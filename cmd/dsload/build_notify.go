@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/notify"
 )
 
@@ -16,7 +17,7 @@ import (
 const notifyGrace = 3 * time.Second
 
 // newNotifier returns the notifier for --notify, nil without services, and counts its memory.
-func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*notify.Notifier, error) {
+func newNotifier(addresses []string, o *option.Options, stderr io.Writer) (*notify.Notifier, error) {
 	n, err := notify.New(addresses, func(text string) { warn(stderr, text) })
 	var usage *notify.UsageError
 	if errors.As(err, &usage) {
@@ -27,7 +28,7 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 	}
 	o.ExtraBytes += notify.Bytes
 	out := o.Out
-	o.Resuming = func(c ingest.Totals) {
+	o.Resuming = func(c report.Totals) {
 		n.Send(message(out, "resumed", fmt.Sprintf("resumes at example %s", formatCount(c.Examples)),
 			map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
 	}
@@ -35,7 +36,7 @@ func newNotifier(addresses []string, o *ingest.Options, stderr io.Writer) (*noti
 }
 
 // notifyDone sends a message about how a build ended.
-func notifyDone(n *notify.Notifier, out string, s *ingest.Summary, err error) {
+func notifyDone(n *notify.Notifier, out string, s *report.Summary, err error) {
 	if n == nil {
 		return
 	}

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/spf13/cobra"
 )
 
 // report prints the summary of a build.
-func (f *buildFlags) report(cmd *cobra.Command, s *ingest.Summary) error {
+func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	for _, w := range s.Warnings {
 		warn(cmd.ErrOrStderr(), w.String())
 	}
@@ -38,7 +39,7 @@ func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
 }
 
 // describe formats a summary: what was built, what stopped it, what was left out.
-func describe(s *ingest.Summary) string {
+func describe(s *report.Summary) string {
 	var b strings.Builder
 	if s.Partition != "" {
 		fmt.Fprintf(&b, "partition %s\n", s.Partition)
@@ -94,7 +95,7 @@ func describe(s *ingest.Summary) string {
 
 // readLabel returns the label of the counts of documents and text. After an addition these count what it read, while
 // the splits are those of the whole dataset.
-func readLabel(s *ingest.Summary) string {
+func readLabel(s *report.Summary) string {
 	if s.Added > 0 && !s.AlreadyBuilt {
 		return "read for the addition"
 	}
@@ -102,7 +103,7 @@ func readLabel(s *ingest.Summary) string {
 }
 
 // droppedBy returns how many of the documents that were read filters left out.
-func droppedBy(s *ingest.Summary) (n int64) {
+func droppedBy(s *report.Summary) (n int64) {
 	for _, dropped := range s.DroppedBy {
 		n += dropped
 	}
@@ -110,7 +111,7 @@ func droppedBy(s *ingest.Summary) (n int64) {
 }
 
 // describePacking formats how rows were packed.
-func describePacking(p *ingest.PackSummary) string {
+func describePacking(p *report.PackSummary) string {
 	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
 		plural(p.DroppedTokens, "token"))
 }

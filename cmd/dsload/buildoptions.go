@@ -1,35 +1,35 @@
 package main
 
 import (
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/pflag"
 )
 
 // addRowFlags adds the flags of all options except those about the dataset's folder: how sources become rows, and
 // the memory and workers for that.
 func (f *buildFlags) addRowFlags(flags *pflag.FlagSet) {
-	for _, opt := range ingest.AllOptions() {
-		if opt.ChangesBytes() || opt.Group == ingest.GroupLimits {
+	for _, opt := range option.All() {
+		if opt.ChangesBytes() || opt.Group == option.GroupLimits {
 			addOption(flags, &f.opts, opt.Name)
 		}
 	}
 }
 
 // addOption adds the flag of an option, which sets its field in o.
-func addOption(flags *pflag.FlagSet, o *ingest.Options, name string) {
-	d := ingest.Defaults()
+func addOption(flags *pflag.FlagSet, o *option.Options, name string) {
+	d := option.Defaults()
 	d.Workers = 0 // its help says what the default is
-	opt, _ := ingest.OptionNamed(name)
+	opt, _ := option.Named(name)
 	usage := optionUsage(name)
 	defer likeOption(flags, name)
 	switch p := opt.Field(o).(type) {
 	case *string:
 		flags.StringVarP(p, name, opt.Short, *opt.Field(&d).(*string), usage)
-		if opt.Kind == ingest.Ending {
-			flags.Lookup(name).NoOptDefVal = ingest.OwnToken
+		if opt.Kind == option.Ending {
+			flags.Lookup(name).NoOptDefVal = option.OwnToken
 		}
 	case *[]string:
-		if opt.Kind == ingest.Names {
+		if opt.Kind == option.Names {
 			flags.StringSliceVarP(p, name, opt.Short, nil, usage)
 		} else {
 			flags.StringArrayVarP(p, name, opt.Short, nil, usage)
@@ -40,7 +40,7 @@ func addOption(flags *pflag.FlagSet, o *ingest.Options, name string) {
 		flags.IntVarP(p, name, opt.Short, *opt.Field(&d).(*int), usage)
 	case *int64:
 		*p = *opt.Field(&d).(*int64) // what sizeValue shows
-		flags.VarP(sizeValue{p, opt.Kind == ingest.Count}, name, opt.Short, usage)
+		flags.VarP(sizeValue{p, opt.Kind == option.Count}, name, opt.Short, usage)
 	case *float64:
 		flags.Float64VarP(p, name, opt.Short, *opt.Field(&d).(*float64), usage)
 	}
@@ -49,7 +49,7 @@ func addOption(flags *pflag.FlagSet, o *ingest.Options, name string) {
 // likeOption gives flags the groups and value words of the options with the same names.
 func likeOption(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		opt, _ := ingest.OptionNamed(name)
+		opt, _ := option.Named(name)
 		inGroup(flags, string(opt.Group), name)
 		if word := optionWord(opt); word != "" {
 			nameValues(flags, word, name)
@@ -58,17 +58,17 @@ func likeOption(flags *pflag.FlagSet, names ...string) {
 }
 
 // optionWord returns what help calls the value of an option, or "" if it takes none.
-func optionWord(opt ingest.Option) string {
+func optionWord(opt option.Row) string {
 	switch opt.Kind {
-	case ingest.Switch:
+	case option.Switch:
 		return ""
-	case ingest.Word:
+	case option.Word:
 		return valueChoice
-	case ingest.Count:
+	case option.Count:
 		return valueCount
-	case ingest.Size:
+	case option.Size:
 		return valueSize
-	case ingest.Share:
+	case option.Share:
 		return valueShare
 	}
 	return opt.Value
@@ -76,6 +76,6 @@ func optionWord(opt ingest.Option) string {
 
 // optionUsage returns the help of an option, for a flag of another command that takes the same.
 func optionUsage(name string) string {
-	opt, _ := ingest.OptionNamed(name)
+	opt, _ := option.Named(name)
 	return opt.HelpFor(func(name string) string { return "--" + name })
 }

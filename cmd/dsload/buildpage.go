@@ -15,6 +15,9 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/page"
 )
 
@@ -49,10 +52,10 @@ const (
 
 // buildPage is the live page of a build.
 type buildPage struct {
-	monitor *ingest.Monitor
+	monitor *report.Monitor
 	name    string
 	out     string
-	limits  ingest.Options
+	limits  option.Options
 	live    *page.Live
 	server  *page.Server
 	cancel  context.CancelFunc
@@ -69,7 +72,7 @@ type buildPage struct {
 // buildEnd is how a build ended.
 type buildEnd struct {
 	phase, message string
-	summary        *ingest.Summary
+	summary        *report.Summary
 }
 
 // buildSample is the state of a build's counters at one moment.
@@ -83,7 +86,7 @@ type buildSample struct {
 
 // listenPage opens the live page at an address and attaches it to the build. Only this
 // machine may read it: a build has neither certificate nor token.
-func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
+func listenPage(addr string, o *option.Options) (*buildPage, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, usagef("--http %s: %v; write HOST:PORT, such as 127.0.0.1:8080", addr, err)
@@ -96,7 +99,7 @@ func listenPage(addr string, o *ingest.Options) (*buildPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w; give another port, or 127.0.0.1:0 for any that is free", addr, err)
 	}
-	p := &buildPage{monitor: new(ingest.Monitor), out: absOut(o.Out), limits: *o, done: make(chan struct{})}
+	p := &buildPage{monitor: new(report.Monitor), out: absOut(o.Out), limits: *o, done: make(chan struct{})}
 	p.name = filepath.Base(p.out)
 	o.Monitor = p.monitor
 	p.live = page.NewLive(page.Figures{Columns: numBuildFigures, Sample: p.sample, State: p.state})
@@ -134,7 +137,7 @@ func (p *buildPage) notice(text string) {
 }
 
 // end shows on open pages how the build ended, and closes the server.
-func (p *buildPage) end(s *ingest.Summary, err error) error {
+func (p *buildPage) end(s *report.Summary, err error) error {
 	e := &buildEnd{phase: "done", summary: s}
 	if err != nil {
 		e.phase, e.message = "failed", errorLine(err)
@@ -193,8 +196,9 @@ func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.
-func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*ingest.Summary, error) {
-	summary, err := ingest.Run(ctx, o)
+func runBuildWithPage(ctx context.Context, o option.Options, of *partition.Chosen, p *buildPage) (*report.Summary,
+	error) {
+	summary, err := ingest.RunPartition(ctx, o, of)
 	if summary != nil {
 		summaryForPeople(summary)
 	}
@@ -209,7 +213,7 @@ func runBuildWithPage(ctx context.Context, o ingest.Options, p *buildPage) (*ing
 }
 
 // openPage opens the live page, if one is asked for, and prints its address.
-func (f *buildFlags) openPage(o *ingest.Options, stderr io.Writer) (*buildPage, error) {
+func (f *buildFlags) openPage(o *option.Options, stderr io.Writer) (*buildPage, error) {
 	if f.http == "" {
 		return nil, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 )
 
 // buildState is what the page shows besides its charts.
@@ -21,7 +21,7 @@ type buildState struct {
 	Tokenizer string `json:"tokenizer,omitempty"`
 	Format    string `json:"format,omitempty"`
 
-	ingest.Totals
+	report.Totals
 	Seconds     *float64 `json:"seconds"`
 	MaxExamples int64    `json:"max_examples,omitempty"`
 	MaxLength   int      `json:"max_length"`
@@ -44,7 +44,7 @@ type buildState struct {
 	Checkpoints        int64           `json:"checkpoints"`
 	CheckpointAge      float64         `json:"checkpoint_age"`
 	CheckpointExamples int64           `json:"checkpoint_examples"`
-	Rejects            []ingest.Reject `json:"rejects"`
+	Rejects            []report.Reject `json:"rejects"`
 }
 
 type sourceState struct {
@@ -102,7 +102,7 @@ func (p *buildPage) state(now time.Time) any {
 }
 
 // fill sets the fields of a running build.
-func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
+func (p *buildPage) fill(s *buildState, d *report.Details, now time.Time) {
 	seconds := d.Elapsed.Seconds()
 	s.Seconds, s.Tokenizer, s.Totals = &seconds, d.Tokenizer, d.Totals
 	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
@@ -136,7 +136,7 @@ func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
 	}
 	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
 		countState{"ill-formed UTF-8, replaced", d.Replaced})
-	leftOut := ingest.LeftOut(d.Totals.Counts)
+	leftOut := report.LeftOut(d.Totals.Counts)
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		s.Counts = append(s.Counts, countState{"left out: " + name, leftOut[name]})
 	}
@@ -145,7 +145,7 @@ func (p *buildPage) fill(s *buildState, d *ingest.Details, now time.Time) {
 
 // left returns the remaining time in seconds, estimated from the progress of the last leftSpan, or
 // nil if there was none.
-func (p *buildPage) left(d *ingest.Details) *float64 {
+func (p *buildPage) left(d *report.Details) *float64 {
 	from, to, ok := p.since(leftSpan)
 	if !ok || d.Elapsed < leftAfter || to.fraction <= from.fraction || to.fraction >= 1 {
 		return nil
@@ -154,9 +154,9 @@ func (p *buildPage) left(d *ingest.Details) *float64 {
 	return &left
 }
 
-func (p *buildPage) source(d *ingest.SourceProgress) sourceState {
+func (p *buildPage) source(d *report.SourceProgress) sourceState {
 	s := sourceState{Index: d.Index, URI: d.URI, Bytes: d.Bytes, Read: d.Read, State: string(d.State)}
-	if d.Bytes > 0 && d.State == ingest.SourceReading {
+	if d.Bytes > 0 && d.State == report.SourceReading {
 		share := min(1, float64(d.Read)/float64(d.Bytes))
 		s.Share = &share
 		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
@@ -173,7 +173,7 @@ func (p *buildPage) source(d *ingest.SourceProgress) sourceState {
 const busyEnough = 0.6
 
 // fillStages sets how busy each stage was in the last seconds, and which one limits the build.
-func (p *buildPage) fillStages(s *buildState, d *ingest.Details) {
+func (p *buildPage) fillStages(s *buildState, d *report.Details) {
 	s.Stages = []stageState{{Name: "reading"}, {Name: "tokenizing"}, {Name: "writing"}}
 	from, to, ok := p.since(rateSpan)
 	if !ok {
@@ -192,7 +192,7 @@ func (p *buildPage) fillStages(s *buildState, d *ingest.Details) {
 }
 
 // fillSummary sets the fields that are known only when a build has ended.
-func (s *buildState) fillSummary(sum *ingest.Summary) {
+func (s *buildState) fillSummary(sum *report.Summary) {
 	one := 1.0
 	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
 	s.Examples, s.Tokens = 0, 0

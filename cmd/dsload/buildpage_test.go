@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 )
 
 // TestBuildPageFollowsTheBuild checks that the page shows what the build itself reports, from its
@@ -27,7 +29,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 		{"interrupted", true, "synth://recipes?seed=1", "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := ingest.Defaults()
+			o := option.Defaults()
 			o.Sources, o.Out, o.MaxExamples = []string{c.source}, t.TempDir()+"/<b>out", 300
 			p, err := listenPage("127.0.0.1:0", &o)
 			if err != nil {
@@ -42,13 +44,13 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 			defer cancel()
 			if c.cancel {
 				o.MaxExamples = 1 << 40
-				o.Progress = func(p ingest.Progress) {
+				o.Progress = func(p report.Progress) {
 					if p.Examples > 0 {
 						cancel()
 					}
 				}
 			}
-			summary, err := runBuildWithPage(ctx, o, p)
+			summary, err := runBuildWithPage(ctx, o, nil, p)
 			var after buildState
 			decode(t, p.state(time.Now()), &after)
 			if after.Phase != c.phase || (err == nil) != (c.phase == "done") {
@@ -103,14 +105,14 @@ func TestBuildPageRates(t *testing.T) {
 	if got := to.at.Sub(from.at); !ok || got != rateSpan || to.text-from.text != 24*24-19*19 {
 		t.Errorf("%v: %v", ok, got)
 	}
-	left := p.left(&ingest.Details{Progress: ingest.Progress{Elapsed: 24 * time.Second}})
+	left := p.left(&report.Details{Progress: report.Progress{Elapsed: 24 * time.Second}})
 	if left == nil || fmt.Sprintf("%.3f", *left) != "76.000" {
 		t.Errorf("%v left", left)
 	}
-	if left := p.left(&ingest.Details{Progress: ingest.Progress{Elapsed: time.Second}}); left != nil {
+	if left := p.left(&report.Details{Progress: report.Progress{Elapsed: time.Second}}); left != nil {
 		t.Errorf("%v left after a second", *left)
 	}
-	d := &ingest.Details{Stages: ingest.Stages{Workers: 2}}
+	d := &report.Details{Stages: report.Stages{Workers: 2}}
 	p.past[24].tokenizing, p.past[24].reading = 9*time.Second, time.Second
 	var s buildState
 	if p.fillStages(&s, d); s.Limited != "tokenizing" || *s.Stages[1].Busy != 0.9 || *s.Stages[0].Busy != 0.2 ||

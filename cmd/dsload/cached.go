@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/textcache"
@@ -61,7 +62,7 @@ func cacheDamage(id *ingest.Identity, dir string, ready bool) error {
 }
 
 // runCached builds into the cache, unless it already has the dataset.
-func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) {
+func runCached(cmd *cobra.Command, o option.Options, f *buildFlags) (err error) {
 	if f.announce {
 		ctx, cancel := endWithStdin(cmd.Context(), cmd.InOrStdin())
 		defer cancel()
@@ -123,7 +124,7 @@ func runCached(cmd *cobra.Command, o ingest.Options, f *buildFlags) (err error) 
 }
 
 // checkCached returns an error for arguments and flags that build --cached cannot use.
-func checkCached(cmd *cobra.Command, o *ingest.Options) error {
+func checkCached(cmd *cobra.Command, o *option.Options) error {
 	switch {
 	case len(o.Sources) == 0:
 		return usagef("build --cached: give at least one SOURCE")
@@ -175,9 +176,9 @@ func waitingFor(sources []string, pid int) string {
 // textFlags adds the flags of build that say how text becomes rows, except those that the command
 // already has, and returns them.
 func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
-	var o ingest.Options
+	var o option.Options
 	added := pflag.NewFlagSet("text", pflag.ContinueOnError)
-	for _, opt := range ingest.AllOptions() {
+	for _, opt := range option.All() {
 		if !opt.ChangesBytes() || flags.Lookup(opt.Name) != nil {
 			continue
 		}

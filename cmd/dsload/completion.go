@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -19,7 +19,7 @@ func choices() map[string]choice {
 		"log-level": {logLevels, false},
 		"documents": {documentRuns, false},
 	}
-	for _, opt := range ingest.AllOptions() {
+	for _, opt := range option.All() {
 		if len(opt.Words) > 0 || opt.Files {
 			all[opt.Name] = choice{opt.Words, opt.Files}
 		}

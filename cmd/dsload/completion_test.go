@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -17,8 +17,8 @@ var freeFlags = []string{"http", "notify", "plan", "partition", "socket", "liste
 
 // isFree reports whether the values of a flag are not known beforehand.
 func isFree(name string) bool {
-	opt, ok := ingest.OptionNamed(name)
-	return slices.Contains(freeFlags, name) || ok && opt.Kind != ingest.Word && len(opt.Words) == 0
+	opt, ok := option.Named(name)
+	return slices.Contains(freeFlags, name) || ok && opt.Kind != option.Word && len(opt.Words) == 0
 }
 
 // numberTypes are the types of flags whose values are not words.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/tokenize/builtin"
@@ -67,8 +68,8 @@ func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
 		SmallestCaps: map[string]int64{},
 		Platform:     runtime.GOOS + "/" + runtime.GOARCH}
 	for _, name := range builtin.Names() {
-		plan, err := ingest.PlanMemory(ingest.Options{Settings: ingest.Settings{Tokenizer: name},
-			Resources: ingest.Resources{Memory: 1 << 30}})
+		plan, err := ingest.PlanMemory(option.Options{Settings: option.Settings{Tokenizer: name},
+			Resources: option.Resources{Memory: 1 << 30}})
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -64,7 +64,7 @@ func inFlags(texts ...*fault.Text) {
 }
 
 // summaryForPeople writes the options in a build's summary as flags.
-func summaryForPeople(s *ingest.Summary) {
+func summaryForPeople(s *report.Summary) {
 	inFlags(&s.Stopped)
 	for _, list := range [][]fault.Text{s.Notes, s.Warnings} {
 		for i := range list {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,8 +26,8 @@ const (
 // Titles of flags that are not options of a build.
 const (
 	groupLive        = "Live"
-	groupOutput      = string(ingest.GroupOutput)
-	groupLimits      = string(ingest.GroupLimits)
+	groupOutput      = string(option.GroupOutput)
+	groupLimits      = string(option.GroupLimits)
 	groupPartitions  = "Partitions"
 	groupMeasurement = "Measurement"
 	groupTopics      = "Topics, with 'dsload help TOPIC'"
@@ -41,11 +41,11 @@ var commonGroups = map[string]string{"json": groupOutput, "html": groupOutput, "
 
 // lastGroups returns the titles that come after a command's own, in order.
 func lastGroups() (titles []string) {
-	for _, group := range ingest.Groups() {
+	for _, group := range option.Groups() {
 		titles = append(titles, string(group))
 	}
 	titles = append(titles, groupPartitions, groupLive)
-	for _, group := range ingest.Groups() {
+	for _, group := range option.Groups() {
 		titles = append(titles, groupForText+strings.ToLower(string(group)))
 	}
 	return append(titles, groupOther)

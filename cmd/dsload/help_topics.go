@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 )
 
 // A topic is a page of help that belongs to no command.
@@ -62,7 +62,7 @@ func topicTable() helpTable {
 func paragraphs(text string) []string { return strings.Split(strings.TrimSpace(text), "\n\n") }
 
 // optionTable returns the flags of build in some groups.
-func optionTable(groups ...ingest.Group) (tables []helpTable) {
+func optionTable(groups ...option.Group) (tables []helpTable) {
 	wanted := map[string]bool{}
 	for _, group := range groups {
 		wanted[string(group)] = true
@@ -107,7 +107,7 @@ Network faults are retried, and a source that changes during a build is refused.
 			{name: "hf://datasets/OWNER/NAME", text: "a dataset of the Hugging Face Hub, with @REVISION and /PATH if need be"},
 			{name: "synth://wikitext?seed=1", text: "a generated corpus, endless; synth://recipes too. The same seed " +
 				"gives the same bytes"},
-		}}}, optionTable(ingest.GroupSources)...),
+		}}}, optionTable(option.GroupSources)...),
 	}
 }
 
@@ -169,7 +169,7 @@ prompt and target of two columns, unless the post-processor does so.`),
 			"dsload build recipes.csv --format recipes --template recipe-seq2seq",
 			"dsload build chats.jsonl --format chat --tokenizer path/to/model --train-on last",
 		},
-		tables: optionTable(ingest.GroupText),
+		tables: optionTable(option.GroupText),
 	}
 }
 
@@ -186,7 +186,7 @@ workers.`),
 			"dsload build pages.parquet --where 'score>=3' --where 'meta.year<2020'",
 			"dsload build logs/ --no-match 'DEBUG|TRACE' --sample 0.1",
 		},
-		tables: optionTable(ingest.GroupFilters),
+		tables: optionTable(option.GroupFilters),
 	}
 }
 
@@ -210,7 +210,7 @@ For a trainer that runs out of GPU memory, see dsload.memory in the Python packa
 			"dsload build corpus.jsonl --preview 3                     # the plan, with the first documents",
 			"dsload doctor                                             # the limits of this machine",
 		},
-		tables: optionTable(ingest.GroupLimits),
+		tables: optionTable(option.GroupLimits),
 	}
 }
 

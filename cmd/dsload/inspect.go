@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
@@ -29,7 +30,7 @@ type inspection struct {
 	cut       string              // CutBy as a sentence
 	Adding    bool                `json:"unfinished_addition,omitempty"`
 	losses    []string            // what else was cut off or left out
-	Packing   *ingest.PackSummary `json:"packing,omitempty"`
+	Packing   *report.PackSummary `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
 }
 
@@ -120,7 +121,7 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
-		cut: ingest.DescribeCut(m).In(flagName), losses: fault.All(ingest.Losses(m), flagName), Packing: ingest.Packed(m),
+		cut: report.DescribeCut(m).In(flagName), losses: fault.All(report.Losses(m), flagName), Packing: report.Packed(m),
 		Adding: shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := tokenizers.OfDataset(fsys, dir, m); err != nil {
@@ -131,7 +132,7 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: ingest.Fill(m, info),
+			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: report.Fill(m, info),
 			histogram: info.Lengths}
 		rows, err := d.Split(info.Name)
 		if err != nil {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/spf13/cobra"
 )
 
 func newMergeCommand() *cobra.Command {
-	var o ingest.MergeOptions
+	var o merge.Options
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "merge DIR",
@@ -35,7 +35,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir = args[0]
 			setRuntimeLimit(resident.DefaultMemory())
-			s, err := ingest.Merge(cmd.Context(), o)
+			s, err := merge.Run(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 	return cmd
 }
 
-func describeMerge(s *ingest.MergeSummary) string {
+func describeMerge(s *merge.Summary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shell"
@@ -106,7 +108,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	return printPlanned(cmd, p, out, f.asJSON)
 }
 
-func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) error {
+func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
 	for _, phase := range p.Phases {
 		documents += phase.Documents
@@ -138,7 +140,10 @@ func printPlanned(cmd *cobra.Command, p *ingest.Plan, out string, asJSON bool) e
 }
 
 // partitionFlags are the flags of build for one partition of a plan.
-type partitionFlags struct{ plan, partition string }
+type partitionFlags struct {
+	plan, partition string
+	of              *partition.Chosen // set by apply
+}
 
 func (f *partitionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
@@ -154,14 +159,14 @@ func (f *partitionFlags) given(cmd *cobra.Command) bool {
 // allowedWithPlan reports whether a flag may be given with --plan: one that affects where and how a partition is
 // built. The values of all others come from the plan.
 func allowedWithPlan(flag string) bool {
-	if opt, ok := ingest.OptionNamed(flag); ok {
-		return opt.Group == ingest.GroupLimits || flag == "out" || flag == "overwrite"
+	if opt, ok := option.Named(flag); ok {
+		return opt.Group == option.GroupLimits || flag == "out" || flag == "overwrite"
 	}
 	return slices.Contains([]string{"plan", "partition", "progress", "json", "explain-memory", "http", "notify"}, flag)
 }
 
 // apply replaces the options with those of the plan.
-func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Options) error {
+func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Options) error {
 	if f.plan == "" || f.partition == "" {
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
 	}
@@ -184,7 +189,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Opti
 	if err != nil || asked < 0 {
 		asked = -1 // the error below says how many partitions there are
 	}
-	plan, err := ingest.OpenPlanPart(f.plan, asked)
+	plan, err := partition.Open(f.plan, asked)
 	if err != nil {
 		return err
 	}
@@ -193,9 +198,10 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Opti
 		return err
 	}
 	given := *o
-	if *o, err = plan.PartOptions(number); err != nil {
+	if f.of, err = plan.Partition(number); err != nil {
 		return err
 	}
+	*o = f.of.Options()
 	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite,
 		given.Stdin
 	if cmd.Flags().Changed("checkpoint-every") {
@@ -205,7 +211,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *ingest.Opti
 }
 
 // chdir changes to the folder where the plan was made, so that its relative names mean the same.
-func (f *partitionFlags) chdir(folder string, o *ingest.Options) error {
+func (f *partitionFlags) chdir(folder string, o *option.Options) error {
 	here, err := os.Getwd()
 	if err != nil || folder == "" || folder == here {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/tokenize"
@@ -23,7 +24,7 @@ const (
 )
 
 // runPreview shows how a build would begin. What was found before an error is shown, too.
-func (f *buildFlags) runPreview(cmd *cobra.Command, o ingest.Options) error {
+func (f *buildFlags) runPreview(cmd *cobra.Command, o option.Options) error {
 	p, err := ingest.Preview(cmd.Context(), o, f.preview)
 	if p == nil {
 		return err
@@ -84,7 +85,7 @@ func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 }
 
 // input writes an input with its documents.
-func (s *previewScreen) input(in *ingest.PreviewInput, o *ingest.Options) {
+func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
 	if in.Compression != source.Plain {
 		s.printf(" in %s", in.Compression)
@@ -107,7 +108,7 @@ func (s *previewScreen) input(in *ingest.PreviewInput, o *ingest.Options) {
 }
 
 // howRead returns where the text of a record comes from, or "" if the record is text.
-func howRead(in *ingest.PreviewInput, o *ingest.Options) string {
+func howRead(in *ingest.PreviewInput, o *option.Options) string {
 	switch {
 	case in.Format == source.Chat || o.Format == source.Chat:
 		return ", by the chat template"

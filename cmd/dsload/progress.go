@@ -7,14 +7,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/spelling"
 )
 
 // A progressView shows a build's progress: a bar on a terminal, otherwise an occasional plain or
 // JSON line.
 type progressView struct {
-	update func(ingest.Progress)
+	update func(report.Progress)
 	finish func()
 }
 
@@ -28,7 +28,7 @@ func newProgress(mode string, stderr io.Writer) (*progressView, error) {
 	terminal := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
 	switch {
 	case mode == "none":
-		return &progressView{update: func(ingest.Progress) {}, finish: func() {}}, nil
+		return &progressView{update: func(report.Progress) {}, finish: func() {}}, nil
 	case mode == "json":
 		return jsonProgress(stderr), nil
 	case mode == "bar", mode == "auto" && terminal:
@@ -42,7 +42,7 @@ func newProgress(mode string, stderr io.Writer) (*progressView, error) {
 func jsonProgress(w io.Writer) *progressView {
 	enc := json.NewEncoder(w)
 	throttle := every(time.Second)
-	return &progressView{update: func(p ingest.Progress) {
+	return &progressView{update: func(p report.Progress) {
 		if !p.Done && !throttle() {
 			return
 		}
@@ -65,7 +65,7 @@ func jsonProgress(w io.Writer) *progressView {
 
 func lineProgress(w io.Writer) *progressView {
 	throttle := every(lineInterval)
-	return &progressView{update: func(p ingest.Progress) {
+	return &progressView{update: func(p report.Progress) {
 		if !p.Done && throttle() {
 			fmt.Fprintln(w, joinParts(statusParts(p)))
 		}
@@ -79,7 +79,7 @@ type rates struct {
 
 // ratesOf returns averages over this run. They exclude work done before a resume. The first half
 // second gives no estimate of the time left.
-func ratesOf(p ingest.Progress) rates {
+func ratesOf(p report.Progress) rates {
 	s := p.Elapsed.Seconds()
 	if s <= 0 {
 		return rates{}

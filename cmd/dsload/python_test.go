@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/spf13/pflag"
 )
@@ -69,7 +69,7 @@ func TestPythonOptions(t *testing.T) {
 	for _, class := range pythonClasses {
 		var types strings.Builder
 		newBuildCommand().Flags().VisitAll(func(flag *pflag.Flag) {
-			opt, _ := ingest.OptionNamed(flag.Name)
+			opt, _ := option.Named(flag.Name)
 			changesBytes := opt.Name != "" && opt.ChangesBytes()
 			if slices.Contains(notInPython, flag.Name) {
 				return
@@ -108,25 +108,25 @@ func pythonHelp(flag *pflag.Flag) string {
 }
 
 // pythonType returns the type of an option of build, or of a flag that is none.
-func pythonType(flag *pflag.Flag, opt ingest.Option) string {
+func pythonType(flag *pflag.Flag, opt option.Row) string {
 	text := "str"
 	if opt.Files || flag.Name == "plan" {
 		text = "PathLike"
 	}
 	switch {
-	case opt.Kind == ingest.Word:
+	case opt.Kind == option.Word:
 		quoted := make([]string, 0, len(opt.Words))
 		for _, word := range slices.Concat(opt.Words, opt.Aliases) {
 			quoted = append(quoted, fmt.Sprintf("%q", word))
 		}
 		return "Optional[Literal[" + strings.Join(quoted, ", ") + "]]"
-	case opt.Kind == ingest.Ending:
+	case opt.Kind == option.Ending:
 		return "Union[str, int, bool, None]"
-	case opt.Kind == ingest.Size:
+	case opt.Kind == option.Size:
 		return "Union[int, str, None]"
-	case opt.Kind == ingest.Share:
+	case opt.Kind == option.Share:
 		return "Optional[float]"
-	case opt.Kind == ingest.Count:
+	case opt.Kind == option.Count:
 		return "Optional[int]"
 	case flag.Value.Type() == "bool":
 		return "Optional[bool]"

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/report"
 )
 
 func TestPrintable(t *testing.T) {
@@ -112,12 +112,12 @@ func TestTerminalWriter(t *testing.T) {
 // TestBarLine checks that the line is always shorter than the terminal is wide, and says more if
 // there is room.
 func TestBarLine(t *testing.T) {
-	known := ingest.Progress{Totals: ingest.Totals{Examples: 12_345_678, Tokens: 3e9}, Fraction: 0.4321,
+	known := report.Progress{Totals: report.Totals{Examples: 12_345_678, Tokens: 3e9}, Fraction: 0.4321,
 		Elapsed: 100 * time.Second, Memory: 123456789, CapBytes: 256 << 20}
 	known.TextBytes = 12e9
 	unknown := known
 	unknown.Fraction = -1
-	for _, p := range []ingest.Progress{known, unknown, {}, {Fraction: 1}} {
+	for _, p := range []report.Progress{known, unknown, {}, {Fraction: 1}} {
 		for width := range 250 {
 			if line := barLine(p, width); utf8.RuneCountInString(line) > width {
 				t.Errorf("%d columns of %d: %q", utf8.RuneCountInString(line), width, line)
@@ -146,7 +146,7 @@ func TestBarFollowsTheWidth(t *testing.T) {
 	var out bytes.Buffer
 	width := 80
 	b := newBar(&out, func() int { return width })
-	p := ingest.Progress{Totals: ingest.Totals{Examples: 1000}, Fraction: 0.5, Elapsed: time.Second}
+	p := report.Progress{Totals: report.Totals{Examples: 1000}, Fraction: 0.5, Elapsed: time.Second}
 	b.update(p)
 	width = 30
 	out.Reset()

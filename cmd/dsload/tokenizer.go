@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
@@ -33,7 +33,7 @@ func newTokenizerCommand() *cobra.Command {
 type tokenizerFlags struct{ name, pattern string }
 
 func (f *tokenizerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", ingest.Defaults().Tokenizer, optionUsage("tokenizer"))
+	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", option.Defaults().Tokenizer, optionUsage("tokenizer"))
 	cmd.Flags().StringVar(&f.pattern, "tokenizer-pattern", "", optionUsage("tokenizer-pattern"))
 	likeOption(cmd.Flags(), "tokenizer", "tokenizer-pattern")
 }

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
@@ -64,7 +63,7 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if date == "" {
 		date = time.Now().Format(time.DateOnly)
 	}
-	r, _, err := ingest.NewChatRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
+	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
 	if err != nil {
 		return err
 	}

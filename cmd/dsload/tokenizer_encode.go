@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -27,7 +27,7 @@ func (f *codecFlags) add(cmd *cobra.Command, noSpecial string) {
 	f.tokenizer.add(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "JSON lines instead of plain ones, in and out")
 	flags.BoolVar(&f.noSpecial, "no-special", false, noSpecial)
-	inGroup(flags, string(ingest.GroupText), "no-special")
+	inGroup(flags, string(option.GroupText), "no-special")
 }
 
 func newTokenizerEncodeCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
@@ -94,8 +94,8 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
 		return usagef("--split %s: %s", split, spelling.OneOf(split, train.Splits()))
 	}
-	format, _ := ingest.OptionNamed("format")
-	if err := format.Check(&ingest.Options{Settings: ingest.Settings{Format: source.Format(f.format)}}); err != nil {
+	format, _ := option.Named("format")
+	if err := format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}}); err != nil {
 		return err
 	}
 	o := f.opts

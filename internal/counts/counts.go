@@ -1,7 +1,7 @@
 // Package counts is what a build counts, as one value: the stages count into it, a checkpoint keeps it,
 // partitions and additions are added up, the manifest writes it, and reports read it from there.
 //
-// To add a counter, add a field here, count where it happens, and report it in internal/ingest/losses.go.
+// To add a counter, add a field here, count where it happens, and report it in internal/ingest/report/losses.go.
 package counts
 
 import (

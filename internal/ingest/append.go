@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -17,12 +14,14 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/heldout"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
-	"github.com/zeebo/blake3"
 )
 
 // An addition reads further sources into a finished dataset. It is a build of its own, with its own
@@ -106,20 +105,6 @@ func (a *addition) settings() error {
 	o.MaxValExamples = 0
 	s := &a.b.shards
 	s.Settings, s.Append, s.FirstDocument = rendered, true, a.base
-	return nil
-}
-
-// checkAppend returns an error for options that an addition cannot have.
-func (o *Options) checkAppend() error {
-	switch {
-	case !o.Append:
-		return nil
-	case len(o.ValSources) > 0:
-		return fault.BadOption("val", source.Redact(o.ValSources[0]),
-			"an addition with {append} adds to train alone; the split val stays as it is")
-	case len(o.Sources) == 0:
-		return fault.BadOption("append", nil, "name the sources to add")
-	}
 	return nil
 }
 
@@ -234,7 +219,7 @@ func (a *addition) checkNew() error {
 }
 
 // readFirst finds the first ordinal after those of the dataset.
-func (a *addition) readFirst(o *Options) error {
+func (a *addition) readFirst(o *option.Options) error {
 	a.base = counts.Of(a.manifest.Counters, nil).Documents
 	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
@@ -259,14 +244,11 @@ func (a *addition) keeps(name string) bool {
 	return slices.ContainsFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
 }
 
-// heldOutBytes is the length of a hash in the file of held-out documents.
-const heldOutBytes = 8
-
 // readHeldOut reads the hashes of the documents that the dataset holds out.
-func (a *addition) readHeldOut(o *Options) error {
+func (a *addition) readHeldOut(o *option.Options) error {
 	i := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
 	if i < 0 {
-		var s Settings
+		var s option.Settings
 		if err := json.Unmarshal(a.manifest.Settings, &s); err != nil {
 			return err
 		}
@@ -276,22 +258,9 @@ func (a *addition) readHeldOut(o *Options) error {
 		}
 		return nil
 	}
-	info := a.manifest.Files[i]
-	path := filepath.Join(o.Out, info.Name)
-	f, err := o.FS.OpenFile(path, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := blake3.New()
-	r := io.TeeReader(io.NewSectionReader(f, 0, info.Bytes), h)
-	a.heldOut = make([]uint64, info.Bytes/heldOutBytes)
-	err = binary.Read(r, binary.LittleEndian, a.heldOut)
-	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
-		return &shard.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
-	}
-	return nil
+	var err error
+	a.heldOut, err = heldout.Read(o.FS, o.Out, a.manifest.Files[i])
+	return err
 }
 
 func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {
@@ -303,7 +272,7 @@ func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {
 func (a *addition) checkpoint(f *flusher) error { return f.save() }
 
 // finish makes the manifest of the whole dataset from that of the dataset and what was added.
-func (a *addition) finish(f *flusher) (*Summary, error) {
+func (a *addition) finish(f *flusher) (*report.Summary, error) {
 	if err := f.checkRows(); err != nil {
 		return nil, err
 	}
@@ -350,7 +319,7 @@ func (a *addition) begin(f *flusher) error {
 
 // notOpened returns the summary of an addition that the dataset already holds, if its sources have
 // not changed since.
-func (a *addition) notOpened(ctx context.Context, err error) (*Summary, error) {
+func (a *addition) notOpened(ctx context.Context, err error) (*report.Summary, error) {
 	if !errors.Is(err, shard.ErrFinished) {
 		return a.whole.notOpened(ctx, err)
 	}

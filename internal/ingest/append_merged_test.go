@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 )
@@ -17,11 +19,11 @@ func TestAppendToMerged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, c := range []struct {
 		name string
-		o    Options
+		o    option.Options
 	}{
-		{"plain", Options{}},
-		{"val and copies", Options{Settings: Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
-		{"near copies", Options{Settings: Settings{Dedup: shape.Near}}},
+		{"plain", option.Options{}},
+		{"val and copies", option.Options{Settings: option.Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: shape.Near}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o
@@ -32,7 +34,7 @@ func TestAppendToMerged(t *testing.T) {
 			mustBuild(t, whole)
 			dir := filepath.Join(t.TempDir(), "merged")
 			buildParts(t, planned(t, o, 3), dir)
-			if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+			if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 				t.Fatal(err)
 			}
 			whole.Sources, whole.Append = sources[1:], true
@@ -70,7 +72,7 @@ func TestAppendToMerged(t *testing.T) {
 			if want := fmt.Sprintf("train-p%05d-", 3); m.Merged == nil || m.Merged.Partitions != 4 || last[:len(want)] != want {
 				t.Errorf("%+v, the last shard is %s", m.Merged, last)
 			}
-			if s, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil || !s.Already || s.Removed > 0 {
+			if s, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil || !s.Already || s.Removed > 0 {
 				t.Errorf("merged again: %+v %v", s, err)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -129,7 +131,7 @@ func (a *addition) bringsNew() bool {
 }
 
 // nothingNew returns the summary of an addition whose files the dataset has already.
-func nothingNew(o *Options) (*Summary, error) {
+func nothingNew(o *option.Options) (*report.Summary, error) {
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func nothingNew(o *Options) (*Summary, error) {
 }
 
 // readTimes reads when the sources of the dataset were modified, as far as run.json says.
-func (a *addition) readTimes(o *Options) {
+func (a *addition) readTimes(o *option.Options) {
 	var run struct {
 		Sources sourceTimes `json:"sources"`
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -42,9 +43,9 @@ func TestAppendFolder(t *testing.T) {
 	}
 	first := lineFile(t, dir, "a.jsonl", "first one")
 	lineFile(t, dir, "sub/b.jsonl", "second one")
-	o := Options{Resources: Resources{LoadedTokenizer: small()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
 		Out:      filepath.Join(home, "data"),
-		Settings: Settings{Sources: []string{dir}}}
+		Settings: option.Settings{Sources: []string{dir}}}
 	mustBuild(t, o)
 	o.Append = true
 
@@ -104,9 +105,9 @@ func TestAppendFolder(t *testing.T) {
 func TestAppendFolderWithoutTimes(t *testing.T) {
 	home := t.TempDir()
 	first := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{Resources: Resources{LoadedTokenizer: small()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
 		Out:      filepath.Join(t.TempDir(), "data"),
-		Settings: Settings{Sources: []string{home}}}
+		Settings: option.Settings{Sources: []string{home}}}
 	mustBuild(t, o)
 	if err := os.Remove(filepath.Join(o.Out, shard.RunName)); err != nil {
 		t.Fatal(err)
@@ -129,9 +130,9 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 	for i := range 1001 {
 		lineFile(t, dir, fmt.Sprintf("%04d.jsonl", i), "one")
 	}
-	o := Options{Resources: Resources{LoadedTokenizer: small()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
 		Out:      filepath.Join(t.TempDir(), "data"),
-		Settings: Settings{Sources: []string{dir}}}
+		Settings: option.Settings{Sources: []string{dir}}}
 	mustBuild(t, o)
 	lineFile(t, dir, "new.jsonl", "new")
 	o.Append = true
@@ -152,8 +153,8 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 func TestDatasetsAmongSources(t *testing.T) {
 	home := t.TempDir()
 	text := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{Resources: Resources{LoadedTokenizer: small()},
-		Settings: Settings{Sources: []string{text}}}
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
+		Settings: option.Settings{Sources: []string{text}}}
 	o.Out = filepath.Join(home, "deep", "down", "old")
 	mustBuild(t, o)
 	lineFile(t, filepath.Join(home, "deep"), "b.jsonl", "second one")

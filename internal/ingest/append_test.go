@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -29,7 +31,8 @@ func halves(t *testing.T) (first, second []shapedDocument, sources [2]string) {
 }
 
 // appendTo builds the first source and adds the second, both with the same options.
-func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, old map[string][]byte, s *Summary) {
+func appendTo(t *testing.T, o option.Options, sources [2]string) (fsys *shardtest.FS, old map[string][]byte,
+	s *report.Summary) {
 	t.Helper()
 	fsys = shardtest.New()
 	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", small()
@@ -42,7 +45,7 @@ func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, o
 
 func TestAppendedRows(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{Settings: Settings{MaxLength: 40, ShardBytes: 24 << 10}}
+	base := option.Options{Settings: option.Settings{MaxLength: 40, ShardBytes: 24 << 10}}
 	fsys, old, s := appendTo(t, base, sources)
 	for name, data := range old {
 		if strings.HasSuffix(name, shard.ManifestName) || strings.HasSuffix(name, shard.RunName) {
@@ -79,7 +82,7 @@ func TestAppendedRows(t *testing.T) {
 // TestAppendedCopies: what was held out stays out of train, and copies of what was there are found.
 func TestAppendedCopies(t *testing.T) {
 	first, second, sources := halves(t)
-	fsys, _, s := appendTo(t, Options{Settings: Settings{MaxLength: 200, MaxValExamples: 60}}, sources)
+	fsys, _, s := appendTo(t, option.Options{Settings: option.Settings{MaxLength: 200, MaxValExamples: 60}}, sources)
 	val, _ := splitRows(t, fsys, "data", splitVal)
 	train, _ := splitRows(t, fsys, "data", splitTrain)
 	held := map[string]bool{}
@@ -96,7 +99,7 @@ func TestAppendedCopies(t *testing.T) {
 	}
 
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
-		o := Options{Settings: Settings{MaxLength: 200, Dedup: dedup}}
+		o := option.Options{Settings: option.Settings{MaxLength: 200, Dedup: dedup}}
 		fsys, _, _ := appendTo(t, o, sources)
 		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", small(), sources[:]
 		whole := mustBuild(t, o)
@@ -119,8 +122,8 @@ func TestAppendedCopies(t *testing.T) {
 
 func TestAppendBudgetsCountTheAddition(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{Settings: Settings{MaxLength: 40, MaxExamples: 100, Sources: sources[:1]},
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+	o := option.Options{Settings: option.Settings{MaxLength: 40, MaxExamples: 100, Sources: sources[:1]},
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 		Out:       "data"}
 	mustBuild(t, o)
 	o.Append, o.Sources, o.MaxExamples = true, sources[1:], 30
@@ -134,9 +137,9 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 // Until the end the folder is the old dataset; the same addition again ends with the same bytes.
 func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 20, CheckpointInterval: 1},
-		Settings: Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, MaxValExamples: 10,
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 20, CheckpointInterval: 1},
+		Settings: option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, MaxValExamples: 10,
 			Sources: sources[:1]}}
 	made := shardtest.New()
 	base.FS = made
@@ -194,9 +197,9 @@ func TestAppendCrashes(t *testing.T) {
 
 func TestAppendRefusals(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings:  Settings{MaxLength: 40, Sources: sources[:1], MaxValExamples: 10}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  option.Settings{MaxLength: 40, Sources: sources[:1], MaxValExamples: 10}}
 	added := o
 	added.Append, added.Sources = true, sources[1:]
 	if _, err := Run(context.Background(), added); err == nil || !strings.Contains(err.Error(), "no finished dataset") {
@@ -204,17 +207,17 @@ func TestAppendRefusals(t *testing.T) {
 	}
 	mustBuild(t, o)
 	for _, c := range []struct {
-		change func(*Options)
+		change func(*option.Options)
 		want   string
 	}{
-		{func(o *Options) { o.MaxLength = 41 }, "max-length = 40, not 41"},
-		{func(o *Options) { o.Filter.MinChars = 3 }, "min-chars = unset, not 3"},
-		{func(o *Options) { o.EOS = OwnToken }, "eos = unset"},
-		{func(o *Options) { o.Dedup = shape.Exact }, "dedup = unset"},
-		{func(o *Options) { o.MaxValExamples = 11 }, "leave the option out"},
-		{func(o *Options) { o.MaxValExamples, o.ValSources = 0, sources[1:] }, "adds to train alone"},
-		{func(o *Options) { o.Sources = nil }, "name the sources"},
-		{func(o *Options) { o.Sources = sources[:] }, "is in data already"},
+		{func(o *option.Options) { o.MaxLength = 41 }, "max-length = 40, not 41"},
+		{func(o *option.Options) { o.Filter.MinChars = 3 }, "min-chars = unset, not 3"},
+		{func(o *option.Options) { o.EOS = option.OwnToken }, "eos = unset"},
+		{func(o *option.Options) { o.Dedup = shape.Exact }, "dedup = unset"},
+		{func(o *option.Options) { o.MaxValExamples = 11 }, "leave the option out"},
+		{func(o *option.Options) { o.MaxValExamples, o.ValSources = 0, sources[1:] }, "adds to train alone"},
+		{func(o *option.Options) { o.Sources = nil }, "name the sources"},
+		{func(o *option.Options) { o.Sources = sources[:] }, "is in data already"},
 	} {
 		bad := added
 		c.change(&bad)
@@ -240,9 +243,9 @@ func TestAppendRefusals(t *testing.T) {
 func TestAnotherAddition(t *testing.T) {
 	_, second, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, Sources: sources[:1]}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := files(fsys)
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
@@ -272,7 +275,7 @@ func TestAnotherAddition(t *testing.T) {
 	}
 	image := fsys.CrashImage(shardtest.LoseNone, 0)
 	skipping := o
-	skipping.FS, skipping.OnBadRecord = image, SkipBadRecord
+	skipping.FS, skipping.OnBadRecord = image, option.SkipBadRecord
 	if s := mustBuild(t, skipping); !s.Resumed || s.Rejected != 1 ||
 		image.Files()["data/"+shard.AdditionName(shard.RejectsName, 1)] == nil {
 		t.Errorf("resumed %v, %d bad records", s.Resumed, s.Rejected)
@@ -292,9 +295,9 @@ func TestAnotherAddition(t *testing.T) {
 func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
-		Settings:  Settings{Dedup: shape.Exact, Sources: sources[:1]}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+		Settings:  option.Settings{Dedup: shape.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := fsys.Files()
 	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
@@ -309,9 +312,9 @@ func TestAppendToDamaged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
 		fsys := shardtest.New()
-		o := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-			Settings:  Settings{Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1]}}
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+			Settings:  option.Settings{Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1]}}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)
 		o.Append, o.Sources = true, sources[1:]
@@ -327,9 +330,9 @@ func TestAppendToDamaged(t *testing.T) {
 
 // TestAppendStandardInput: standard input brings something else on every run.
 func TestAppendStandardInput(t *testing.T) {
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings:  Settings{Sources: []string{"-"}, Format: "text"}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  option.Settings{Sources: []string{"-"}, Format: "text"}}
 	for i, text := range []string{"one\ntwo\n", "three\n", "three\nfour\n"} {
 		o.Append, o.Stdin = i > 0, strings.NewReader(text)
 		mustBuild(t, o)

@@ -4,22 +4,25 @@ import (
 	"context"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
-// runInto is Run for a folder of a bucket.
-func runInto(ctx context.Context, o Options) (s *Summary, err error) {
+// runInto is RunPartition for a folder of a bucket.
+func runInto(ctx context.Context, o option.Options, p *partition.Chosen) (s *report.Summary, err error) {
 	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now,
-		Notice: func(text string) { o.notice("%s", text) }}
-	if o.Partition != nil {
-		t.Part = shard.Part{Number: o.Partition.Number, Of: o.Partition.Plan.Partitions}
-		t.Plan = o.Partition.Plan.Seal()
+		Notice: func(text string) { o.Noticef("%s", text) }}
+	if p != nil {
+		t.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+		t.Plan = p.Plan.Seal()
 	}
 	err = store.Build(ctx, t, func(fsys shard.FS, dir string) (err error) {
 		inner := o
 		inner.FS, inner.Out = fsys, dir
-		b := newBuild(inner)
+		b := newBuild(inner, p)
 		b.bucket = true
 		s, err = b.run(ctx)
 		return err
@@ -28,20 +31,5 @@ func runInto(ctx context.Context, o Options) (s *Summary, err error) {
 		return nil, err
 	}
 	s.Out = strings.TrimRight(o.Out, "/")
-	return s, nil
-}
-
-// mergeInto is Merge for a folder of a bucket.
-func mergeInto(ctx context.Context, o MergeOptions) (s *MergeSummary, err error) {
-	err = store.Merge(ctx, o.Dir, func(fsys shard.FS, dir string) (err error) {
-		inner := o
-		inner.FS, inner.Dir = fsys, dir
-		s, err = Merge(ctx, inner)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Out = strings.TrimRight(o.Dir, "/")
 	return s, nil
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
@@ -38,12 +41,13 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	target target
-	bucket bool // Out is the scratch folder of a build into a bucket
-	meter  meter
-	waits  waits
-	cutter *example.Cutter // the flusher's
+	opts      option.Options
+	partition *partition.Chosen // of a plan; nil for all
+	target    target
+	bucket    bool // Out is the scratch folder of a build into a bucket
+	meter     meter
+	waits     waits
+	cutter    *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
@@ -82,19 +86,24 @@ type phase struct {
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
-func Run(ctx context.Context, o Options) (_ *Summary, err error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
+	return RunPartition(ctx, o, nil)
+}
+
+// RunPartition is Run for one partition of a plan, with the options that it gives; nil stands for all.
+func RunPartition(ctx context.Context, o option.Options, p *partition.Chosen) (*report.Summary, error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if remote.Writable(o.Out) {
-		return runInto(ctx, o)
+		return runInto(ctx, o, p)
 	}
-	return newBuild(o).run(ctx)
+	return newBuild(o, p).run(ctx)
 }
 
 // run makes the target in a folder of a file system.
-func (b *build) run(ctx context.Context) (_ *Summary, err error) {
+func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	o := &b.opts
 	if o.Stdin != nil {
 		stdin := newInterruptible(ctx, o.Stdin)
@@ -119,7 +128,7 @@ func (b *build) run(ctx context.Context) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		b.notice("reading %s", b.describeInputs())
-		var s *Summary
+		var s *report.Summary
 		s, err = b.stream(ctx, f)
 		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
@@ -183,17 +192,10 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 	return nil
 }
 
-// notice reports something to the user while the build runs.
-func (h *Hooks) notice(format string, args ...any) {
-	if h.Notice != nil {
-		h.Notice(fault.Textf(format, args...))
-	}
-}
-
-func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
+func (b *build) notice(format string, args ...any) { b.opts.Noticef(format, args...) }
 
 // stream drives the phases that are left, then finishes the target.
-func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
+func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
 	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
@@ -298,7 +300,7 @@ func (f *flusher) begun() bool {
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
 		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup),
-		asIs: b.template == "", judges: b.opts.shapes()}
+		asIs: b.template == "", judges: b.opts.JudgesDocuments()}
 }
 
 // leaseError names the record that is too large for the cap.

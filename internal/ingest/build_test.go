@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -73,7 +75,7 @@ var small = sync.OnceValue(func() *tokenize.Tokenizer {
 		Special: v.Special}))
 })
 
-func mustBuild(t testing.TB, o Options) *Summary {
+func mustBuild(t testing.TB, o option.Options) *report.Summary {
 	t.Helper()
 	s, err := Run(context.Background(), o)
 	if err != nil {
@@ -108,20 +110,20 @@ func wantSame(t testing.TB, what string, want, got map[string][]byte) {
 }
 
 func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small()},
-		Settings: Settings{Sources: []string{writeCorpus(t, 3000, 1),
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small()},
+		Settings: option.Settings{Sources: []string{writeCorpus(t, 3000, 1),
 			writeCorpus(t, 500, 2)}, MaxValExamples: 100, ShardBytes: 100 << 10, MaxLength: 100}}
 	var want map[string][]byte
 	for _, c := range []struct {
 		name   string
-		change func(*Options)
+		change func(*option.Options)
 	}{
-		{"usual", func(*Options) {}},
-		{"one worker", func(o *Options) { o.Workers = 1 }},
-		{"five workers", func(o *Options) { o.Workers = 5 }},
-		{"little memory", func(o *Options) { o.Workers, o.Memory = 2, 64<<20 }},
-		{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
+		{"usual", func(*option.Options) {}},
+		{"one worker", func(o *option.Options) { o.Workers = 1 }},
+		{"five workers", func(o *option.Options) { o.Workers = 5 }},
+		{"little memory", func(o *option.Options) { o.Workers, o.Memory = 2, 64<<20 }},
+		{"many checkpoints", func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
 	} {
 		fsys := shardtest.New()
 		o := base
@@ -137,10 +139,10 @@ func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
 }
 
 func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 1, Memory: 48 << 20, CheckpointEvery: 100,
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 1, Memory: 48 << 20, CheckpointEvery: 100,
 			CheckpointInterval: 1},
-		Settings: Settings{Sources: []string{writeCorpus(t, 8000, 3)}, MaxValExamples: 50, ShardBytes: 100 << 10,
+		Settings: option.Settings{Sources: []string{writeCorpus(t, 8000, 3)}, MaxValExamples: 50, ShardBytes: 100 << 10,
 			MaxLength: 64}}
 	whole := base
 	wholeFS := shardtest.New()
@@ -191,9 +193,9 @@ func (c *cancelling) SyncDir(name string) error {
 // TestCrashAtEveryOperation stops whole builds at operation after operation of the file system,
 // loses what was not synced, and continues.
 func TestCrashAtEveryOperation(t *testing.T) {
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
-		Settings: Settings{Sources: []string{writeCorpus(t, 700, 5)}, MaxValExamples: 20, ShardBytes: 24 << 10,
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
+		Settings: option.Settings{Sources: []string{writeCorpus(t, 700, 5)}, MaxValExamples: 20, ShardBytes: 24 << 10,
 			MaxLength: 64}}
 	whole := base
 	wholeFS := shardtest.New()
@@ -224,9 +226,9 @@ func TestCrashAtEveryOperation(t *testing.T) {
 
 // TestFaultsLoseNothing makes one operation fail after another; the same build afterwards completes to the same bytes.
 func TestFaultsLoseNothing(t *testing.T) {
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
-		Settings:  Settings{Sources: []string{writeCorpus(t, 700, 6)}, ShardBytes: 24 << 10, MaxLength: 64}}
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
+		Settings:  option.Settings{Sources: []string{writeCorpus(t, 700, 6)}, ShardBytes: 24 << 10, MaxLength: 64}}
 	whole := base
 	wholeFS := shardtest.New()
 	whole.FS = wholeFS
@@ -261,10 +263,10 @@ func TestFaultsLoseNothing(t *testing.T) {
 
 func TestBudgetsAreExact(t *testing.T) {
 	corpus := writeCorpus(t, 2000, 7)
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small()},
-		Settings:  Settings{Sources: []string{corpus}, MaxLength: 50}}
-	total := func(s *Summary) (examples, tokens int64) {
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small()},
+		Settings:  option.Settings{Sources: []string{corpus}, MaxLength: 50}}
+	total := func(s *report.Summary) (examples, tokens int64) {
 		for _, split := range s.Splits {
 			examples += split.Examples
 			tokens += split.Tokens
@@ -304,9 +306,9 @@ func TestBudgetsAreExact(t *testing.T) {
 func TestEveryDocumentOnce(t *testing.T) {
 	corpus := writeCorpus(t, 1500, 8)
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  Settings{Sources: []string{corpus}, MaxLength: 77}})
+	mustBuild(t, option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  option.Settings{Sources: []string{corpus}, MaxLength: 77}})
 	data, err := os.ReadFile(corpus)
 	if err != nil {
 		t.Fatal(err)
@@ -355,9 +357,9 @@ func TestEveryDocumentOnce(t *testing.T) {
 
 func TestSettingsMustMatchToResume(t *testing.T) {
 	fsys := shardtest.New()
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  Settings{Sources: []string{writeCorpus(t, 100, 9)}}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  option.Settings{Sources: []string{writeCorpus(t, 100, 9)}}}
 	mustBuild(t, o)
 	if s := mustBuild(t, o); !s.AlreadyBuilt {
 		t.Error("the same build again did not find the dataset finished")
@@ -377,10 +379,10 @@ func TestChangedSourceIsRefused(t *testing.T) {
 	corpus := writeCorpus(t, 8000, 10)
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 1, Memory: 48 << 20, CheckpointEvery: 10,
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 1, Memory: 48 << 20, CheckpointEvery: 10,
 			CheckpointInterval: 1},
-		Settings: Settings{Sources: []string{corpus}, MaxLength: 64}}
+		Settings: option.Settings{Sources: []string{corpus}, MaxLength: 64}}
 	o.FS = &cancelling{FS: fsys, after: 8, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
@@ -405,9 +407,9 @@ func TestChangedSourceIsRefused(t *testing.T) {
 
 func TestRunRecordIsTheOnlyFileThatDiffers(t *testing.T) {
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  Settings{Sources: []string{writeCorpus(t, 50, 11)}}})
+	mustBuild(t, option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  option.Settings{Sources: []string{writeCorpus(t, 50, 11)}}})
 	var run map[string]any
 	for name, data := range fsys.Files() {
 		if strings.HasSuffix(name, shard.RunName) {

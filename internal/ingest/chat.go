@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -14,8 +11,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -26,33 +23,6 @@ type chats struct {
 	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
-}
-
-// checkChat refuses options that contradict Format "chat", and an invalid date.
-func (o Options) checkChat() error {
-	if o.Date != "" {
-		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
-			return fault.BadOption("date", o.Date, "must be a day written as 2006-01-02")
-		}
-	}
-	if o.Format != source.Chat {
-		return nil
-	}
-	for _, other := range []struct {
-		option fault.Option
-		value  string
-		given  bool
-	}{
-		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
-		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens),
-			o.SpecialTokens == SpecialOfChunk},
-	} {
-		if other.given {
-			return fault.BadOption(other.option, other.value,
-				"a conversation is written by its chat template; leave the option out, or give another {format}")
-		}
-	}
-	return nil
 }
 
 // openChat finds the chat template where the inputs hold conversations.
@@ -85,7 +55,7 @@ func (b *build) openChat(ctx context.Context) error {
 		return err
 	}
 	if o.EOS == "" { // packed or not, the template writes the end of a conversation
-		o.EOS = NoToken
+		o.EOS = option.NoToken
 	}
 	return b.openCutter(ctx)
 }
@@ -111,7 +81,7 @@ func (b *build) refuseChatOptions() error {
 
 func (b *build) openRenderer() error {
 	o := &b.opts
-	r, c, err := NewChatRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
+	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
 	if err != nil {
 		return err
 	}
@@ -125,49 +95,6 @@ func (b *build) openRenderer() error {
 		}
 	}
 	return nil
-}
-
-// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
-// uses the tokenizer's own chat template unless template gives another: a file, or the name of one
-// of the tokenizer's. date is empty or a day written as 2006-01-02.
-func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.TrainOn, date string) (*chat.Renderer,
-	chat.Options, error) {
-	o := chat.Options{TrainOn: on}
-	found, err := chat.FindTemplates(name)
-	if err != nil {
-		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
-	}
-	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
-		return nil, o, fault.BadOption("tokenizer", name,
-			"it has no chat template, which turns conversations into text; "+
-				"give one as {chat-template}, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
-				"in tokenizer_config.json")
-	} else if err != nil {
-		return nil, o, fault.BadOption("chat-template", template, "%v", err)
-	}
-	o.Special = found.Special
-	if o.Special.Len() == 0 { // no configuration next to it
-		for role, id := range map[string]int{"bos_token": t.Special().BOS, "eos_token": t.Special().EOS} {
-			if token, ok := t.Token(uint32(max(0, id))); ok && id >= 0 {
-				o.Special.Set(role, token)
-			}
-		}
-	}
-	if date != "" {
-		if o.Date, err = time.Parse(time.DateOnly, date); err != nil {
-			return nil, o, fault.BadOption("date", date, "must be a day written as 2006-01-02")
-		}
-	}
-	r, err := chat.NewRenderer(o)
-	if err != nil && template != "" {
-		return nil, o, fault.BadOption("chat-template", template, "%v", err)
-	}
-	if err != nil {
-		return nil, o, fault.BadOption("tokenizer", name,
-			"its chat template in %s does not parse: %v; give another one as {chat-template}", found.From,
-			err)
-	}
-	return r, o, nil
 }
 
 // masked reports whether rows have a loss mask.
@@ -261,12 +188,6 @@ func (c *chats) whyUntrained() fault.Text {
 		"give another {chat-template}, or {train-on} all")
 }
 
-// unfound counts the turns of the assistant that were not found in the texts of their conversations.
-type unfound struct {
-	Conversations int64  `json:"conversations"`
-	First         string `json:"first"` // of these turns, where it is
-}
-
 // countChat counts a conversation by its shape, and its turns that were not found.
 func (f *flusher) countChat(d *document) {
 	s := &f.state
@@ -285,25 +206,4 @@ func (f *flusher) countChat(d *document) {
 	}
 	s.UnfoundTurns += int64(d.unfound)
 	s.Unfound.Conversations++
-}
-
-// String returns where the turns are, or "" if there are none.
-func (u *unfound) String() string {
-	if u.Conversations == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+
-		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
-}
-
-// shapesNote returns a sentence on how the records held their conversations, "" if there are none.
-func shapesNote(shapes map[string]int64) string {
-	var parts []string
-	for _, s := range slices.Sorted(maps.Keys(shapes)) {
-		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "conversations found: " + strings.Join(parts, ", ")
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -54,10 +56,10 @@ func writeChats(t testing.TB, n int) (chats, template string) {
 	return chats, template
 }
 
-func chatOptions(chats, template string) Options {
-	return Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings: Settings{Sources: []string{chats}, ChatTemplate: template, Format: source.Chat, MaxLength: 100,
+func chatOptions(chats, template string) option.Options {
+	return option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: option.Settings{Sources: []string{chats}, ChatTemplate: template, Format: source.Chat, MaxLength: 100,
 			MaxValExamples: 20}}
 }
 
@@ -79,13 +81,13 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	if m.Counters["untrained"] != 40 || m.Counters["shape_messages"] != 400 || !m.Schema.LossMask {
 		t.Errorf("counters %v, schema %+v", m.Counters, m.Schema)
 	}
-	if !strings.Contains(fault.Join(Losses(m), "\n").String(),
+	if !strings.Contains(fault.Join(report.Losses(m), "\n").String(),
 		"conversations left out because no token of them is trained on: 40") {
-		t.Errorf("losses %q", Losses(m))
+		t.Errorf("losses %q", report.Losses(m))
 	}
-	for _, change := range []func(*Options){
-		func(o *Options) { o.Workers, o.Memory = 3, 96<<20 },
-		func(o *Options) { o.Workers, o.CheckpointEvery, o.CheckpointInterval = 2, 7, 1 },
+	for _, change := range []func(*option.Options){
+		func(o *option.Options) { o.Workers, o.Memory = 3, 96<<20 },
+		func(o *option.Options) { o.Workers, o.CheckpointEvery, o.CheckpointInterval = 2, 7, 1 },
 	} {
 		o := chatOptions(chats, template)
 		change(&o)
@@ -120,19 +122,19 @@ func TestChatOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		change func(*Options)
+		change func(*option.Options)
 		option string
 	}{
-		"a template for records": {func(o *Options) { o.Template = "recipe" }, "template"},
-		"a text field":           {func(o *Options) { o.TextField = "x" }, "text-field"},
-		"pairs":                  {func(o *Options) { o.CausalPairs = true }, "causal-pairs"},
-		"chunks with tokens":     {func(o *Options) { o.SpecialTokens = SpecialOfChunk }, "special-tokens"},
-		"no chat template":       {func(o *Options) { o.ChatTemplate = "" }, "tokenizer"},
-		"no such template":       {func(o *Options) { o.ChatTemplate = "none.jinja" }, "chat-template"},
-		"no such turns":          {func(o *Options) { o.TrainOn = "first" }, "train-on"},
-		"no such day":            {func(o *Options) { o.Date = "2026-02-30" }, "date"},
-		"no conversations":       {func(o *Options) { o.Format, o.Sources = "", []string{text} }, "chat-template"},
-		"some conversations":     {func(o *Options) { o.Format, o.Sources = "", []string{text, chats} }, "format"},
+		"a template for records": {func(o *option.Options) { o.Template = "recipe" }, "template"},
+		"a text field":           {func(o *option.Options) { o.TextField = "x" }, "text-field"},
+		"pairs":                  {func(o *option.Options) { o.CausalPairs = true }, "causal-pairs"},
+		"chunks with tokens":     {func(o *option.Options) { o.SpecialTokens = option.SpecialOfChunk }, "special-tokens"},
+		"no chat template":       {func(o *option.Options) { o.ChatTemplate = "" }, "tokenizer"},
+		"no such template":       {func(o *option.Options) { o.ChatTemplate = "none.jinja" }, "chat-template"},
+		"no such turns":          {func(o *option.Options) { o.TrainOn = "first" }, "train-on"},
+		"no such day":            {func(o *option.Options) { o.Date = "2026-02-30" }, "date"},
+		"no conversations":       {func(o *option.Options) { o.Format, o.Sources = "", []string{text} }, "chat-template"},
+		"some conversations":     {func(o *option.Options) { o.Format, o.Sources = "", []string{text, chats} }, "format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := chatOptions(chats, template)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -43,9 +44,9 @@ func TestClockJumpsChangeNothing(t *testing.T) {
 		if err := os.Chtimes(corpus, time.Now(), mtime); err != nil {
 			t.Fatal(err)
 		}
-		base := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
-			Settings:  Settings{Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10, MaxLength: 64}}
+		base := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
+			Settings:  option.Settings{Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10, MaxLength: 64}}
 		whole := base
 		wholeFS := shardtest.New()
 		whole.FS = wholeFS
@@ -82,10 +83,10 @@ func TestClockSetBackKeepsCheckpoints(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls int
 	fsys := &countingCheckpoints{FS: shardtest.New()}
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys, Workers: 1, CheckpointEvery: 100,
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, Workers: 1, CheckpointEvery: 100,
 			CheckpointInterval: time.Second},
-		Settings: Settings{Sources: []string{writeCorpus(t, 4000, 22)}, MaxLength: 64}}
+		Settings: option.Settings{Sources: []string{writeCorpus(t, 4000, 22)}, MaxLength: 64}}
 	o.Now = func() time.Time {
 		if calls++; calls > 3 {
 			return start.AddDate(-1, 0, 0).Add(time.Duration(calls) * 2 * time.Second)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/origins"
 )
@@ -15,19 +16,6 @@ const (
 	phaseTrain = iota
 	phaseVal
 )
-
-// maxRejectsListed is how many bad records rejects.jsonl names.
-const maxRejectsListed = 100
-
-// reject is a line of rejects.jsonl.
-type reject struct {
-	Source string `json:"source"`
-	Row    int64  `json:"row"`              // as the format counts: lines, records after the header, documents
-	Offset int64  `json:"offset"`           // of the record's first byte, after decompression
-	Member string `json:"member,omitempty"` // the file of an archive that it lies in
-	Rows   int64  `json:"rows,omitempty"`   // that it stands for, if several
-	Reason string `json:"reason"`
-}
 
 // cursor is the state of a build between two documents: what a checkpoint saves besides the rows,
 // and all that a later run needs to continue.
@@ -42,13 +30,13 @@ type cursor struct {
 	Held      []uint64 `json:"held,omitempty"`
 	Share     float64  `json:"share,omitempty"` // holdout.share
 
-	Totals
-	IllFormed illFormed `json:"ill_formed,omitzero"`
+	report.Totals
+	IllFormed report.IllFormed `json:"ill_formed,omitzero"`
 	shaped
-	Lines   lineStats `json:"lines,omitzero"`
-	Unfound unfound   `json:"unfound,omitzero"`
-	Rejects []reject  `json:"rejects,omitempty"`
-	Damaged damaged   `json:"damaged,omitzero"`
+	Lines   report.LineStats `json:"lines,omitzero"`
+	Unfound report.Unfound   `json:"unfound,omitzero"`
+	Rejects []report.Reject  `json:"rejects,omitempty"`
+	Damaged report.Damaged   `json:"damaged,omitzero"`
 
 	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
 	PackRest int64 `json:"pack_rest,omitempty"`
@@ -70,19 +58,6 @@ type phaseEnd struct {
 	Input       int             `json:"input"` // inputs before it were read to their end
 	Offset      int64           `json:"offset"`
 	SourceBytes int64           `json:"source_bytes"`
-}
-
-// rejectLines is the content of rejects.jsonl.
-func rejectLines(rejects []reject) ([]byte, error) {
-	var out []byte
-	for _, r := range rejects {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(out, line...), '\n')
-	}
-	return out, nil
 }
 
 func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -24,31 +26,31 @@ func TestCutIsSaid(t *testing.T) {
 	put(t, two, []byte(text))
 	for _, c := range []struct {
 		name    string
-		o       Settings
+		o       option.Settings
 		cutBy   []string
 		stopped string
 		left    int64 // bytes left unread, -1 if that is not reported
 	}{
-		{"no budget", Settings{}, nil, stoppedAtEnd, -1},
-		{"examples", Settings{MaxExamples: 15}, []string{"max-examples"},
+		{"no budget", option.Settings{}, nil, stoppedAtEnd, -1},
+		{"examples", option.Settings{MaxExamples: 15}, []string{"max-examples"},
 			"`max-examples` 15 reached; 108 of 424 bytes", 108},
-		{"within the first", Settings{MaxExamples: 5}, []string{"max-examples"},
+		{"within the first", option.Settings{MaxExamples: 5}, []string{"max-examples"},
 			"`max-examples` 5 reached; 320 of 424 bytes of the sources were left unread, 1 of 2 inputs untouched", 320},
-		{"all examples", Settings{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended", -1},
-		{"more than all", Settings{MaxExamples: 21}, nil, stoppedAtEnd, -1},
-		{"within a document", Settings{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"},
+		{"all examples", option.Settings{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended", -1},
+		{"more than all", option.Settings{MaxExamples: 21}, nil, stoppedAtEnd, -1},
+		{"within a document", option.Settings{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"},
 			"`max-examples` 20 reached; ", 212 + 3},
-		{"the rest of the last document", Settings{MaxExamples: 39,
+		{"the rest of the last document", option.Settings{MaxExamples: 39,
 			MaxLength: 4}, []string{"max-examples"},
 			"`max-examples` 39 reached; ", 3},
-		{"tokens", Settings{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
-		{"all tokens", Settings{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
-		{"bytes", Settings{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399B reached; ", 3},
-		{"all bytes", Settings{MaxBytes: 400}, nil, "`max-bytes` 400B reached, where the sources ended", -1},
+		{"tokens", option.Settings{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
+		{"all tokens", option.Settings{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
+		{"bytes", option.Settings{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399B reached; ", 3},
+		{"all bytes", option.Settings{MaxBytes: 400}, nil, "`max-bytes` 400B reached, where the sources ended", -1},
 	} {
 		for _, jobs := range []int64{1, 64} { // checkpoints end jobs elsewhere
 			t.Run(fmt.Sprint(c.name, jobs), func(t *testing.T) {
-				o := Options{Settings: c.o}
+				o := option.Options{Settings: c.o}
 				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two},
 					shardtest.New(), jobs
 				s := mustBuild(t, o)
@@ -64,7 +66,7 @@ func TestCutIsSaid(t *testing.T) {
 				if !slices.Equal(cutBy, c.cutBy) || told != (c.left >= 0) || told && left != c.left {
 					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", cutBy, left, told)
 				}
-				if text := DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+				if text := report.DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
 					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
 					t.Errorf("described as %q", text)
 				}
@@ -77,9 +79,9 @@ func TestCutIsSaid(t *testing.T) {
 func TestEveryExampleIsAccountedFor(t *testing.T) {
 	for _, maxLength := range []int{8, 100} {
 		for seed := range uint64(5) {
-			o := Options{Out: "data",
-				Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-				Settings:  Settings{Sources: []string{writeCorpus(t, 600, seed)}, MaxLength: maxLength}}
+			o := option.Options{Out: "data",
+				Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+				Settings:  option.Settings{Sources: []string{writeCorpus(t, 600, seed)}, MaxLength: maxLength}}
 			all := mustBuild(t, o).Splits[0].Examples
 			o.MaxValExamples, o.FS = 20, shardtest.New()
 			s := mustBuild(t, o)
@@ -96,9 +98,9 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 
 func TestExamplesBeforeValIsFull(t *testing.T) {
 	// Twenty documents in a hundred go to val; training is full long before.
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings:  Settings{Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  option.Settings{Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000}}
 	s := mustBuild(t, o)
 	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
 		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
@@ -121,9 +123,9 @@ func TestValFromTheSourceItself(t *testing.T) {
 		{[]string{path}, []string{dir + "/../" + filepath.Base(dir) + "/a.txt"}, true},
 		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
 	} {
-		o := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-			Settings:  Settings{Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5}}
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+			Settings:  option.Settings{Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5}}
 		if strings.HasPrefix(c.sources[0], "synth") {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
 		}
@@ -132,10 +134,10 @@ func TestValFromTheSourceItself(t *testing.T) {
 			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
 		}
 	}
-	var option *fault.Error
-	if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small(),
+	var bad *fault.Error
+	if _, err := Run(context.Background(), option.Options{Resources: option.Resources{LoadedTokenizer: small(),
 		Stdin: strings.NewReader("a\n"), FS: shardtest.New()},
-		Settings: Settings{Sources: []string{"-"}, ValSources: []string{"-"}}}); !errors.As(err, &option) {
+		Settings: option.Settings{Sources: []string{"-"}, ValSources: []string{"-"}}}); !errors.As(err, &bad) {
 		t.Errorf("standard input twice: %v", err)
 	}
 }
@@ -145,10 +147,10 @@ func TestOutMustBeAFolder(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	put(t, file, []byte("mine"))
 	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
-		var option *fault.Error
-		if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small()},
-			Settings: Settings{Sources: []string{writeCorpus(t, 5, 1)}},
-			Out:      out}); !errors.As(err, &option) || option.Option != "out" {
+		var bad *fault.Error
+		if _, err := Run(context.Background(), option.Options{Resources: option.Resources{LoadedTokenizer: small()},
+			Settings: option.Settings{Sources: []string{writeCorpus(t, 5, 1)}},
+			Out:      out}); !errors.As(err, &bad) || bad.Option != "out" {
 			t.Errorf("%s: %v", out, err)
 		}
 	}
@@ -157,24 +159,24 @@ func TestOutMustBeAFolder(t *testing.T) {
 func TestEndlessSourcesNeedABudget(t *testing.T) {
 	corpus := writeCorpus(t, 20, 1)
 	for _, c := range []struct {
-		o    Settings
+		o    option.Settings
 		want string // the option that is named; "" where the build ends
 	}{
-		{Settings{Sources: []string{"synth://wikitext?seed=1"}}, "max-examples"},
-		{Settings{Sources: []string{corpus, "synth://recipes"}}, "max-examples"},
-		{Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 3}, ""},
-		{Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxTokens: 300}, ""},
-		{Settings{Sources: []string{corpus},
+		{option.Settings{Sources: []string{"synth://wikitext?seed=1"}}, "max-examples"},
+		{option.Settings{Sources: []string{corpus, "synth://recipes"}}, "max-examples"},
+		{option.Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 3}, ""},
+		{option.Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxTokens: 300}, ""},
+		{option.Settings{Sources: []string{corpus},
 			ValSources: []string{"synth://wikitext?seed=1"}}, "max-val-examples"},
-		{Settings{Sources: []string{corpus}, ValSources: []string{"synth://wikitext?seed=1"},
+		{option.Settings{Sources: []string{corpus}, ValSources: []string{"synth://wikitext?seed=1"},
 			MaxValExamples: 3}, ""},
-		{Settings{Sources: []string{corpus}}, ""},
+		{option.Settings{Sources: []string{corpus}}, ""},
 	} {
-		o := Options{Settings: c.o}
+		o := option.Options{Settings: c.o}
 		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		_, err := Run(context.Background(), o)
-		var option *fault.Error
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || string(option.Option) != c.want) {
+		var bad *fault.Error
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &bad) || string(bad.Option) != c.want) {
 			t.Errorf("%q, val %q: %v; want one about %q", o.Sources, o.ValSources, err, c.want)
 		}
 	}
@@ -184,10 +186,11 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 // split val, needs the memory of the jobs that nobody took.
 func TestBudgetGivesBackMemory(t *testing.T) {
 	ctx, corpus := context.Background(), writeCorpus(t, 20_000, 1)
-	o := Options{Resources: Resources{FS: shardtest.New(), LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20},
+	o := option.Options{Resources: option.Resources{FS: shardtest.New(), LoadedTokenizer: small(), Workers: 1,
+		Memory: 64 << 20},
 		Out:      "data",
-		Settings: Settings{Sources: []string{corpus}, ValSources: []string{corpus}, MaxExamples: 1}}
-	b := newBuild(o.withDefaults())
+		Settings: option.Settings{Sources: []string{corpus}, ValSources: []string{corpus}, MaxExamples: 1}}
+	b := newBuild(o.WithDefaults(), nil)
 	if err := b.prepare(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -67,10 +69,10 @@ func damagedSources(t *testing.T) (paths []string) {
 // Damaged sources end a build with the file and row. With SkipBadRecord what cannot be read is left
 // out, reported and counted, wherever the build stopped in between.
 func TestDamagedSources(t *testing.T) {
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, CheckpointEvery: 60,
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, CheckpointEvery: 60,
 			CheckpointInterval: 1},
-		Settings: Settings{Sources: damagedSources(t)}}
+		Settings: option.Settings{Sources: damagedSources(t)}}
 	fails := o
 	if _, err := Run(context.Background(), fails); !source.IsDamage(err) || !strings.Contains(err.Error(), "e.parquet") ||
 		!strings.Contains(err.Error(), "`on-bad-record` skip") {
@@ -83,7 +85,7 @@ func TestDamagedSources(t *testing.T) {
 		if !source.IsDamage(err) || !strings.Contains(err.Error(), row) || !strings.Contains(err.Error(), "`on-bad-record` skip") {
 			t.Errorf("%s: %v", fails.Sources[0], err)
 		}
-		fails.OnBadRecord = SkipBadRecord
+		fails.OnBadRecord = option.SkipBadRecord
 		cured := mustBuild(t, fails)
 		afresh := fails
 		afresh.FS = shardtest.New()
@@ -92,9 +94,9 @@ func TestDamagedSources(t *testing.T) {
 		if cured.Rejected != 1 || len(cured.Warnings) == 0 {
 			t.Errorf("%s: %d rejected, %q", fails.Sources[0], cured.Rejected, cured.Warnings)
 		}
-		fails.OnBadRecord = FailAtBadRecord
+		fails.OnBadRecord = option.FailAtBadRecord
 	}
-	o.OnBadRecord = SkipBadRecord
+	o.OnBadRecord = option.SkipBadRecord
 	s := mustBuild(t, o)
 	want := files(o.FS.(*shardtest.FS))
 	checkDamageTold(t, s, want)
@@ -115,7 +117,7 @@ func TestDamagedSources(t *testing.T) {
 }
 
 // checkDamageTold looks for what was lost in the summary, the manifest and the list of bad records.
-func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
+func checkDamageTold(t *testing.T, s *report.Summary, files map[string][]byte) {
 	t.Helper()
 	var m shard.Manifest
 	if err := json.Unmarshal(files["data/manifest.json"], &m); err != nil {
@@ -125,7 +127,8 @@ func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
 		m.Counters["damaged_inputs_cut_off"] != 4 {
 		t.Errorf("%d rejected, counters %v", s.Rejected, m.Counters)
 	}
-	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(), fault.Join(Losses(&m), "\n").String()} {
+	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(),
+		fault.Join(report.Losses(&m), "\n").String()} {
 		if !strings.Contains(text, "damaged inputs: 5") {
 			t.Errorf("nothing of the damage in %q", text)
 		}

@@ -8,9 +8,18 @@
 // What becomes of the rows is up to the target: a dataset, an addition to one, a partition of a plan,
 // or the plan itself.
 //
+// What knows nothing of a running build lies in packages below this one, each with a narrow door:
+//
+//	option                  what people choose, in one table
+//	source, example, shape  read and format records, and choose among them
+//	command                 the command of Options.Map
+//	partition, merge        plans and parts; the targets that make them are here
+//	report, advice          what a build says of itself, and what to do about an error
+//	heldout                 the file of held-out hashes, for additions
+//
 // Invariants of a build:
 //
-//	I1  The bytes of a dataset depend on the sources and on Options.Settings, never on
+//	I1  The bytes of a dataset depend on the sources and on option.Settings, never on
 //	    workers, memory, checkpoints, interruptions or the clock.
 //	I2  Every example that the budgets allow is written exactly once, whatever happens in between.
 //	I3  The bytes that the process holds never exceed Options.Memory:

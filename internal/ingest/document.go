@@ -3,6 +3,8 @@ package ingest
 import (
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -114,7 +116,7 @@ func (t *taken) targetIDs() []uint32 { return t.job.ids[t.target.start:t.target.
 // budget that ends inside it. It happens once per build. A pair of prompt and target, or a
 // conversation, is left out instead.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if f.b.kind() != texts {
+	if f.b.kind() != report.Texts {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
@@ -129,4 +131,40 @@ func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, te
 	}
 	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
 	return ids, int64(len(text)), w.encoder.Err()
+}
+
+// noteLine counts a line, or a piece of one.
+func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
+	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
+		return
+	}
+	l := &f.state.Lines
+	if d.First {
+		l.Documents++
+	}
+	l.Tokens += int64(tokens)
+	l.Bytes += textBytes
+}
+
+// noteWrapped counts a text that looks wrapped.
+func (f *flusher) noteWrapped(d *document) {
+	s := &f.state
+	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
+		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
+			s.Lines.First += ", member " + d.Member
+		}
+	}
+}
+
+// noteReplaced keeps what the ill-formed parts of a record look like.
+func (f *flusher) noteReplaced(j *job, d *document) {
+	s := &f.state
+	if s.IllFormed.First == "" {
+		set := f.b.phases[s.Phase].set
+		s.IllFormed = report.IllFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
+		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
+			s.IllFormed.Iconv = in.URI
+		}
+	}
+	s.IllFormed.Add(j.raw[d.raw.start:d.raw.end])
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"golang.org/x/text/encoding/charmap"
@@ -28,9 +30,9 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
-		s := mustBuild(t, Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
-			Settings:  Settings{Sources: []string{path}}})
+		s := mustBuild(t, option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  option.Settings{Sources: []string{path}}})
 		got := strings.ReplaceAll(fault.Join(s.Warnings, "\n").String(), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
@@ -45,22 +47,25 @@ func TestLinesAreTold(t *testing.T) {
 	wrapped := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends. And one more.\n\n", 9)
 	put(t, filepath.Join(dir, "w.txt"), []byte(wrapped))
 	put(t, filepath.Join(dir, "p.txt"), []byte(strings.Repeat("One sentence on a line.\n", 30)))
-	notes := func(o Options, names ...string) string {
+	notes := func(o option.Options, names ...string) string {
 		for _, name := range names {
 			o.Sources = append(o.Sources, filepath.Join(dir, name))
 		}
 		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
 		return strings.ReplaceAll(fault.Join(mustBuild(t, o).Notes, "\n").String(), dir, "DIR")
 	}
-	if got := notes(Options{}, "w.txt", "p.txt"); !strings.Contains(got, "a line of text is a document: 6.6 tokens, 26 bytes") ||
+	if got := notes(option.Options{}, "w.txt", "p.txt"); !strings.Contains(got,
+		"a line of text is a document: 6.6 tokens, 26 bytes") ||
 		!strings.Contains(got, "DIR/w.txt looks wrapped") || !strings.Contains(got, "`format` document") {
 		t.Error(got)
 	}
-	if got := notes(Options{}, "p.txt"); !strings.Contains(got, "a line of text is a document: 6.0 tokens, 23 bytes") ||
+	if got := notes(option.Options{}, "p.txt"); !strings.Contains(got,
+		"a line of text is a document: 6.0 tokens, 23 bytes") ||
 		strings.Contains(got, "`format` document") {
 		t.Error(got)
 	}
-	if got := notes(Options{Settings: Settings{Format: "text"}}, "w.txt"); strings.Contains(got, "line of text") || strings.Contains(got, "wrapped") {
+	if got := notes(option.Options{Settings: option.Settings{Format: "text"}}, "w.txt"); strings.Contains(got,
+		"line of text") || strings.Contains(got, "wrapped") {
 		t.Error(got)
 	}
 }
@@ -71,8 +76,8 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	text := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends.\n\n", 300)
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
-	o := Options{Settings: Settings{Sources: []string{dir}},
-		Resources: Resources{LoadedTokenizer: small(), FS: shard.OS()},
+	o := option.Options{Settings: option.Settings{Sources: []string{dir}},
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shard.OS()},
 		Out:       filepath.Join(dir, "whole")}
 	lines := func(notes []fault.Text) (out string) {
 		for _, note := range fault.All(notes, nil) {
@@ -85,7 +90,7 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	whole := lines(mustBuild(t, o).Notes)
 	out := t.TempDir()
 	buildParts(t, planned(t, o, 3), out)
-	merged := must(Merge(t.Context(), MergeOptions{Dir: out}))
+	merged := must(merge.Run(t.Context(), merge.Options{Dir: out}))
 	if got := lines(merged.Notes); got != whole || !strings.Contains(got, "2 texts look wrapped") {
 		t.Errorf("%s, whole %s", got, whole)
 	}

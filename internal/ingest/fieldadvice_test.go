@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -42,9 +43,9 @@ func tableOf(t *testing.T, names ...string) string {
 // works: never with half of a pair, nor with a line of a table as a name.
 func TestAdviceOnFields(t *testing.T) {
 	const skip, takes = "on-bad-record", "take it with"
-	with := func(change func(o *Options)) func(o *Options) { return change }
-	pairs := func(body string) func(o *Options) {
-		return func(o *Options) {
+	with := func(change func(o *option.Options)) func(o *option.Options) { return change }
+	pairs := func(body string) func(o *option.Options) {
+		return func(o *option.Options) {
 			o.CausalPairs, o.Template = true, filepath.Join(t.TempDir(), "pair.tmpl")
 			put(t, o.Template, []byte(body))
 		}
@@ -53,12 +54,12 @@ func TestAdviceOnFields(t *testing.T) {
 		name, data string
 		want       []string
 		never      []string
-		follow     func(o *Options) // nil for what needs another tokenizer
+		follow     func(o *option.Options) // nil for what needs another tokenizer
 	}{
 		{"a.jsonl", `{"id":1,"body":"some words"}`, []string{"take it with `text-field` body"}, []string{skip},
-			with(func(o *Options) { o.TextField = "body" })},
+			with(func(o *option.Options) { o.TextField = "body" })},
 		{"late.jsonl", "{\"text\":\"a\"}\n{\"body\":\"b\"}\n", []string{"`text-field` body", "`on-bad-record` skip"}, nil,
-			with(func(o *Options) { o.OnBadRecord = SkipBadRecord })},
+			with(func(o *option.Options) { o.OnBadRecord = option.SkipBadRecord })},
 		{"n.jsonl", `{"n":1}`, []string{"`text-field`, or", "`template`"}, []string{skip, "looks like"}, nil},
 		{"alpaca.jsonl", `{"instruction":"Add","input":"1 2","output":"A long answer of many words"}`,
 			[]string{"`format` chat", "`chat-template`", "`causal-pairs`", "{{.instruction}}", "{{.input}}", "{{.output}}",
@@ -81,29 +82,29 @@ func TestAdviceOnFields(t *testing.T) {
 		{"squad.json", `{"version":"2","data":[{"title":"A","paragraphs":[]}]}`, []string{"pass `records` data; else"},
 			[]string{skip}, nil},
 		{"coco.json", `{"images":[{"id":1}],"notes":[{"text":"a"}]}`, []string{"name that: `records` images or `records` notes"},
-			[]string{skip}, with(func(o *Options) { o.Records = "notes" })},
+			[]string{skip}, with(func(o *option.Options) { o.Records = "notes" })},
 		{"paragraphs.json", `{"data":[{"text":1,"paragraphs":[]},{"text":2}],"n":0}`, []string{`field "text" is a number`}, nil, nil},
 		{"inner.json", `{"a":{"b":[{"text":"a"}]}}`, []string{"pass `records` a.b"}, nil,
-			with(func(o *Options) { o.Records = "a.b" })},
+			with(func(o *option.Options) { o.Records = "a.b" })},
 		{"deep.json", `{"data":[{"body":"a","paragraphs":[{"text":"a"}]}]}`, []string{"pass `records` data"}, nil,
-			with(func(o *Options) { o.Records = "data.paragraphs" })},
+			with(func(o *option.Options) { o.Records = "data.paragraphs" })},
 		{"alpaca.arrow", tableOf(t, "instruction", "input", "output"), []string{"`format` chat", "`causal-pairs`"},
 			[]string{"take one with"}, nil},
 		{"body.arrow", tableOf(t, "id", "body"), []string{"the columns of text are id, body; take one with `text-field`"},
-			nil, with(func(o *Options) { o.TextField = "body" })},
+			nil, with(func(o *option.Options) { o.TextField = "body" })},
 		{"bar.csv", "id|Text\n1|some, words\n", []string{"`text-field` Text"}, []string{"id|Text", skip},
-			with(func(o *Options) { o.TextField = "Text" })},
+			with(func(o *option.Options) { o.TextField = "Text" })},
 		{"caret.csv", "id^text\n1^some words\n", []string{"`delimiter` '^'"}, []string{takes, skip},
-			with(func(o *Options) { o.Delimiter = "^" })},
+			with(func(o *option.Options) { o.Delimiter = "^" })},
 		{"none.csv", "1,It is a sentence of some words,en\n2,and another,en\n", []string{"`columns` 'column1,text,column3'"},
-			[]string{takes, skip}, with(func(o *Options) { o.Columns = []string{"column1", "text", "column3"} })},
+			[]string{takes, skip}, with(func(o *option.Options) { o.Columns = []string{"column1", "text", "column3"} })},
 		{"pandas.csv", ",0\n0,some words\n", []string{takes}, []string{"`columns`"}, nil},
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, c.name), []byte(c.data))
-		o := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
-			Settings:  Settings{Sources: []string{filepath.Join(dir, c.name)}}}
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  option.Settings{Sources: []string{filepath.Join(dir, c.name)}}}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%s: built", c.name)
@@ -147,9 +148,9 @@ func TestWhereOfASchema(t *testing.T) {
 		{"t.arrow", []string{"lang=some words"}, ""},
 		{"c.csv j.jsonl", []string{"language=en"}, ""},
 	} {
-		o := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
-			Settings:  Settings{Filter: shape.Options{Where: c.where}}}
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  option.Settings{Filter: shape.Options{Where: c.where}}}
 		for _, s := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, s))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/units"
@@ -46,13 +47,13 @@ func (f *flusher) checkRows() error {
 
 // commit writes the dataset's last files and its manifest, and returns its summary. amend may change what the
 // manifest and run.json say.
-func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*Summary, error) {
+func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report.Summary, error) {
 	s, b := &f.state, f.b
 	if err := f.writeSeen(); err != nil {
 		return nil, err
 	}
 	if s.Rejected > 0 {
-		lines, err := rejectLines(s.Rejects)
+		lines, err := report.RejectLines(s.Rejects)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +73,8 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*Summar
 	if err != nil {
 		return nil, err
 	}
-	sum.addSplits(manifest)
-	sum.Packing = Packed(manifest)
+	sum.AddSplits(manifest)
+	sum.Packing = report.Packed(manifest)
 	return sum, nil
 }
 
@@ -109,14 +110,14 @@ func (f *flusher) sources() []shard.SourceInfo {
 }
 
 // summary returns everything except the splits, which are in the manifest.
-func (f *flusher) summary() *Summary {
+func (f *flusher) summary() *report.Summary {
 	s, b := &f.state, f.b
 	unread := f.unread()
 	s.Unread = unread.counts()
 	seconds := b.elapsed().Seconds()
-	sum := &Summary{
+	sum := &report.Summary{
 		Out: b.opts.Out, Counts: s.Counts,
-		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(s.DamagedInputs), s.IllFormed.warnings(s.Replaced)),
+		Warnings:  slices.Concat(b.warnings(), s.Damaged.Warnings(s.DamagedInputs), s.IllFormed.Warnings(s.Replaced)),
 		Resumed:   b.meter.resumed.Documents > 0,
 		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
@@ -133,7 +134,7 @@ func (b *build) stopped(end phaseEnd) fault.Text {
 	if end.Stopped == "" {
 		return fault.Plain(stoppedAtEnd)
 	}
-	return fault.Textf("%v reached", reached(end.Stopped, b.opts.budgetOf(end.Stopped)))
+	return fault.Textf("%v reached", report.Reached(end.Stopped, b.opts.BudgetOf(end.Stopped)))
 }
 
 // notes describes what was left out, or done in an unexpected way.
@@ -143,29 +144,24 @@ func (f *flusher) notes() (notes []fault.Text) {
 	add := func(format string, args ...any) { notes = append(notes, fault.Textf(format, args...)) }
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
-		if t := end.Position.Trailing; t != nil {
-			notes = append(notes, fault.Plain(trailingNote(t)))
-		}
-		if m := end.Position.Members; m != nil {
-			notes = append(notes, fault.Plain(membersNote(m)))
-		}
+		notes = append(notes, report.PassedOver(&end.Position)...)
 	}
-	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
+	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
 		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
 			units.Count(o.MaxValExamples))
 	}
 	if s.Ends[0].Stopped == "" && slices.Contains(s.CutBy, "max-examples") {
 		add("%v was reached before the sources ended: what followed was read for the split val alone",
-			reached("max-examples", o.MaxExamples))
+			report.Reached("max-examples", o.MaxExamples))
 	}
 	if len(s.Ends) > 1 && s.Ends[1].Cut {
 		add("%v: the rest of the sources of val was left unread", b.stopped(s.Ends[1]))
 	}
 	if s.ValRest > 0 {
-		notes = append(notes, fault.Plain(valRestNote(s.ValRest)))
+		notes = append(notes, report.ValRest(s.ValRest))
 	}
-	notes = slices.Concat(notes, losses(s.Counts, b.kind()), s.Lines.notes())
-	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), s.Lines.Notes())
+	for _, note := range []string{s.Unfound.String(), report.Shapes(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, fault.Plain(note))
 		}
@@ -185,25 +181,6 @@ func (f *flusher) notes() (notes []fault.Text) {
 	return notes
 }
 
-// trailingNote describes bytes after compressed data that were ignored.
-func trailingNote(t *source.Trailing) string {
-	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were passed over", t.URI, t.Bytes,
-		t.Offset)
-	if t.Inputs > 1 {
-		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
-	}
-	return note
-}
-
-// membersNote describes the members of archives that were passed over.
-func membersNote(m *source.Members) string {
-	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
-	if m.More > 0 {
-		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
-	}
-	return note
-}
-
 // rate returns n per second, 0 if no time passed.
 func rate(n int64, seconds float64) float64 {
 	if seconds <= 0 {
@@ -220,11 +197,6 @@ type unread struct {
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget
-}
-
-func valRestNote(n int64) string {
-	return fmt.Sprintf("examples in neither split: %s, the rest of a held-out document that was cut where val was full",
-		units.Count(n))
 }
 
 // counts returns what a manifest says of what a budget left.
@@ -294,7 +266,7 @@ func (u unread) String() string {
 }
 
 // runRecord is run.json: what differs between equal builds.
-func (f *flusher) runRecord(sum *Summary) map[string]any {
+func (f *flusher) runRecord(sum *report.Summary) map[string]any {
 	host, _ := os.Hostname() // for people; it may be missing
 	return map[string]any{
 		"finished": f.b.opts.Now().UTC().Format(time.RFC3339), "host": host,
@@ -317,4 +289,43 @@ func roles(s tokenize.Special) map[string]int64 {
 		}
 	}
 	return out
+}
+
+func (b *build) kind() report.Kind {
+	switch {
+	case b.chat != nil:
+		return report.Conversations
+	case b.hasTarget():
+		return report.Pairs
+	}
+	return report.Texts
+}
+
+// noExamples returns the error of a build without examples: what happened to the documents.
+func (f *flusher) noExamples() error {
+	s := &f.state
+	if f.allDropped() {
+		return f.noneLeft()
+	}
+	var reasons []fault.Text
+	if n := s.Rejected; n > 0 {
+		reason := fault.Textf("bad records skipped: %d", n)
+		if len(s.Rejects) > 0 {
+			first := s.Rejects[0]
+			reason = fault.Textf("%v, the first of them %s, row %d: %s", reason, first.Source, first.Row, first.Reason)
+		}
+		reasons = append(reasons, reason)
+	}
+	if n := s.Dropped; n > 0 {
+		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
+	}
+	if s.Untrained > 0 {
+		reasons = append(reasons, f.b.chat.whyUntrained())
+	}
+	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
+	if len(reasons) == 0 {
+		reasons = []fault.Text{fault.Textf("%v", source.ErrNoDocuments)}
+	}
+	return fault.Of(source.ErrNoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
+		fault.Join(reasons, "; "))
 }

@@ -4,14 +4,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -88,7 +86,7 @@ func formatTime(t time.Time) string {
 
 // finished returns the summary of a dataset that an earlier run of the same build finished, if its
 // sources have not changed since.
-func (b *build) finished() (*Summary, error) {
+func (b *build) finished() (*report.Summary, error) {
 	o := &b.opts
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if err != nil {
@@ -101,7 +99,7 @@ func (b *build) finished() (*Summary, error) {
 }
 
 // finishedSummary returns the summary of a finished dataset that was found.
-func (b *build) finishedSummary(m *shard.Manifest) *Summary {
+func (b *build) finishedSummary(m *shard.Manifest) *report.Summary {
 	s := summaryOf(b.opts.Out, m)
 	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
 	return s
@@ -219,45 +217,4 @@ func sourceName(uri string) string {
 		return "standard input"
 	}
 	return uri
-}
-
-// reached names a budget by its option and its value.
-func reached(option string, value int64) fault.Text {
-	if option == "max-bytes" {
-		return fault.Textf("%v", fault.Given(fault.Option(option), units.Size(value)))
-	}
-	return fault.Textf("%v", fault.Given(fault.Option(option), value))
-}
-
-func (o *Options) budgetOf(option string) int64 {
-	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
-		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
-}
-
-// DescribeCut describes what budgets left of a dataset's sources, nothing if no budget ended the build.
-func DescribeCut(m *shard.Manifest) (text fault.Text) {
-	var settings map[string]json.RawMessage
-	if json.Unmarshal(m.Settings, &settings) != nil {
-		settings = nil // of another program; the counters are enough
-	}
-	c := counts.Of(m.Counters, m.Dropped)
-	var cuts []fault.Text
-	for _, option := range c.CutBy {
-		cut := fault.Textf("%v", fault.Option(option))
-		if value, err := strconv.ParseInt(string(settings[option]), 10, 64); err == nil {
-			cut = reached(option, value)
-		}
-		cuts = append(cuts, cut)
-	}
-	if cuts == nil {
-		return text
-	}
-	text = fault.Textf("the dataset holds only part of its sources: cut by %v", fault.Join(cuts, ", "))
-	if n := c.UnreadBytes; n != nil {
-		text = fault.Textf("%v; %s bytes were left unread", text, units.Count(*n))
-	}
-	if n := c.UnreadInputs; n != nil && *n > 0 {
-		text = fault.Textf("%v; inputs untouched: %s", text, units.Count(*n))
-	}
-	return text
 }

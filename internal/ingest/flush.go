@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -138,7 +141,7 @@ func (f *flusher) flush(j *job) error {
 // keepBefore takes a checkpoint before a job with a record that will end the build, so that all
 // before the job is kept.
 func (f *flusher) keepBefore(j *job) error {
-	if f.b.opts.OnBadRecord == SkipBadRecord || f.since == 0 {
+	if f.b.opts.OnBadRecord == option.SkipBadRecord || f.since == 0 {
 		return nil
 	}
 	for i := range j.documents {
@@ -270,17 +273,17 @@ func (f *flusher) reject(d *document, cause error) error {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
 			Cause: cause}
 	}
-	if f.b.opts.OnBadRecord != SkipBadRecord {
+	if f.b.opts.OnBadRecord != option.SkipBadRecord {
 		return f.b.target.badRecord(f, located)
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)
 	f.noteDamage(d.Input, located)
-	if len(s.Rejects) < maxRejectsListed {
+	if len(s.Rejects) < report.MaxRejects {
 		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
-			withoutHalf(field)
+			advice.Pair(field)
 		}
-		r := reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
+		r := report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
 			Reason: located.Cause.Error()}
 		if d.Rows > 1 {
 			r.Rows = d.Rows

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 )
 
 // holdout decides, document by document and from content alone, which documents go to the split
@@ -127,7 +128,7 @@ func (h *holdout) restore(have int64, hashes []uint64) {
 //
 // The size is taken by its power of two, so that a source that is fixed under an unfinished build
 // chooses the same documents.
-func expectedExamples(o *Options, textBytes int64) int64 {
+func expectedExamples(o *option.Options, textBytes int64) int64 {
 	if textBytes > 0 {
 		textBytes = 1 << (bits.Len64(uint64(textBytes)) - 1)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
@@ -26,7 +28,7 @@ type Identity struct {
 	// Tokenizer is the manifest's entry.
 	Tokenizer shard.TokenizerInfo
 	// Options are those of the build, with what was loaded to find this out.
-	Options Options
+	Options option.Options
 
 	known []source.Stat // of all sources
 }
@@ -34,8 +36,8 @@ type Identity struct {
 // Identify looks at the sources and settings of a build. Local sources are named by their whole
 // paths from here on. A source that cannot be recognized when it is read again, such as standard
 // input, is an error.
-func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
-	o = o.withDefaults()
+func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
+	o = o.WithDefaults()
 	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
 		whole := make([]string, len(*list))
 		for i, s := range *list {
@@ -53,14 +55,14 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 		}
 		*list = whole
 	}
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Map != "" {
 		return nil, fault.BadOption("map", o.Map,
 			"a change of what it runs would not be seen, so its answers cannot be cached; build them into a folder")
 	}
-	b := newBuild(o)
+	b := newBuild(o, nil)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (id *Identity) CheckFinished(m *shard.Manifest) error {
 }
 
 // ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
-func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
+func ReadFinished(fsys shard.FS, dir string) (*report.Summary, error) {
 	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -124,14 +126,14 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 }
 
 // summaryOf returns what a manifest says about a build.
-func summaryOf(dir string, m *shard.Manifest) *Summary {
-	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
+func summaryOf(dir string, m *shard.Manifest) *report.Summary {
+	s := &report.Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
 		Counts: counts.Of(m.Counters, m.Dropped)}
-	if cut := DescribeCut(m); !cut.IsZero() {
+	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
-	s.Notes = append(s.Notes, Losses(m)...)
-	s.addSplits(m)
-	s.Packing = Packed(m)
+	s.Notes = append(s.Notes, report.Losses(m)...)
+	s.AddSplits(m)
+	s.Packing = report.Packed(m)
 	return s
 }

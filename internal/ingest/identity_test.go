@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -21,8 +22,8 @@ func TestCachedEntryIsItsKeys(t *testing.T) {
 	write("a.jsonl", `{"text":"one text"}`+"\n")
 	write("b.txt", "another text\n")
 	identify := func(length int, sources ...string) *Identity {
-		o := Options{Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20},
-			Settings: Settings{Sources: sources, MaxLength: length, MaxExamples: 9}}
+		o := option.Options{Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20},
+			Settings: option.Settings{Sources: sources, MaxLength: length, MaxExamples: 9}}
 		id, err := Identify(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

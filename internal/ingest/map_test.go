@@ -20,21 +20,23 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // mapped returns the options of a build of one file through a command.
-func mapped(t *testing.T, name, text, command string) Options {
+func mapped(t *testing.T, name, text, command string) option.Options {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	put(t, path, []byte(text))
-	return Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), Workers: 2},
-		Settings: Settings{Sources: []string{path}, Map: command, MaxLength: 40}}
+	return option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), Workers: 2},
+		Settings: option.Settings{Sources: []string{path}, Map: command, MaxLength: 40}}
 }
 
 // shardOf builds and returns the bytes of the shard, and the summary.
-func shardOf(t *testing.T, o Options) ([]byte, *Summary) {
+func shardOf(t *testing.T, o option.Options) ([]byte, *report.Summary) {
 	t.Helper()
 	fsys := shardtest.New()
 	o.FS = fsys
@@ -74,7 +76,7 @@ func TestMapTakesEveryFormat(t *testing.T) {
 func TestMapResumes(t *testing.T) {
 	lines := jsonLines(0, 20_000, 2000) // many more jobs than may be in flight
 	o := mapped(t, "a.jsonl", lines, "sed 's/document/record of/'")
-	o.OnBadRecord, o.CheckpointEvery, o.CheckpointInterval = SkipBadRecord, 1, 1
+	o.OnBadRecord, o.CheckpointEvery, o.CheckpointInterval = option.SkipBadRecord, 1, 1
 	whole := shardtest.New()
 	o.FS = whole
 	if s := mustBuild(t, o); s.Mapped != 19_999 || s.Rejected != 1 {

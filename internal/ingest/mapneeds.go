@@ -6,12 +6,11 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/budget"
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 )
 
 // checkMap returns an error for a command that cannot be run.
@@ -27,7 +26,7 @@ func (b *build) checkMap(context.Context) error {
 }
 
 // mapParts returns the part of the memory cap that Map takes, none without it.
-func mapParts(o *Options) []budget.Part {
+func mapParts(o *option.Options) []budget.Part {
 	if o.Map == "" {
 		return nil
 	}
@@ -35,14 +34,6 @@ func mapParts(o *Options) []budget.Part {
 	return []budget.Part{{Name: "map", Bytes: n,
 		Why: fmt.Sprintf("a record and an answer of up to %dMiB, and up to %d records that wait for theirs; the command's "+
 			"own memory is not part of the cap", maxRecordBytes>>20, mapAhead)}}
-}
-
-// mapNotes returns a sentence about how many records went through the command.
-func mapNotes(c counts.Counts) []fault.Text {
-	if c.Mapped == 0 {
-		return nil
-	}
-	return []fault.Text{fault.Textf("records that went through {map}: %s", units.Count(c.Mapped))}
 }
 
 // tooLongToMap reports whether a record is bad only because it was wanted whole.

@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/remote"
@@ -167,7 +168,7 @@ func (b *build) metadataBytes() int64 {
 }
 
 // sizeJobs sets the records that a usual job may hold, and its lease.
-func (p *MemoryPlan) sizeJobs(o *Options, f *example.Formatter, c *chats) {
+func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *chats) {
 	p.maxRecords = maxJobRecords
 	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
 		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
@@ -185,7 +186,7 @@ func (p *MemoryPlan) sizeJobs(o *Options, f *example.Formatter, c *chats) {
 
 // encodersBytes returns the memory of all encoders, where those of the workers have word caches of
 // the given size.
-func encodersBytes(o *Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
+func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
 	n := int64(o.Workers) * t.Details().EncoderBytes(encoderOptions(cacheBytes))
 	if o.MaxBytes > 0 {
 		n += t.Details().EncoderBytes(encoderOptions(tailCacheBytes))

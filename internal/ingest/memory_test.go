@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/columnar/columnartest"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -23,9 +24,9 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it builds until memory ends")
 	}
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: gpt2(), Workers: 1, CheckpointEvery: 100},
-		Settings: Settings{Sources: []string{"synth://wikitext?seed=5"}, MaxBytes: 4 << 20, ShardBytes: 4 << 10,
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: gpt2(), Workers: 1, CheckpointEvery: 100},
+		Settings: option.Settings{Sources: []string{"synth://wikitext?seed=5"}, MaxBytes: 4 << 20, ShardBytes: 4 << 10,
 			MaxLength: 4096}}
 	plan, err := PlanMemory(base)
 	if err != nil {
@@ -56,12 +57,12 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 
 // The parts of a plan are the cap, to the byte, and the smallest cap works while a little less does not.
 func TestPlanIsTheCap(t *testing.T) {
-	for _, o := range []Options{
-		{Resources: Resources{Memory: 64 << 20, Workers: 2}},
-		{Resources: Resources{Memory: 1 << 30, Workers: 9},
-			Settings: Settings{MaxValExamples: 100_000, MaxBytes: 1 << 30}},
-		{Resources: Resources{Memory: 256 << 20, Workers: 3},
-			Settings: Settings{Sources: []string{"synth://recipes?seed=1"}, Template: "recipe-seq2seq",
+	for _, o := range []option.Options{
+		{Resources: option.Resources{Memory: 64 << 20, Workers: 2}},
+		{Resources: option.Resources{Memory: 1 << 30, Workers: 9},
+			Settings: option.Settings{MaxValExamples: 100_000, MaxBytes: 1 << 30}},
+		{Resources: option.Resources{Memory: 256 << 20, Workers: 3},
+			Settings: option.Settings{Sources: []string{"synth://recipes?seed=1"}, Template: "recipe-seq2seq",
 				MaxLength: 1 << 20}},
 	} {
 		o.LoadedTokenizer = gpt2()
@@ -100,8 +101,8 @@ func TestMetadataIsInThePlan(t *testing.T) {
 		if err := os.WriteFile(path, p.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Resources: Resources{LoadedTokenizer: gpt2(), Memory: 48 << 20, Workers: 2},
-			Settings: Settings{Sources: []string{path}}}
+		o := option.Options{Resources: option.Resources{LoadedTokenizer: gpt2(), Memory: 48 << 20, Workers: 2},
+			Settings: option.Settings{Sources: []string{path}}}
 		if p.Columns > 0 { // all are wanted
 			o.Format, o.ChatTemplate = source.Chat, path+".jinja"
 		}
@@ -130,8 +131,8 @@ func TestSmallFilesYield(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := Options{Resources: Resources{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 8},
-		Settings: Settings{Sources: []string{dir}}}
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 8},
+		Settings: option.Settings{Sources: []string{dir}}}
 	keeps := func() bool {
 		plan, err := PlanMemory(o)
 		if err != nil {

@@ -8,20 +8,22 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 )
 
 // TestMergeSaysWhatWasLeftOut compares what a merge reports with what the single build reports.
 func TestMergeSaysWhatWasLeftOut(t *testing.T) {
-	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 400, 1)}, MaxLength: 48,
+	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 400, 1)}, MaxLength: 48,
 		MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	want := mustBuild(t, whole)
 	out := filepath.Join(t.TempDir(), "parts")
 	buildParts(t, planned(t, o, 3), out)
-	s, err := Merge(context.Background(), MergeOptions{Dir: out})
+	s, err := merge.Run(context.Background(), merge.Options{Dir: out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,65 +4,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 )
-
-// A Monitor shows a build to another goroutine while it runs, such as one that draws a page. The
-// zero Monitor shows nothing until a build that has it in its Options begins.
-type Monitor struct{ build atomic.Pointer[build] }
-
-// Details is a build as a Monitor shows it.
-type Details struct {
-	Progress
-	Tokenizer string
-	Toward    fault.Text // the option, or "the sources", whose end Fraction counts toward
-	Ledger    []budget.Part
-	Leased    int64 // bytes of jobs in flight
-	Stages    Stages
-	Splits    []SplitSummary
-
-	Sources      []SourceProgress // those around the current one, at most maxSourcesShown
-	FirstSource  int              // the index of the first of them among all
-	TotalSources int
-	Formats      map[string]int
-
-	Checkpoints int64 // of this run
-	Checkpoint  time.Time
-	Durable     int64    // examples in the last checkpoint
-	Rejects     []Reject // the first of those counted
-}
-
-// Reject is a record that was left out.
-type Reject = reject
-
-// SourceProgress is how far a source is read.
-type SourceProgress struct {
-	Index  int
-	URI    string
-	Format string
-	Bytes  int64 // as stored, -1 if unknown
-	Read   int64
-	State  SourceState
-}
-
-// SourceState is how far a source is.
-type SourceState string
-
-// The values of SourceState.
-const (
-	SourceRead    SourceState = "done"
-	SourceReading SourceState = "reading"
-	SourceWaiting SourceState = "waiting"
-)
-
-// Stages is how long each stage of the build has been at work, summed over its goroutines: the time
-// that it did not wait for another stage.
-type Stages struct {
-	Elapsed                      time.Duration
-	Reading, Tokenizing, Writing time.Duration
-	Workers                      int // that tokenize
-}
 
 // maxSourcesShown is how many sources Details lists.
 const maxSourcesShown = 6
@@ -77,7 +21,7 @@ func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) 
 func (b *build) watch() {
 	if b.opts.Monitor != nil {
 		b.meter.formats = b.formats()
-		b.opts.Monitor.build.Store(b)
+		b.opts.Monitor.Show(b.details)
 	}
 }
 
@@ -94,12 +38,8 @@ func (f *flusher) show() {
 	f.b.meter.show(now)
 }
 
-// Details returns the state of the build; ok is false before it has one. Safe for concurrent use.
-func (m *Monitor) Details() (d Details, ok bool) {
-	b := m.build.Load()
-	if b == nil {
-		return d, false
-	}
+// details returns the state of the build. Safe for concurrent use.
+func (b *build) details() (d report.Details) {
 	now := b.meter.read()
 	d.Progress = b.progress(false)
 	d.Tokenizer = b.tokenizer.Name()
@@ -108,17 +48,17 @@ func (m *Monitor) Details() (d Details, ok bool) {
 	d.Formats = b.meter.formats
 	for i, n := range [...]int64{now.Train, now.Val} {
 		if i == 0 || n > 0 {
-			d.Splits = append(d.Splits, SplitSummary{Name: splits[i], Examples: n, Shards: now.shards[i]})
+			d.Splits = append(d.Splits, report.SplitSummary{Name: splits[i], Examples: n, Shards: now.shards[i]})
 		}
 	}
 	d.Checkpoints, d.Durable, d.Checkpoint, d.Rejects = now.saved.count, now.saved.examples, now.saved.at, now.rejects
 	d.Stages = b.stages()
 	b.addSources(&d, now.phase, now.input)
-	return d, true
+	return d
 }
 
-func (b *build) stages() Stages {
-	s := Stages{Workers: b.opts.Workers}
+func (b *build) stages() report.Stages {
+	s := report.Stages{Workers: b.opts.Workers}
 	since := b.meter.began.Load()
 	if since == 0 {
 		return s
@@ -133,7 +73,7 @@ func (b *build) stages() Stages {
 }
 
 // toward names what the fraction of p counts toward.
-func (b *build) toward(p Progress) (name fault.Text) {
+func (b *build) toward(p report.Progress) (name fault.Text) {
 	best := -1.0
 	for _, c := range []struct {
 		name       fault.Text
@@ -151,7 +91,7 @@ func (b *build) toward(p Progress) (name fault.Text) {
 }
 
 // addSources lists the sources around the current one.
-func (b *build) addSources(d *Details, phase, current int) {
+func (b *build) addSources(d *report.Details, phase, current int) {
 	if phase >= len(b.phases) {
 		phase, current = len(b.phases)-1, b.phases[len(b.phases)-1].set.Len()
 	}
@@ -164,12 +104,13 @@ func (b *build) addSources(d *Details, phase, current int) {
 		if !listed {
 			break
 		}
-		s := SourceProgress{Index: i, URI: in.URI, Format: string(in.Format), Bytes: in.Size, State: SourceWaiting}
+		s := report.SourceProgress{Index: i, URI: in.URI, Format: string(in.Format), Bytes: in.Size,
+			State: report.SourceWaiting}
 		switch {
 		case i < current:
-			s.State, s.Read = SourceRead, in.Size
+			s.State, s.Read = report.SourceRead, in.Size
 		case i == current:
-			s.State = SourceReading
+			s.State = report.SourceReading
 			if known {
 				s.Read = max(0, d.SourceBytes-before)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -77,9 +78,9 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 	}
 	val := filepath.Join(dir, "val.txt")
 	put(t, val, []byte(blankRich(6500, 7)))
-	base := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100, CheckpointInterval: 1},
-		Settings:  Settings{Sources: sources, ValSources: []string{val}, MaxLength: 8, Format: "text"}}
+	base := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100, CheckpointInterval: 1},
+		Settings:  option.Settings{Sources: sources, ValSources: []string{val}, MaxLength: 8, Format: "text"}}
 	whole := base
 	wholeFS := shardtest.New()
 	whole.FS = wholeFS

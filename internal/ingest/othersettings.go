@@ -4,9 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -21,7 +29,7 @@ func (b *build) explainFolder(err error) error {
 		return b.explainSettings(other)
 	case errors.As(err, &locked):
 		return fault.Advise(err, "wait for it, or use another {out}")
-	case errors.Is(err, shard.ErrForeign) && b.opts.Partition != nil:
+	case errors.Is(err, shard.ErrForeign) && b.partition != nil:
 		return fault.Advise(err, "choose another {out}")
 	case errors.Is(err, shard.ErrForeign):
 		return fault.Advise(err, "choose another {out}, or {overwrite} to replace what dsload wrote there")
@@ -90,4 +98,61 @@ func listNames(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxSourcesNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
+}
+
+// tokenOf returns the token with an id, "" for none.
+func tokenOf(id *uint32) option.Token {
+	if id == nil {
+		return ""
+	}
+	return option.Token(strconv.FormatUint(uint64(*id), 10))
+}
+
+// resolved returns the settings as the manifest has them: templates and tokens by what they are rather than
+// by their names, and defaults of options that few builds use unset.
+func (b *build) resolved() (json.RawMessage, error) {
+	s := b.opts.Settings
+	s.Sources, s.ValSources = redacted(s.Sources), redacted(s.ValSources)
+	s.TokenizerFingerprint, s.Template = b.tokenizer.Fingerprint(), b.template
+	s.EOS, s.BOS = tokenOf(b.ends.eos), tokenOf(b.ends.bos)
+	if s.Pack != pack.None {
+		s.Overflow = example.Chunk // the policy decides, and is named where it differs
+	}
+	unset(&s.Pack, pack.None)
+	unset(&s.Dedup, shape.None)
+	unset(&s.Sample, 1)
+	unset(&s.SpecialTokens, option.SpecialOfDocument)
+	s.ChatTemplate, s.ToolTemplate, s.Date = "", "", ""
+	if b.chat != nil {
+		s.ChatTemplate, s.ToolTemplate, s.Date = b.chat.plain, b.chat.tools, b.chat.date
+	}
+	unset(&s.ToolTemplate, s.ChatTemplate)
+	unset(&s.TrainOn, chat.TrainAssistant)
+	return json.Marshal(s)
+}
+
+// unset makes a value that is the usual one zero.
+func unset[T comparable](value *T, usual T) {
+	if *value == usual {
+		*value = *new(T)
+	}
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
+}
+
+// mayChange reports whether an unfinished build may resume with another value of a setting: records
+// that were read were good, or it would have failed.
+func mayChange(name, have, want string) bool {
+	return name == "on-bad-record" && have == `"fail"` && want == `"skip"`
 }

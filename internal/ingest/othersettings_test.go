@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -16,11 +17,11 @@ import (
 func TestOtherSettingsInWords(t *testing.T) {
 	dir := t.TempDir()
 	a, b := lineFile(t, dir, "a.jsonl", "first one"), lineFile(t, dir, "b.jsonl", "second one")
-	o := Options{Resources: Resources{LoadedTokenizer: gpt2()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: gpt2()},
 		Out:      filepath.Join(dir, "data"),
-		Settings: Settings{Sources: []string{a}, EOS: OwnToken}}
+		Settings: option.Settings{Sources: []string{a}, EOS: option.OwnToken}}
 	mustBuild(t, o)
-	refused := func(name string, o Options, want ...string) {
+	refused := func(name string, o option.Options, want ...string) {
 		t.Helper()
 		_, err := Run(context.Background(), o)
 		if err == nil {
@@ -68,7 +69,7 @@ func TestTruncationOfTheTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for length, want := range map[int]int{50: 0, 100: 0, 101: 1} {
-		o := Options{Settings: Settings{Tokenizer: path, MaxLength: length,
+		o := option.Options{Settings: option.Settings{Tokenizer: path, MaxLength: length,
 			Sources: []string{lineFile(t, dir, "a.jsonl", "a")}},
 			Out: filepath.Join(t.TempDir(), "data")}
 		s := mustBuild(t, o)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
@@ -27,8 +28,8 @@ const (
 	carriedShare = 4
 )
 
-// window returns how many tokens are packed together.
-func (s *Settings) window() int64 {
+// windowTokens returns how many tokens are packed together.
+func windowTokens(s *option.Settings) int64 {
 	return cmp.Or(s.PackWindow, max(minWindowTokens, windowRows*int64(s.MaxLength)))
 }
 
@@ -87,7 +88,7 @@ func (b *build) newPacking(state *cursor) *packing {
 	}
 	c := b.cutterOptions()
 	state.DroppedTokens = new(int64)
-	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: o.window(),
+	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: windowTokens(&o.Settings),
 		width:  b.shards.Schema.IDWidth(),
 		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
 	if p.policy != pack.Wrapped {
@@ -97,7 +98,7 @@ func (b *build) newPacking(state *cursor) *packing {
 }
 
 // packingBytes bounds the memory of packing.
-func packingBytes(o *Options, schema shard.Schema) int64 {
+func packingBytes(o *option.Options, schema shard.Schema) int64 {
 	if o.Pack == pack.None {
 		return 0
 	}
@@ -113,7 +114,7 @@ func packingBytes(o *Options, schema shard.Schema) int64 {
 	if o.Pack == pack.Wrapped {
 		return windows*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
 	}
-	window := o.window()*perToken + pieces*windowPieceBytes
+	window := windowTokens(&o.Settings)*perToken + pieces*windowPieceBytes
 	return windows*window + pack.Bytes(o.MaxLength, pieces) + length*rowBytes + pieces*(4+1+savedPieceBytes)
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -61,17 +63,17 @@ func sorted(pieces [][]uint32) [][]uint32 {
 }
 
 // packOptions returns options of a build with several windows, the last of which is not full.
-func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) Options {
-	return Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings: Settings{Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy, MaxLength: 64,
+func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) option.Options {
+	return option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: option.Settings{Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy, MaxLength: 64,
 			PackWindow: 2000, ShardBytes: 64 << 10}}
 }
 
 // documents returns whole documents with their end, as a build without packing has them.
-func documents(t testing.TB, o Options) (out [][]uint32) {
+func documents(t testing.TB, o option.Options) (out [][]uint32) {
 	t.Helper()
-	o.Pack, o.EOS, o.MaxLength, o.FS = pack.None, OwnToken, 1<<20, shardtest.New()
+	o.Pack, o.EOS, o.MaxLength, o.FS = pack.None, option.OwnToken, 1<<20, shardtest.New()
 	mustBuild(t, o)
 	for _, split := range []string{splitTrain, splitVal} {
 		for _, row := range readRows(t, o.FS, split) {
@@ -169,10 +171,10 @@ func TestPackedBytes(t *testing.T) {
 			if n := len(readRows(t, base.FS, splitVal)); n != 20 {
 				t.Fatalf("%d rows of val", n)
 			}
-			for name, change := range map[string]func(*Options){
-				"one worker":       func(o *Options) { o.Workers = 1 },
-				"little memory":    func(o *Options) { o.Workers, o.Memory = 2, 64<<20 },
-				"many checkpoints": func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 },
+			for name, change := range map[string]func(*option.Options){
+				"one worker":       func(o *option.Options) { o.Workers = 1 },
+				"little memory":    func(o *option.Options) { o.Workers, o.Memory = 2, 64<<20 },
+				"many checkpoints": func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 },
 			} {
 				o := base
 				o.FS = shardtest.New()
@@ -235,7 +237,7 @@ func TestPackedBudgets(t *testing.T) {
 		for _, n := range effort.Of([]int64{29}, []int64{1, 29, 90}, []int64{1, 2, 29, 30, 90}) {
 			t.Run(fmt.Sprint(policy, n), func(t *testing.T) {
 				base := packOptions(t, policy, 700, 15)
-				total := func(o Options) (s *Summary, rows, tokens int64) {
+				total := func(o option.Options) (s *report.Summary, rows, tokens int64) {
 					o.FS = shardtest.New()
 					s = mustBuild(t, o)
 					for _, split := range s.Splits {
@@ -325,7 +327,7 @@ func TestPackedMasks(t *testing.T) {
 		if s.WithoutTarget == 0 {
 			t.Errorf("%s: rows of prompts alone are not counted", policy)
 		}
-		if _, err := Run(context.Background(), func() Options {
+		if _, err := Run(context.Background(), func() option.Options {
 			o.CausalPairs, o.FS = false,
 				shardtest.New()
 			return o
@@ -339,16 +341,17 @@ func TestPackedMasks(t *testing.T) {
 func TestPackRefusals(t *testing.T) {
 	corpus := writeCorpus(t, 5, 1)
 	for _, c := range []struct {
-		o      Options
+		o      option.Options
 		option string
 	}{
-		{Options{Settings: Settings{Pack: "nosuch"}}, "pack"},
-		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Chunk}}, "overflow"},
-		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Drop}}, "overflow"},
-		{Options{Settings: Settings{Pack: pack.BFDSplit, Overflow: example.Truncate}}, "overflow"},
-		{Options{Settings: Settings{Pack: pack.Wrapped, Overflow: example.Truncate}}, "overflow"},
-		{Options{Settings: Settings{Pack: pack.Wrapped, SpecialTokens: SpecialOfChunk}}, "special-tokens"},
-		{Options{Settings: Settings{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}}, "max-length"},
+		{option.Options{Settings: option.Settings{Pack: "nosuch"}}, "pack"},
+		{option.Options{Settings: option.Settings{Pack: pack.BFD, Overflow: example.Chunk}}, "overflow"},
+		{option.Options{Settings: option.Settings{Pack: pack.BFD, Overflow: example.Drop}}, "overflow"},
+		{option.Options{Settings: option.Settings{Pack: pack.BFDSplit, Overflow: example.Truncate}}, "overflow"},
+		{option.Options{Settings: option.Settings{Pack: pack.Wrapped, Overflow: example.Truncate}}, "overflow"},
+		{option.Options{Settings: option.Settings{Pack: pack.Wrapped, SpecialTokens: option.SpecialOfChunk}},
+			"special-tokens"},
+		{option.Options{Settings: option.Settings{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}}, "max-length"},
 	} {
 		o := c.o
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
@@ -357,9 +360,9 @@ func TestPackRefusals(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	for _, s := range []Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
+	for _, s := range []option.Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
 		{Pack: pack.None, Overflow: example.Drop}} {
-		o := Options{Settings: s}
+		o := option.Options{Settings: s}
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
 		mustBuild(t, o)
 	}
@@ -371,11 +374,11 @@ func TestPackedEnds(t *testing.T) {
 	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for eos, end := range map[string]int{"": endOfText, OwnToken: endOfText, NoToken: -1, "0": 0} {
+	for eos, end := range map[string]int{"": endOfText, option.OwnToken: endOfText, option.NoToken: -1, "0": 0} {
 		for _, policy := range []pack.Policy{pack.BFD, pack.Wrapped} {
-			o := Options{Out: "data",
-				Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
-				Settings:  Settings{Sources: []string{path}, Pack: policy, EOS: Token(eos)}}
+			o := option.Options{Out: "data",
+				Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+				Settings:  option.Settings{Sources: []string{path}, Pack: policy, EOS: option.Token(eos)}}
 			mustBuild(t, o)
 			row := readRows(t, o.FS, splitTrain)[0]
 			for _, ids := range pieces([]shard.Row{row}) {
@@ -420,7 +423,7 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) },
 		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
 	} {
-		f := &flusher{b: &build{opts: Options{Settings: Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
+		f := &flusher{b: &build{opts: option.Options{Settings: option.Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
 			pack: &packing{policy: pack.BFD,
 				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
 		f.pack.state, f.b.target = &f.state, newTarget(f.b)

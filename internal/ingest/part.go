@@ -13,33 +13,24 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
 
-// PartOptions returns the options of a plan for building one of its partitions. The caller may
-// change only Out, Memory, Workers, CheckpointEvery and what observes the build.
-func (p *Plan) PartOptions(number int) (Options, error) {
-	if number < 0 || number >= p.Partitions {
-		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
-			"partitions are numbered from 0 to %d", p.Partitions-1)
-	}
-	return Options{Settings: p.Given, Partition: &Partition{Plan: p, Number: number},
-		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
-}
-
 // part is the target of a build of one partition of a plan.
 type part struct {
 	whole
-	*Partition
-	copies copyReader
+	*partition.Chosen
+	copies partition.CopyReader
 }
 
-func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.ranges(p.Number)[phase] }
+func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.Ranges(p.Number)[phase] }
 
 func (p *part) memory() (heldOut int64, why string, more []budget.Part) {
 	heldOut, why, _ = p.whole.memory()
-	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.bytes(),
+	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.Bytes(),
 		Why: fmt.Sprintf("what the plan says about partition %d", p.Number)}}
 }
 
@@ -58,13 +49,13 @@ func (p *part) settings() error {
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
 	b.shards.Plan = p.Plan.Seal()
 	var err error
-	b.shards.Settings, err = partSettings(p.Plan, p.Number)
+	b.shards.Settings, err = p.Settings()
 	return err
 }
 
 // begin gives the flusher of a partition what earlier documents decided.
 func (p *part) begin(f *flusher) error {
-	before := &p.Plan.part(p.Number).Before
+	before := &p.Plan.Entry(p.Number).Before
 	f.hold.share = p.Plan.Share
 	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
 	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
@@ -73,7 +64,7 @@ func (p *part) begin(f *flusher) error {
 
 // isCopy looks a document up in the plan's list of copies.
 func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
-	isCopy, err := p.copies.has(p.Plan, p.Number, f.state.Phase, ordinal)
+	isCopy, err := p.copies.Has(p.Plan.Entry(p.Number).Copies, f.state.Phase, ordinal)
 	if err != nil || isCopy {
 		return isCopy, err
 	}
@@ -85,45 +76,20 @@ func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
 		"and build its partitions into another {out}", located)
 }
 
-// partState is what a part leaves to the merge.
-type partState struct {
-	Counts  counts.Counts `json:"counts"` // of this part alone
-	Rejects []reject      `json:"rejects,omitempty"`
-	Notes   []fault.Text  `json:"notes,omitempty"`
-	Lines   lineStats     `json:"lines,omitzero"`
-	// Ordinals are those of the next document of each phase.
-	Ordinals []int64   `json:"ordinals"`
-	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
-	Seconds  float64   `json:"seconds"`
-	Finished time.Time `json:"finished"`
-	Host     string    `json:"host"`
-	// Columns are the checksums of the files of columns, which the plan did not read.
-	Columns []columnSum `json:"columns,omitempty"`
-}
-
-// columnSum is the checksum of what a part read of a file of columns: everything from the file's
-// beginning on, or the part's groups of rows.
-type columnSum struct {
-	Phase  int          `json:"phase"`
-	Input  int          `json:"input"` // in the plan
-	Sum    source.Sum   `json:"sum,omitzero"`
-	Groups []source.Sum `json:"groups,omitempty"`
-}
-
 // columnSums returns the checksums of the files of columns that were read.
-func (p *part) columnSums(f *flusher) (sums []columnSum) {
+func (p *part) columnSums(f *flusher) (sums []partition.ColumnSum) {
 	for phase, end := range f.state.Ends {
-		r := p.Plan.ranges(p.Number)[phase]
+		r := p.Plan.Ranges(p.Number)[phase]
 		if len(end.Position.Done) != len(r.Inputs) { // a budget ended it, or its inputs are not listed one by one
 			continue
 		}
 		first := 0
-		if firstPhase, from := p.Plan.start(p.Number); phase == firstPhase {
+		if firstPhase, from := p.Plan.Start(p.Number); phase == firstPhase {
 			first = from.Input
 		}
 		for i, done := range end.Position.Done {
 			if in := &r.Inputs[i]; !in.Tail.IsZero() && in.Sum.IsZero() {
-				c := columnSum{Phase: phase, Input: first + i, Groups: done.Groups}
+				c := partition.ColumnSum{Phase: phase, Input: first + i, Groups: done.Groups}
 				if i > 0 || r.From.Offset == 0 {
 					c.Sum = done.Sum
 				}
@@ -135,10 +101,10 @@ func (p *part) columnSums(f *flusher) (sums []columnSum) {
 }
 
 // state renders the state of a finished part.
-func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
+func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 	s := &f.state
-	before := &p.Plan.part(p.Number).Before
-	left := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
+	before := &p.Plan.Entry(p.Number).Before
+	left := partition.Left{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
 		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
 	left.Host, _ = os.Hostname()
 	left.Counts.TextBytes -= before.TextBytes
@@ -148,19 +114,14 @@ func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
 			left.Stopped = end.Stopped
 		}
 		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
-		if t := end.Position.Trailing; t != nil {
-			left.Notes = append(left.Notes, fault.Plain(trailingNote(t)))
-		}
-		if m := end.Position.Members; m != nil {
-			left.Notes = append(left.Notes, fault.Plain(membersNote(m)))
-		}
+		left.Notes = append(left.Notes, report.PassedOver(&end.Position)...)
 	}
 	left.Columns = p.columnSums(f)
 	return json.Marshal(left)
 }
 
 // finish commits the part and returns its summary.
-func (p *part) finish(f *flusher) (*Summary, error) {
+func (p *part) finish(f *flusher) (*report.Summary, error) {
 	if p.committed() {
 		return p.giveUp(f.builder)
 	}
@@ -185,17 +146,14 @@ func (p *part) finish(f *flusher) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum.addSplits(m)
+	sum.AddSplits(m)
 	sum.Partition = p.String()
 	return sum, nil
 }
 
-// String returns the partition's number and how many there are.
-func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Plan.Partitions) }
-
 // failed leaves a part to another process that has committed or merged it: a merge removes what a part has not
 // committed.
-func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
+func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error) {
 	if p.committed() {
 		return p.giveUp(builder)
 	}
@@ -206,11 +164,11 @@ func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
 func (p *part) writePlan() error {
 	o := &p.b.opts
 	path := filepath.Join(o.Out, shard.PlanName)
-	if have, err := readPlanHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
+	if have, err := partition.ReadHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
 		return nil
 	}
 	part := shard.Part{Number: p.Number, Of: p.Plan.Partitions}
-	if err := p.Plan.copyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
+	if err := p.Plan.CopyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -219,7 +177,7 @@ func (p *part) writePlan() error {
 // check returns an error for a folder whose parts are of another plan.
 func (p *part) check() error {
 	o := &p.b.opts
-	have, err := readPlanHead(o.FS, o.Out)
+	have, err := partition.ReadHead(o.FS, o.Out)
 	switch {
 	case fault.OptionOf(err) != "":
 		return nil // there is none yet
@@ -239,7 +197,7 @@ func (p *part) check() error {
 }
 
 // notOpened returns the summary of a part that is built. If another process has the lock, it builds a second copy.
-func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
+func (p *part) notOpened(ctx context.Context, err error) (*report.Summary, error) {
 	var locked *shard.LockedError
 	switch {
 	case errors.Is(err, shard.ErrFinished):
@@ -254,9 +212,9 @@ func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
 }
 
 // finished returns the summary of a part that another run built.
-func (p *part) finished() (*Summary, error) {
+func (p *part) finished() (*report.Summary, error) {
 	o := &p.b.opts
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
+	s := &report.Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
 		Stopped: fault.Plain("nothing to do: the partition is already built")}
 	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
@@ -266,7 +224,7 @@ func (p *part) finished() (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.addSplits(m)
+	s.AddSplits(m)
 	for _, name := range []string{shard.PlanName, shard.ManifestName} { // a merge removes the plan
 		if _, err := o.FS.Stat(filepath.Join(o.Out, name)); !errors.Is(err, fs.ErrNotExist) {
 			return s, err

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote/remotetest"
@@ -81,15 +83,15 @@ func TestColumnPartitions(t *testing.T) {
 	sources := columnSources(t)
 	for _, c := range []struct {
 		name     string
-		o        Options
+		o        option.Options
 		ns       []int
 		counters bool
 	}{
-		{"plain", Options{}, []int{1, 3, 17, 60}, true},
-		{"val", Options{Settings: Settings{MaxValExamples: 50}}, []int{1, 6}, true},
-		{"copies", Options{Settings: Settings{Dedup: shape.Exact}}, []int{5}, true},
-		{"max-examples", Options{Settings: Settings{MaxExamples: 711}}, []int{6}, false},
-		{"damage is skipped", Options{Settings: Settings{OnBadRecord: SkipBadRecord}}, []int{6}, true},
+		{"plain", option.Options{}, []int{1, 3, 17, 60}, true},
+		{"val", option.Options{Settings: option.Settings{MaxValExamples: 50}}, []int{1, 6}, true},
+		{"copies", option.Options{Settings: option.Settings{Dedup: shape.Exact}}, []int{5}, true},
+		{"max-examples", option.Options{Settings: option.Settings{MaxExamples: 711}}, []int{6}, false},
+		{"damage is skipped", option.Options{Settings: option.Settings{OnBadRecord: option.SkipBadRecord}}, []int{6}, true},
 	} {
 		if testing.Short() && c.name != "val" {
 			continue
@@ -114,7 +116,7 @@ func TestColumnPartitions(t *testing.T) {
 					t.Errorf("N=%d: partitions that begin inside files: %v", n, inside)
 				}
 				buildParts(t, p, out)
-				if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+				if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 					t.Fatal(err)
 				}
 				sameDataset(t, out, whole.Out, c.counters)
@@ -145,8 +147,8 @@ func TestColumnPartIsResumed(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, path, arrowFile(t, 60_000, true))
-	o := Options{Settings: Settings{Sources: []string{path}, MaxLength: 48},
-		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
+	o := option.Options{Settings: option.Settings{Sources: []string{path}, MaxLength: 48},
+		Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -155,17 +157,18 @@ func TestColumnPartIsResumed(t *testing.T) {
 	buildParts(t, p, out, 1)
 	runs := 0
 	for {
-		part := must(p.PartOptions(1))
-		part.Out, part.LoadedTokenizer, part.Memory, part.Workers = out, small(), 64<<20, 1
-		part.CheckpointEvery, part.CheckpointInterval = 1, 1
+		part := must(p.Partition(1))
+		o := part.Options()
+		o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 64<<20, 1
+		o.CheckpointEvery, o.CheckpointInterval = 1, 1
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
-		part.FS = afterCheckpoints{shard.OS(), func() {
+		o.FS = afterCheckpoints{shard.OS(), func() {
 			if n++; n > 2 {
 				cancel()
 			}
 		}}
-		_, err := Run(ctx, part)
+		_, err := RunPartition(ctx, o, part)
 		cancel()
 		if err == nil {
 			break
@@ -180,7 +183,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 	if runs < 3 {
 		t.Errorf("it was interrupted %d times", runs)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)
@@ -192,8 +195,8 @@ func TestColumnPartRefusesChanges(t *testing.T) {
 	path := filepath.Join(dir, "a.parquet")
 	data := must(os.ReadFile(filepath.Join("testdata", "groups.parquet")))
 	put(t, path, data)
-	o := Options{Settings: Settings{Sources: []string{path}},
-		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
+	o := option.Options{Settings: option.Settings{Sources: []string{path}},
+		Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
 	p := planned(t, o, 3)
 	other := bytes.Replace(data, []byte("parquet-cpp"), []byte("parquet-cPP"), 1)
 	put(t, path, other)
@@ -219,7 +222,7 @@ func TestRemoteColumnPartitions(t *testing.T) {
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "parts")
 	buildParts(t, p, out)
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)

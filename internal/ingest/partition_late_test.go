@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -33,10 +35,10 @@ func (f *watchedFS) ReadDir(dir string) ([]string, error) {
 	return names, err
 }
 
-func lateOptions(t *testing.T) (o Options, whole string) {
-	o = Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+func lateOptions(t *testing.T) (o option.Options, whole string) {
+	o = option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
 		ShardBytes: 8 << 10, MaxExamples: 150},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	single := o
 	single.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, single)
@@ -51,7 +53,8 @@ func TestStragglersEndWell(t *testing.T) {
 	for _, twin := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "out")
 		buildParts(t, p, dir, 0)
-		slow := must(p.PartOptions(0))
+		part := must(p.Partition(0))
+		slow := part.Options()
 		slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
 		var lock shard.Lock
 		if twin {
@@ -69,11 +72,11 @@ func TestStragglersEndWell(t *testing.T) {
 			if _, err := buildPart(p, 0, dir); err != nil {
 				t.Error(err)
 			}
-			if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+			if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 				t.Error(err)
 			}
 		}}
-		s, err := Run(context.Background(), slow)
+		s, err := RunPartition(context.Background(), slow, part)
 		if err != nil || !merged || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
 			t.Errorf("the slow process, twin %v: %+v %v", twin, s, err)
 		}
@@ -93,7 +96,8 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 	if s, err := buildPart(p, 1, dir); err != nil || !s.AlreadyBuilt {
 		t.Errorf("after a merge that was killed: %+v %v", s, err)
 	}
-	again := must(p.PartOptions(0))
+	part := must(p.Partition(0))
+	again := part.Options()
 	again.Out, again.LoadedTokenizer, again.Memory, again.Workers = dir, small(), 64<<20, 2
 	merged := false
 	again.FS = &watchedFS{FS: shard.OS(), list: func(names []string) []string {
@@ -101,12 +105,12 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 			return names
 		}
 		merged = true
-		if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 			t.Error(err)
 		}
 		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "part-") })
 	}}
-	if s, err := Run(context.Background(), again); err != nil || !merged || !s.AlreadyBuilt {
+	if s, err := RunPartition(context.Background(), again, part); err != nil || !merged || !s.AlreadyBuilt {
 		t.Errorf("while it was merged: %+v %v", s, err)
 	}
 	sameDataset(t, dir, whole, false)
@@ -119,8 +123,8 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 func TestPartWithABadRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	put(t, path, []byte("{\"text\": \"good\"}\n{bad\n{\"text\": \"good too\"}\n"))
-	o := Options{Settings: Settings{Sources: []string{path}},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{path}},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}}
 	_, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out"))
 	if err == nil || !strings.Contains(err.Error(), "make the plan again with `on-bad-record` skip") {
 		t.Errorf("a part: %v", err)
@@ -129,7 +133,7 @@ func TestPartWithABadRecord(t *testing.T) {
 	if _, err := MakePlan(context.Background(), o, 1); err == nil || strings.Contains(err.Error(), "checkpoint") {
 		t.Errorf("a plan that reads the record: %v", err)
 	}
-	o.MaxValExamples, o.OnBadRecord = 0, SkipBadRecord
+	o.MaxValExamples, o.OnBadRecord = 0, option.SkipBadRecord
 	if s, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out")); err != nil || s.Rejected != 1 {
 		t.Errorf("with a new plan: %+v %v", s, err)
 	}

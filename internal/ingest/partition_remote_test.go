@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
@@ -26,9 +28,9 @@ func remoteTexts() map[string][]byte {
 		"d.txt": []byte("\ufeffone\n\ntwo\nthree")}
 }
 
-func remoteOptions(sources ...string) Options {
-	return Options{Settings: Settings{Sources: sources, MaxLength: 48, ShardBytes: 32 << 10},
-		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2}}
+func remoteOptions(sources ...string) option.Options {
+	return option.Options{Settings: option.Settings{Sources: sources, MaxLength: 48, ShardBytes: 32 << 10},
+		Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2}}
 }
 
 // TestRemotePartitions builds partitions of files on a web server, each from its own offset.
@@ -71,7 +73,7 @@ func TestRemotePartitions(t *testing.T) {
 			t.Errorf("partition %d: no request for %s from %d on", i, name, from.Offset)
 		}
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)
@@ -127,7 +129,7 @@ func TestHubPartitions(t *testing.T) {
 	h.Add("datasets/acme/docs", "main", 2, map[string]string{"data/a.txt": "other\n", "data/b.jsonl": "{}\n"})
 	out := filepath.Join(t.TempDir(), "parts")
 	buildParts(t, p, out)
-	if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, out, whole.Out, true)

@@ -18,6 +18,10 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
@@ -70,32 +74,33 @@ func must[T any](v T, err error) T {
 }
 
 // planned writes a plan and reads it back, as other machines do.
-func planned(t *testing.T, o Options, n int) *Plan {
+func planned(t *testing.T, o option.Options, n int) *partition.Plan {
 	t.Helper()
 	p, err := MakePlan(context.Background(), o, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "plan.json")
-	if err := p.Write(t.Context(), path); err != nil {
+	dir := t.TempDir()
+	if err := p.Write(t.Context(), filepath.Join(dir, shard.PlanName)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = readPlan(shard.OS(), path); err != nil {
+	if p, err = partition.ReadFolder(shard.OS(), dir); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func buildPart(p *Plan, number int, out string) (*Summary, error) {
-	o, err := p.PartOptions(number)
+func buildPart(p *partition.Plan, number int, out string) (*report.Summary, error) {
+	part, err := p.Partition(number)
 	if err != nil {
 		return nil, err
 	}
+	o := part.Options()
 	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 64<<20, 2
-	return Run(context.Background(), o)
+	return RunPartition(context.Background(), o, part)
 }
 
-func buildParts(t *testing.T, p *Plan, out string, but ...int) {
+func buildParts(t *testing.T, p *partition.Plan, out string, but ...int) {
 	t.Helper()
 	order := rand.New(rand.NewPCG(uint64(p.Partitions), 9)).Perm(p.Partitions)
 	for _, i := range order {
@@ -152,48 +157,54 @@ func TestPartitionsEqualWhole(t *testing.T) {
 	pair := filepath.Join(t.TempDir(), "pair.tmpl")
 	put(t, pair, []byte(`{{define "prompt"}}{{.n}}{{end}}{{define "target"}}{{.text}}{{end}}`))
 	chats, chatTemplate := writeChats(t, 300)
-	ofChats := Options{Settings: Settings{Sources: []string{chats}, Format: source.Chat, ChatTemplate: chatTemplate}}
+	ofChats := option.Options{Settings: option.Settings{Sources: []string{chats}, Format: source.Chat,
+		ChatTemplate: chatTemplate}}
 	chatsAndVal, chatBytes := ofChats, ofChats
 	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, shape.Exact
 	chatBytes.MaxBytes = 50_001
 	for i, c := range []struct {
 		name     string
-		o        Options
+		o        option.Options
 		ns       []int
 		counters bool // no budget ends the build
 	}{
-		{"plain", Options{}, []int{1, 3, 8, 40}, true},
-		{"val", Options{Settings: Settings{MaxValExamples: 37}}, []int{1, 4, 9}, true},
-		{"much val", Options{Settings: Settings{MaxValExamples: 900}}, []int{5}, true},
-		{"max-examples", Options{Settings: Settings{MaxExamples: 777}}, []int{1, 6}, false},
-		{"max-examples and val", Options{Settings: Settings{MaxExamples: 300, MaxValExamples: 60}}, []int{7}, false},
-		{"more than there is", Options{Settings: Settings{MaxExamples: 1e9, MaxTokens: 1e12}}, []int{2}, true},
-		{"max-tokens", Options{Settings: Settings{MaxTokens: 20011}}, []int{1, 5}, false},
-		{"max-tokens in val", Options{Settings: Settings{MaxTokens: 9001, MaxValExamples: 200}}, []int{4}, false},
-		{"max-bytes", Options{Settings: Settings{MaxBytes: 70001}}, []int{1, 3}, true},
-		{"max-bytes and val", Options{Settings: Settings{MaxBytes: 200003, MaxValExamples: 100}}, []int{4}, true},
-		{"truncate", Options{Settings: Settings{Overflow: example.Truncate, EOS: OwnToken}}, []int{3}, true},
-		{"drop", Options{Settings: Settings{Overflow: example.Drop, MaxValExamples: 11}}, []int{3}, true},
-		{"val sources", Options{Settings: Settings{ValSources: sources[1:3]}}, []int{1, 4}, true},
-		{"val sources, cut", Options{Settings: Settings{ValSources: sources[1:3], MaxExamples: 200,
+		{"plain", option.Options{}, []int{1, 3, 8, 40}, true},
+		{"val", option.Options{Settings: option.Settings{MaxValExamples: 37}}, []int{1, 4, 9}, true},
+		{"much val", option.Options{Settings: option.Settings{MaxValExamples: 900}}, []int{5}, true},
+		{"max-examples", option.Options{Settings: option.Settings{MaxExamples: 777}}, []int{1, 6}, false},
+		{"max-examples and val", option.Options{Settings: option.Settings{MaxExamples: 300, MaxValExamples: 60}},
+			[]int{7}, false},
+		{"more than there is", option.Options{Settings: option.Settings{MaxExamples: 1e9, MaxTokens: 1e12}}, []int{2}, true},
+		{"max-tokens", option.Options{Settings: option.Settings{MaxTokens: 20011}}, []int{1, 5}, false},
+		{"max-tokens in val", option.Options{Settings: option.Settings{MaxTokens: 9001, MaxValExamples: 200}}, []int{4},
+			false},
+		{"max-bytes", option.Options{Settings: option.Settings{MaxBytes: 70001}}, []int{1, 3}, true},
+		{"max-bytes and val", option.Options{Settings: option.Settings{MaxBytes: 200003, MaxValExamples: 100}}, []int{4},
+			true},
+		{"truncate", option.Options{Settings: option.Settings{Overflow: example.Truncate, EOS: option.OwnToken}},
+			[]int{3}, true},
+		{"drop", option.Options{Settings: option.Settings{Overflow: example.Drop, MaxValExamples: 11}}, []int{3}, true},
+		{"val sources", option.Options{Settings: option.Settings{ValSources: sources[1:3]}}, []int{1, 4}, true},
+		{"val sources, cut", option.Options{Settings: option.Settings{ValSources: sources[1:3], MaxExamples: 200,
 			MaxValExamples: 100}}, []int{3}, false},
-		{"val sources, tokens", Options{Settings: Settings{ValSources: sources[7:], MaxTokens: 60000}}, []int{6}, false},
-		{"jsonl pairs", Options{Settings: Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
+		{"val sources, tokens", option.Options{Settings: option.Settings{ValSources: sources[7:], MaxTokens: 60000}},
+			[]int{6}, false},
+		{"jsonl pairs", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
 			MaxTokens: 5000}}, []int{3},
 			false},
-		{"exact copies", Options{Settings: Settings{Dedup: shape.Exact}}, []int{1, 7}, true},
-		{"near copies", Options{Settings: Settings{Dedup: shape.Near, MaxValExamples: 30}}, []int{4}, true},
-		{"copies, val and a budget", Options{Settings: Settings{Dedup: shape.Exact, MaxValExamples: 50,
+		{"exact copies", option.Options{Settings: option.Settings{Dedup: shape.Exact}}, []int{1, 7}, true},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: shape.Near, MaxValExamples: 30}}, []int{4}, true},
+		{"copies, val and a budget", option.Options{Settings: option.Settings{Dedup: shape.Exact, MaxValExamples: 50,
 			MaxExamples: 333}}, []int{5},
 			false},
-		{"copies in val sources", Options{Settings: Settings{Dedup: shape.Exact,
+		{"copies in val sources", option.Options{Settings: option.Settings{Dedup: shape.Exact,
 			ValSources: sources[1:3]}}, []int{3}, true},
-		{"filters", Options{Settings: Settings{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"},
+		{"filters", option.Options{Settings: option.Settings{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"},
 			Sample: 0.7}, MaxValExamples: 20}}, []int{3}, true},
 		{"conversations", ofChats, []int{3}, true},
 		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},
 		{"conversations, max-bytes", chatBytes, []int{3}, true},
-		{"two columns", Options{Settings: Settings{Sources: sources[1:2], Template: pair,
+		{"two columns", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair,
 			MaxTokens: 5003}}, []int{4}, false},
 	} {
 		if testing.Short() && i%6 > 0 {
@@ -212,11 +223,11 @@ func TestPartitionsEqualWhole(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "parts")
 				p := planned(t, o, n)
 				buildParts(t, p, out)
-				if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+				if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 					t.Fatal(err)
 				}
 				sameDataset(t, out, whole.Out, c.counters)
-				again, err := Merge(context.Background(), MergeOptions{Dir: out})
+				again, err := merge.Run(context.Background(), merge.Options{Dir: out})
 				if err != nil || !again.Already {
 					t.Errorf("merged again: %+v %v", again, err)
 				}
@@ -237,8 +248,8 @@ func fewer(ns []int) []int {
 func TestPartitionsAreBalanced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines.txt")
 	put(t, path, []byte(strings.Repeat("some words of a line that is not long\n", 40_000)))
-	o := Options{Settings: Settings{Sources: []string{path}},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{path}},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 10)
 	var total int64
 	for i := range p.Parts {
@@ -254,8 +265,8 @@ func TestPartitionsAreBalanced(t *testing.T) {
 // TestMergeRefuses damages the parts of a build, each in one way.
 func TestMergeRefuses(t *testing.T) {
 	source := writeCorpus(t, 400, 8)
-	o := Options{Settings: Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 64 << 10},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 64 << 10},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 3)
 	longer := o
 	longer.MaxLength = 65
@@ -312,7 +323,7 @@ func TestMergeRefuses(t *testing.T) {
 			if err := c.damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+			_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 			if c.want == "" {
 				if err != nil {
 					t.Errorf("a file that is none of dsload's: %v", err)
@@ -331,8 +342,9 @@ func TestMergeRefuses(t *testing.T) {
 
 // TestMissingShardIsBuiltAgain follows the advice of the merge.
 func TestMissingShardIsBuiltAgain(t *testing.T) {
-	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+		ShardBytes: 8 << 10},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -344,13 +356,13 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "train-p00001-00000.arrow")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
 		t.Errorf("merge: %v", err)
 	}
 	if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {
 		t.Fatalf("built again: %+v %v", s, err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)
@@ -359,27 +371,27 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 // TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
 // of the merge.
 func TestPlanCopyIsWrittenAgain(t *testing.T) {
-	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 50, 4)}},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 50, 4)}},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
 	path := filepath.Join(dir, shard.PlanName)
 	put(t, path, append(must(os.ReadFile(path)), 'x'))
-	_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+	_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
 		t.Errorf("a damaged copy: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Merge(context.Background(), MergeOptions{Dir: dir})
+	_, err = merge.Run(context.Background(), merge.Options{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "plan.json is missing; run 'dsload build") {
 		t.Errorf("no copy: %v", err)
 	}
 	if s, err := buildPart(p, 0, dir); err != nil || !s.AlreadyBuilt {
 		t.Errorf("the part again: %+v %v", s, err)
 	}
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Error(err)
 	}
 }
@@ -389,8 +401,8 @@ func TestPartRefusesChangedSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
 	text := strings.Repeat("a line of text\n", 2000)
 	put(t, path, []byte(text))
-	o := Options{Settings: Settings{Sources: []string{path}},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{path}},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "out")
 	var changed *source.SourceChangedError
@@ -409,14 +421,13 @@ func TestPartRefusesChangedSources(t *testing.T) {
 
 // TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
 func TestTwinsCommitOnce(t *testing.T) {
-	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
-		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+		ShardBytes: 8 << 10},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
-	slow, err := p.PartOptions(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := must(p.Partition(1))
+	slow := part.Options()
 	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
 	// While the first reads its sources, the twin builds the part from beginning to end.
 	slow.Notice = func(text fault.Text) {
@@ -428,14 +439,14 @@ func TestTwinsCommitOnce(t *testing.T) {
 			t.Errorf("the twin: %+v %v", s, err)
 		}
 	}
-	s, err := Run(context.Background(), slow)
+	s, err := RunPartition(context.Background(), slow, part)
 	if err != nil || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
 		t.Errorf("the slow one: %+v %v", s, err)
 	}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
-	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)
@@ -452,18 +463,21 @@ func TestPlanRefuses(t *testing.T) {
 	path := writeCorpus(t, 10, 1)
 	for _, c := range []struct {
 		name string
-		o    Options
+		o    option.Options
 		n    int
 		want string
 	}{
-		{"none", Options{Settings: Settings{Sources: []string{path}}}, 0, "from 1 to"},
-		{"packed", Options{Settings: Settings{Sources: []string{path}, Pack: pack.BFD}}, 2, "pack while serving"},
-		{"a secret", Options{Settings: Settings{Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}}, 2,
+		{"none", option.Options{Settings: option.Settings{Sources: []string{path}}}, 0, "from 1 to"},
+		{"packed", option.Options{Settings: option.Settings{Sources: []string{path}, Pack: pack.BFD}}, 2,
+			"pack while serving"},
+		{"a secret", option.Options{Settings: option.Settings{
+			Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}}, 2,
 			"a plan keeps no secrets"},
-		{"too many", Options{Settings: Settings{Sources: []string{path}}}, 1_000_000, "from 1 to"},
-		{"stdin", Options{Settings: Settings{Sources: []string{"-"}},
-			Resources: Resources{Stdin: strings.NewReader("x")}}, 2, "read only once"},
-		{"endless", Options{Settings: Settings{Sources: []string{"synth://wikitext"}, MaxExamples: 5}}, 2, "bound it"},
+		{"too many", option.Options{Settings: option.Settings{Sources: []string{path}}}, 1_000_000, "from 1 to"},
+		{"stdin", option.Options{Settings: option.Settings{Sources: []string{"-"}},
+			Resources: option.Resources{Stdin: strings.NewReader("x")}}, 2, "read only once"},
+		{"endless", option.Options{Settings: option.Settings{Sources: []string{"synth://wikitext"}, MaxExamples: 5}}, 2,
+			"bound it"},
 	} {
 		c.o.LoadedTokenizer = small()
 		if _, err := MakePlan(context.Background(), c.o, c.n); err == nil || !strings.Contains(err.Error(), c.want) {

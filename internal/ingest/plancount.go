@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"golang.org/x/sync/errgroup"
 )
@@ -123,7 +124,7 @@ func (s *scan) joinPhase(phase int, set *source.Set, wanted [][]wantedCut, count
 				at.Input, at.Ordinal = i, first+at.Ordinal
 				text = s.base + inputs[i].TextAt(at.Offset)
 			}
-			s.plan.Parts = append(s.plan.Parts, PlanPart{Phase: phase, From: at, TextBytes: int64(text)})
+			s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: phase, From: at, TextBytes: int64(text)})
 		}
 		for _, span := range c.Spans {
 			span.Input = i

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
@@ -32,7 +33,7 @@ func (s *scan) memory() (heldOut int64, why string, more []budget.Part) {
 }
 
 // countReaders returns how many inputs can be counted at once in the free bytes.
-func countReaders(o *Options, phases []phase, free int64) int {
+func countReaders(o *option.Options, phases []phase, free int64) int {
 	each := sourceBytes(phases) + 2*source.CountBytes
 	return int(max(1, min(int64(o.Workers), free/each)))
 }

@@ -10,7 +10,10 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -20,8 +23,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-func newBuild(o Options) *build {
-	b := &build{opts: o}
+func newBuild(o option.Options, p *partition.Chosen) *build {
+	b := &build{opts: o, partition: p}
 	b.meter.start = o.Now()
 	b.target = newTarget(b)
 	return b
@@ -44,12 +47,15 @@ func (b *build) prepare(ctx context.Context) error {
 }
 
 // PlanMemory returns the memory cap as a sum for these options; nothing is built.
-func PlanMemory(o Options) (*MemoryPlan, error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+func PlanMemory(o option.Options) (*MemoryPlan, error) { return PartitionMemory(o, nil) }
+
+// PartitionMemory is PlanMemory for one partition of a plan; nil stands for all.
+func PartitionMemory(o option.Options, p *partition.Chosen) (*MemoryPlan, error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	b := newBuild(o)
+	b := newBuild(o, p)
 	b.bucket = remote.Writable(o.Out)
 	return b.memoryPlan()
 }
@@ -119,14 +125,14 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	p := phase{options: source.Options{
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
-		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes() || o.Map != "",
-		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records,
+		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.JudgesDocuments() || o.Map != "",
+		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
 		FindChat: o.TextField == "" && b.template == "" && o.Map == "",
 		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
-		SkipDamaged:   o.OnBadRecord == SkipBadRecord,
+		SkipDamaged:   o.OnBadRecord == option.SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
 	if len(b.phases) == 0 {
@@ -148,7 +154,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	}
 	p.set, err = source.Open(ctx, p.options)
 	if err = b.target.opened(err); err != nil {
-		return p, b.adviseSkip(advise(adviseColumn(suggestFile(err))))
+		return p, b.adviseSkip(advise(advice.Column(advice.File(err))))
 	}
 	return p, nil
 }

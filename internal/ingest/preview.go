@@ -10,7 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
@@ -74,12 +77,12 @@ type previewer struct {
 // Preview reads the first documents of each input and returns what a build would make of them. It writes
 // nothing, except that a tokenizer of the Hugging Face Hub is downloaded into the cache of the build. An
 // error is the one that the build would end with; what was found before it is returned too.
-func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err error) {
+func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed, err error) {
 	if documents < 1 || documents > MaxPreview {
 		return nil, fault.BadOption("preview", documents, "must be from 1 to %d", MaxPreview)
 	}
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Stdin != nil {
@@ -88,7 +91,7 @@ func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err e
 		o.Stdin = stdin
 	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
-	b := newBuild(o)
+	b := newBuild(o, nil)
 	b.target, b.bucket = &look{whole: whole{b: b}}, remote.Writable(o.Out)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
@@ -107,11 +110,11 @@ func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err e
 	for i, field := range b.filter.Fields() {
 		if v.f.state.Has&(1<<i) == 0 {
 			p.Notes = append(p.Notes, fault.Textf("{where}: of the records that were looked at, %s",
-				noField(field.String(), "the first has", v.f.state.Names)))
+				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
 	p.Notes = append(p.Notes, b.endNote())
-	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.notes()...), fault.Text.IsZero)
+	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
 }
@@ -276,7 +279,7 @@ func (v *previewer) document(j *job, d *document) error {
 		return v.bad(d, err)
 	}
 	before := f.state.Counts
-	reasons := LeftOut(before)
+	reasons := report.LeftOut(before)
 	if err := f.document(j, d); err != nil || !d.Last {
 		return err
 	}
@@ -304,7 +307,7 @@ func (v *previewer) bad(d *document, cause error) error {
 
 // whyLeftOut says which of the counts of reasons went up.
 func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
-	for reason, n := range LeftOut(v.f.state.Counts) {
+	for reason, n := range report.LeftOut(v.f.state.Counts) {
 		if n == before[reason] {
 			continue
 		}

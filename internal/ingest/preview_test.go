@@ -12,13 +12,14 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // checkPreview compares a preview of all documents with the build.
-func checkPreview(t *testing.T, o Options) *Previewed {
+func checkPreview(t *testing.T, o option.Options) *Previewed {
 	t.Helper()
 	fsys := shardtest.New()
 	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", small()
@@ -73,8 +74,8 @@ func TestPreviewIsTheBuild(t *testing.T) {
 	if err := os.WriteFile(lines, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, settings := range map[string]Settings{
-		"text":     {Sources: []string{lines}, EOS: OwnToken},
+	for name, settings := range map[string]option.Settings{
+		"text":     {Sources: []string{lines}, EOS: option.OwnToken},
 		"json":     {Sources: []string{writeDocuments(t, documents), lines}, MaxLength: 64},
 		"truncate": {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Overflow: example.Truncate},
 		"drop":     {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Overflow: example.Drop},
@@ -84,7 +85,7 @@ func TestPreviewIsTheBuild(t *testing.T) {
 		"val":     {Sources: []string{writeDocuments(t, documents)}, ValSources: []string{lines}, MaxLength: 64},
 		"heldout": {Sources: []string{lines}, MaxValExamples: 1000},
 	} {
-		t.Run(name, func(t *testing.T) { checkPreview(t, Options{Settings: settings}) })
+		t.Run(name, func(t *testing.T) { checkPreview(t, option.Options{Settings: settings}) })
 	}
 }
 
@@ -124,8 +125,9 @@ func TestPreviewOfMuch(t *testing.T) {
 		}
 	}
 	fsys := shardtest.New()
-	o := Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), FS: fsys}, Settings: Settings{
-		Sources: []string{dir}}}
+	o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings: option.Settings{
+			Sources: []string{dir}}}
 	p, err := Preview(context.Background(), o, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +135,8 @@ func TestPreviewOfMuch(t *testing.T) {
 	if len(p.Inputs) != previewInputs || p.MoreInputs != files-previewInputs || len(p.Inputs[0].Documents) != 2 {
 		t.Errorf("%d inputs and %d more, the first of %d documents", len(p.Inputs), p.MoreInputs, len(p.Inputs[0].Documents))
 	}
-	if e := p.Estimate; e.Exact || !e.Known || e.Examples < files*lines*9/10 || e.Examples > files*lines*11/10 || e.Seconds <= 0 {
+	if e := p.Estimate; e.Exact || !e.Known || e.Examples < files*lines*9/10 || e.Examples > files*lines*11/10 ||
+		e.Seconds <= 0 {
 		t.Errorf("%+v for %d rows", e, files*lines)
 	}
 	o.MaxExamples = 100
@@ -160,8 +163,8 @@ func TestPreviewErrors(t *testing.T) {
 	if err := os.WriteFile(path, []byte(records), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings: Settings{Sources: []string{path}}}
+	o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: option.Settings{Sources: []string{path}}}
 	p, err := Preview(context.Background(), o, 3)
 	if kind := fault.KindOf(err); kind != fault.Corrupt || strings.Contains(err.Error(), "checkpoint") {
 		t.Errorf("a bad record ends it with %v", err)
@@ -169,7 +172,7 @@ func TestPreviewErrors(t *testing.T) {
 	if len(p.Inputs[0].Documents) != 2 || p.Inputs[0].Documents[1].LeftOut.IsZero() {
 		t.Errorf("%+v was found before", p.Inputs)
 	}
-	o.OnBadRecord = SkipBadRecord
+	o.OnBadRecord = option.SkipBadRecord
 	if p, err = Preview(context.Background(), o, 3); err != nil || p.Estimate.Documents != 3 || p.Estimate.Kept != 2 {
 		t.Errorf("%+v, %v where bad records are skipped", p, err)
 	}

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -16,7 +17,7 @@ type Previewed struct {
 	Estimate   Estimate     `json:"estimate"`
 
 	Tokenizer *tokenize.Tokenizer `json:"-"`
-	Options   Options             `json:"-"` // with their defaults
+	Options   option.Options      `json:"-"` // with their defaults
 }
 
 // A PreviewInput is an input with its first documents.

@@ -5,41 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 )
-
-// Totals are what a build has counted and written, over all its runs.
-type Totals struct {
-	counts.Counts
-	Examples int64 `json:"examples"` // written, all splits
-	Tokens   int64 `json:"tokens"`   // written, labels included
-	Train    int64 `json:"train"`    // examples
-	Val      int64 `json:"val"`
-}
-
-// Progress is how far a build is.
-type Progress struct {
-	Totals
-
-	SourceBytes int64 // bytes of the sources read, as stored
-	TotalBytes  int64 // bytes of all sources, 0 if unknown
-	// Fraction of the way to the nearest budget or to the end of the sources, from 0 to 1; negative
-	// if unknown.
-	Fraction float64
-
-	Elapsed  time.Duration // of this run
-	Resumed  Totals        // what earlier runs of the same build had done
-	Memory   int64         // resident bytes of the process now, 0 if the system has no figure
-	CapBytes int64         // the memory cap
-	Done     bool          // the last report of a run
-}
 
 // meter is what reports read while the pipeline runs.
 type meter struct {
 	sourceBytes, totalBytes atomic.Int64
 	began                   atomic.Int64 // when the pipeline began, Unix nanoseconds
-	resumed                 Totals
+	resumed                 report.Totals
 	start                   time.Time
 	formats                 map[string]int // of the inputs
 
@@ -49,10 +23,10 @@ type meter struct {
 
 // shown is what the flusher shows of itself, copied at the end of each job.
 type shown struct {
-	Totals
+	report.Totals
 	phase, input int
 	shards       [2]int
-	rejects      []reject // shared with the cursor, which only appends
+	rejects      []report.Reject // shared with the cursor, which only appends
 	saved        saved
 }
 
@@ -79,7 +53,7 @@ const reportInterval = 200 * time.Millisecond
 
 // report calls progress until stop is called; stop makes the last call, with Done set, and returns
 // after it.
-func (b *build) report(progress func(Progress)) (stop func()) {
+func (b *build) report(progress func(report.Progress)) (stop func()) {
 	if progress == nil {
 		return func() {}
 	}
@@ -104,9 +78,9 @@ func (b *build) report(progress func(Progress)) (stop func()) {
 	}
 }
 
-func (b *build) progress(done bool) Progress {
+func (b *build) progress(done bool) report.Progress {
 	m := &b.meter
-	p := Progress{
+	p := report.Progress{
 		Totals:      m.read().Totals,
 		SourceBytes: m.sourceBytes.Load(), TotalBytes: m.totalBytes.Load(),
 		Elapsed: b.elapsed(), Resumed: m.resumed, Memory: resident.Bytes(), CapBytes: b.opts.Memory, Done: done,

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -63,7 +64,7 @@ func put(t *testing.T, path string, data []byte) {
 }
 
 // stoppedAtBadRecord builds until the broken record of the source and returns the folder's file system.
-func stoppedAtBadRecord(t *testing.T, o Options) *shardtest.FS {
+func stoppedAtBadRecord(t *testing.T, o option.Options) *shardtest.FS {
 	t.Helper()
 	fsys := shardtest.New()
 	o.FS = fsys
@@ -92,9 +93,9 @@ func TestCuresOfABadRecord(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, %d held out", kind, cure, held), func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "source"+kind)
 					put(t, path, pack(t, broken))
-					o := Options{Out: "data",
-						Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
-						Settings:  Settings{Sources: []string{path}, MaxValExamples: held, MaxLength: 16}}
+					o := option.Options{Out: "data",
+						Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
+						Settings:  option.Settings{Sources: []string{path}, MaxValExamples: held, MaxLength: 16}}
 					fsys := stoppedAtBadRecord(t, o)
 					if strings.Contains(cure, "skip") {
 						o.OnBadRecord = "skip"
@@ -125,7 +126,7 @@ func TestCuresThatAreNone(t *testing.T) {
 		name   string
 		held   int64
 		text   string // in place of the broken source
-		change func(*Options)
+		change func(*option.Options)
 		want   string
 	}{
 		{"another beginning", 0, strings.Replace(broken, "number 7", "number 8", 1), nil, "content"},
@@ -133,14 +134,14 @@ func TestCuresThatAreNone(t *testing.T) {
 		{"text instead", 0, strings.Repeat("plain text\n", 9000), nil, "format"},
 		{"so much more that other documents are held out", 40, broken + jsonLines(5000, 50000, -1), nil,
 			"size, by which documents are chosen for val"},
-		{"another length", 0, broken, func(o *Options) { o.MaxLength = 17 }, "max-length"},
+		{"another length", 0, broken, func(o *option.Options) { o.MaxLength = 17 }, "max-length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "source") // only its content shows the format
 			put(t, path, []byte(broken))
-			o := Options{Out: "data",
-				Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
-				Settings:  Settings{Sources: []string{path}, MaxValExamples: c.held, MaxLength: 16}}
+			o := option.Options{Out: "data",
+				Resources: option.Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
+				Settings:  option.Settings{Sources: []string{path}, MaxValExamples: c.held, MaxLength: 16}}
 			fsys := stoppedAtBadRecord(t, o)
 			put(t, path, []byte(c.text))
 			refused := o
@@ -172,10 +173,10 @@ func TestSkipIsNotTakenBack(t *testing.T) {
 	put(t, path, []byte(jsonLines(0, 50_000, 10)))
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 1, CheckpointInterval: 1, Workers: 1,
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), CheckpointEvery: 1, CheckpointInterval: 1, Workers: 1,
 			Memory: 48 << 20},
-		Settings: Settings{Sources: []string{path}, OnBadRecord: "skip"}}
+		Settings: option.Settings{Sources: []string{path}, OnBadRecord: "skip"}}
 	o.FS = &cancelling{FS: fsys, after: 4, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
@@ -193,9 +194,9 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	train, val := filepath.Join(dir, "train.jsonl"), filepath.Join(dir, "val.jsonl")
 	put(t, train, []byte(jsonLines(0, 100, -1)))
 	put(t, val, []byte(jsonLines(0, 5000, 3000)))
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
-		Settings:  Settings{Sources: []string{train}, ValSources: []string{val}}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
+		Settings:  option.Settings{Sources: []string{train}, ValSources: []string{val}}}
 	o.FS = stoppedAtBadRecord(t, o)
 	o.OnBadRecord = "skip"
 	put(t, train, []byte(jsonLines(1000, 1100, -1)))
@@ -212,36 +213,36 @@ func TestFinishedComparesSources(t *testing.T) {
 	text := strings.Repeat("some words of a line\n", 50)
 	for _, c := range []struct {
 		name   string
-		change func(t *testing.T, dir string, fsys *shardtest.FS, o *Options)
+		change func(t *testing.T, dir string, fsys *shardtest.FS, o *option.Options)
 		stale  string // in the error; "" where the dataset is the right one
 	}{
-		{"nothing", func(*testing.T, string, *shardtest.FS, *Options) {}, ""},
-		{"touched", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
+		{"nothing", func(*testing.T, string, *shardtest.FS, *option.Options) {}, ""},
+		{"touched", func(t *testing.T, dir string, _ *shardtest.FS, _ *option.Options) {
 			if err := os.Chtimes(filepath.Join(dir, "a.txt"), later, later); err != nil {
 				t.Fatal(err)
 			}
 		}, ""},
 		{"run.json lost", func(_ *testing.T, _ string, fsys *shardtest.FS,
-			_ *Options) {
+			_ *option.Options) {
 			fsys.Remove("data/run.json")
 		}, ""},
-		{"size", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
+		{"size", func(t *testing.T, dir string, _ *shardtest.FS, _ *option.Options) {
 			put(t, filepath.Join(dir, "b.txt"), []byte(text+"more\n"))
 		}, "b.txt changed: it had 1050 bytes and has 1055"},
-		{"content", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
+		{"content", func(t *testing.T, dir string, _ *shardtest.FS, _ *option.Options) {
 			put(t, filepath.Join(dir, "a.txt"), []byte("S"+text[1:]))
 			if err := os.Chtimes(filepath.Join(dir, "a.txt"), later, later); err != nil {
 				t.Fatal(err)
 			}
 		}, "a.txt changed: it was modified at "},
-		{"content, run.json lost", func(t *testing.T, dir string, fsys *shardtest.FS, _ *Options) {
+		{"content, run.json lost", func(t *testing.T, dir string, fsys *shardtest.FS, _ *option.Options) {
 			put(t, filepath.Join(dir, "a.txt"), []byte("S"+text[1:]))
 			fsys.Remove("data/run.json")
 		}, "a.txt changed"},
-		{"one more", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
+		{"one more", func(t *testing.T, dir string, _ *shardtest.FS, _ *option.Options) {
 			put(t, filepath.Join(dir, "c.txt"), []byte(text))
 		}, "c.txt is new; `append` adds what is new"},
-		{"one less", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
+		{"one less", func(t *testing.T, dir string, _ *shardtest.FS, _ *option.Options) {
 			if err := os.Remove(filepath.Join(dir, "b.txt")); err != nil {
 				t.Fatal(err)
 			}
@@ -251,9 +252,9 @@ func TestFinishedComparesSources(t *testing.T) {
 			dir, fsys := t.TempDir(), shardtest.New()
 			put(t, filepath.Join(dir, "a.txt"), []byte(text))
 			put(t, filepath.Join(dir, "b.txt"), []byte(text))
-			o := Options{Out: "data",
-				Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-				Settings:  Settings{Sources: []string{dir}}}
+			o := option.Options{Out: "data",
+				Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+				Settings:  option.Settings{Sources: []string{dir}}}
 			mustBuild(t, o)
 			c.change(t, dir, fsys, &o)
 			s, err := Run(context.Background(), o)
@@ -278,9 +279,9 @@ func TestFinishedComparesSources(t *testing.T) {
 func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 	path, fsys := filepath.Join(t.TempDir(), "a.txt"), shardtest.New()
 	put(t, path, []byte(strings.Repeat("a line\n", 100)))
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  Settings{Sources: []string{path}, MaxExamples: 10}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  option.Settings{Sources: []string{path}, MaxExamples: 10}}
 	mustBuild(t, o)
 	if s := mustBuild(t, o); !s.AlreadyBuilt || len(s.CutBy) != 1 {
 		t.Errorf("%+v", s)
@@ -296,9 +297,9 @@ func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 }
 
 func TestStandardInputIsNeverAlreadyBuilt(t *testing.T) {
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
-		Settings:  Settings{Sources: []string{"-"}}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  option.Settings{Sources: []string{"-"}}}
 	o.Stdin = strings.NewReader("one\ntwo\n")
 	mustBuild(t, o)
 	o.Stdin = strings.NewReader("one\ntwo\n")

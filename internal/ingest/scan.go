@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -20,7 +23,7 @@ import (
 type scan struct {
 	whole
 	partitions int
-	plan       *Plan
+	plan       *partition.Plan
 
 	// Of the reader.
 	reader *source.Reader
@@ -38,7 +41,7 @@ type scan struct {
 	threshold uint64      // documents whose hash is not below it go to training
 	decided   atomic.Bool // nothing is held out any more
 	temp      string      // the folder of what Dedup keeps
-	copies    copyWriter
+	copies    partition.CopyWriter
 	copied    int64 // documents in the lists
 
 	// Of counting.
@@ -54,15 +57,15 @@ type mark struct {
 }
 
 // newScan returns a build whose target is a plan.
-func newScan(o Options, partitions int) (*build, *scan) {
-	b := newBuild(o)
+func newScan(o option.Options, partitions int) (*build, *scan) {
+	b := newBuild(o, nil)
 	s := &scan{whole: whole{b: b}, partitions: partitions}
 	b.target = s
 	return b, s
 }
 
 // fill finds where the partitions begin and what the documents before them decide.
-func (s *scan) fill(ctx context.Context, p *Plan) (err error) {
+func (s *scan) fill(ctx context.Context, p *partition.Plan) (err error) {
 	s.init(p)
 	if !needsText(&s.b.opts) {
 		return s.count(ctx)
@@ -80,7 +83,7 @@ func (s *scan) fill(ctx context.Context, p *Plan) (err error) {
 }
 
 // init prepares the scan for a plan.
-func (s *scan) init(p *Plan) {
+func (s *scan) init(p *partition.Plan) {
 	s.plan, s.held, s.at = p, map[uint64]struct{}{}, -1
 	for i := range s.b.phases {
 		n, _ := s.b.phases[i].set.EstimateBytes()
@@ -90,7 +93,7 @@ func (s *scan) init(p *Plan) {
 		s.total = min(s.total, m)
 	}
 	s.target = s.total / float64(p.Partitions)
-	p.Parts = append(p.Parts, PlanPart{})
+	p.Parts = append(p.Parts, partition.Entry{})
 }
 
 func (s *scan) begin(f *flusher) error {
@@ -134,7 +137,7 @@ func (s *scan) interrupted(ctx context.Context, _ *flusher) error {
 var errNoPlanMade = fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
 
 // finish takes what the flusher knows at the end.
-func (s *scan) finish(f *flusher) (*Summary, error) {
+func (s *scan) finish(f *flusher) (*report.Summary, error) {
 	s.noteHeld(f)
 	s.plan.Sources = f.sources()
 	s.plan.Unread = f.unread().counts()
@@ -142,7 +145,7 @@ func (s *scan) finish(f *flusher) (*Summary, error) {
 }
 
 // needsText reports whether what a document holds decides about later ones, or their numbers.
-func needsText(o *Options) bool {
+func needsText(o *option.Options) bool {
 	heldOut := o.MaxValExamples > 0 && len(o.ValSources) == 0
 	return heldOut || o.MaxBytes > 0 || o.Dedup != shape.None
 }
@@ -167,7 +170,7 @@ func (s *scan) list(phase int, set *source.Set) error {
 			return err
 		}
 	}
-	s.plan.Phases = append(s.plan.Phases, PlanPhase{Inputs: list})
+	s.plan.Phases = append(s.plan.Phases, partition.Phase{Inputs: list})
 	return nil
 }
 
@@ -238,11 +241,11 @@ func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict
 func (s *scan) border(f *flusher, m *mark) {
 	s.noteHeld(f)
 	s.endCopies()
-	s.plan.Parts = append(s.plan.Parts, PlanPart{Phase: m.phase, From: m.at, TextBytes: m.text, Before: s.state(f)})
+	s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: m.phase, From: m.at, TextBytes: m.text, Before: s.state(f)})
 }
 
-func (s *scan) state(f *flusher) PlanState {
-	p := PlanState{Val: f.hold.have, Held: len(s.plan.Held)}
+func (s *scan) state(f *flusher) partition.State {
+	p := partition.State{Val: f.hold.have, Held: len(s.plan.Held)}
 	if s.b.opts.MaxBytes > 0 {
 		p.TextBytes = f.state.TextBytes
 	}
@@ -313,7 +316,7 @@ func (s *scan) complete() {
 	end.Input, end.Ordinal = len(p.Phases[phase].Inputs), p.Phases[phase].Documents
 	last := p.Parts[len(p.Parts)-1].Before
 	for len(p.Parts) < p.Partitions {
-		p.Parts = append(p.Parts, PlanPart{Phase: phase, From: end, TextBytes: int64(s.total), Before: last})
+		p.Parts = append(p.Parts, partition.Entry{Phase: phase, From: end, TextBytes: int64(s.total), Before: last})
 	}
 	for i := range p.Parts {
 		next := int64(s.total)
@@ -335,4 +338,22 @@ func (s *scan) complete() {
 			}
 		}
 	}
+}
+
+// copy notes that a document is a copy.
+func (s *scan) copy(phase int, ordinal int64) error {
+	// A growing list takes twice its size. While it is written, another copy is a third longer.
+	if s.copied++; 4*s.copied > s.b.opts.Memory/copiesShare {
+		return fault.Errorf("plan: %w: {dedup} leaves out more documents than there is room to list, "+
+			"%d so far; raise {memory}",
+			ErrMemory, s.copied)
+	}
+	s.copies.Add(phase, ordinal)
+	return nil
+}
+
+// endCopies gives its lists to the partition that ends.
+func (s *scan) endCopies() {
+	s.plan.Parts[len(s.plan.Parts)-1].Copies = s.copies.Lists()
+	s.copies = partition.CopyWriter{}
 }

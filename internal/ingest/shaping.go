@@ -8,20 +8,18 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/budget"
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
 // the sources. What either leaves out is counted by the name of the option.
-
-// shapes reports whether documents are judged, and so wanted whole.
-func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.None }
 
 func (b *build) openFilter(context.Context) (err error) {
 	b.filter, err = shape.NewFilter(b.opts.Filter)
@@ -68,12 +66,12 @@ func (b *build) checkFields(context.Context) error {
 	if len(fields) == 0 || b.opts.Map != "" { // what comes back from it has fields of its own
 		return nil
 	}
-	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
+	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.partition == nil {
 		where := b.opts.Filter.Where
 		at := slices.IndexFunc(where, func(w string) bool {
 			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
 		})
-		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
+		return fault.BadOption("where", where[max(at, 0)], "%v", advice.NoField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
 		if in, found := p.set.Fieldless(); found {
@@ -86,7 +84,7 @@ func (b *build) checkFields(context.Context) error {
 }
 
 // filterParts returns the parts of the memory cap that filters take, none without them.
-func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
+func filterParts(o *option.Options, f *shape.Filter) (parts []budget.Part) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
 			Why: "conditions and expressions, and what each worker's matches take"})
@@ -253,26 +251,7 @@ func (f *flusher) closeSeen() error {
 
 // tooLongToJudge reports whether a record is bad only because it was wanted whole.
 func (b *build) tooLongToJudge(cause error) bool {
-	return b.opts.shapes() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
-}
-
-// droppedNotes returns sentences about what filters and Dedup left out.
-func droppedNotes(c counts.Counts) (notes []fault.Text) {
-	for _, reason := range shape.Reasons {
-		n := c.DroppedBy[string(reason)]
-		if n == 0 {
-			continue
-		}
-		what := fault.Textf("documents left out by %v", fault.Option(reason))
-		switch reason {
-		case shape.Copied:
-			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
-		case shape.ValCopy:
-			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
-		}
-		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
-	}
-	return notes
+	return b.opts.JudgesDocuments() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
 }
 
 // allDropped reports whether filters left out all that was read.
@@ -287,10 +266,10 @@ func (f *flusher) allDropped() bool {
 // noneLeft describes which filters left out how many, and fields that no record has.
 func (f *flusher) noneLeft() error {
 	s := &f.state
-	reasons := append(droppedNotes(s.Counts), textNotes(s.Counts)...)
+	reasons := append(report.Dropped(s.Counts), report.ComparedAsText(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
-			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))
+			reasons = append(reasons, fault.Plain(advice.NoField(p.String(), "the first has", s.Names)))
 		}
 	}
 	if s.Rejected > 0 {

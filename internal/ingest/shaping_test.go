@@ -16,6 +16,8 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -88,10 +90,10 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 }
 
 // shapedOptions returns options that use every filter at once.
-func shapedOptions(source string, dedup shape.Dedup) Options {
-	return Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small()},
-		Settings: Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
+func shapedOptions(source string, dedup shape.Dedup) option.Options {
+	return option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small()},
+		Settings: option.Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
 			Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
 				"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
 				MaxChars: 1 << 19}}}
@@ -136,9 +138,9 @@ func TestShapingEqualsAReference(t *testing.T) {
 		t.Errorf("the manifest has %v, %v", m.Dropped, err)
 	}
 	plain := shardtest.New()
-	mustBuild(t, Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), FS: plain},
-		Settings:  Settings{Sources: []string{writeDocuments(t, kept)}, MaxLength: 100}})
+	mustBuild(t, option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), FS: plain},
+		Settings:  option.Settings{Sources: []string{writeDocuments(t, kept)}, MaxLength: 100}})
 	want, _ := splitRows(t, plain, "data", splitTrain)
 	got, of := splitRows(t, fsys, "data", splitTrain)
 	if !slices.EqualFunc(want, got, slices.Equal) {
@@ -155,18 +157,18 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 		var want map[string][]byte
 		for _, c := range []struct {
 			name   string
-			change func(*Options)
+			change func(*option.Options)
 		}{
-			{"usual", func(*Options) {}},
-			{"one worker", func(o *Options) { o.Workers = 1 }},
-			{"five workers", func(o *Options) { o.Workers = 5 }},
-			{"little memory", func(o *Options) { o.Workers, o.Memory = 1, 64<<20 }},
-			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
+			{"usual", func(*option.Options) {}},
+			{"one worker", func(o *option.Options) { o.Workers = 1 }},
+			{"five workers", func(o *option.Options) { o.Workers = 5 }},
+			{"little memory", func(o *option.Options) { o.Workers, o.Memory = 1, 64<<20 }},
+			{"many checkpoints", func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
 		} {
 			fsys := shardtest.New()
-			o := Options{Out: "data",
-				Resources: Resources{LoadedTokenizer: small()},
-				Settings: Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
+			o := option.Options{Out: "data",
+				Resources: option.Resources{LoadedTokenizer: small()},
+				Settings: option.Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
 					Filter: shape.Options{Sample: 0.8}}}
 			o.FS = fsys
 			c.change(&o)
@@ -231,7 +233,7 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	for _, d := range documents {
 		distinct[d.text] = true
 	}
-	check := func(o Options) *Summary {
+	check := func(o option.Options) *report.Summary {
 		t.Helper()
 		fsys := shardtest.New()
 		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), shape.Exact
@@ -250,14 +252,14 @@ func TestCopiesAcrossSplits(t *testing.T) {
 		}
 		return s
 	}
-	s := check(Options{Settings: Settings{Sources: []string{path}, MaxValExamples: 30}})
+	s := check(option.Options{Settings: option.Settings{Sources: []string{path}, MaxValExamples: 30}})
 	if s.Copies == 0 || s.Copies+s.DroppedBy["dedup"] != int64(len(documents)-len(distinct)) {
 		t.Errorf("%d copies of held-out documents and %v of %d", s.Copies, s.DroppedBy, len(documents)-len(distinct))
 	}
 	other := shapedCorpus(1, 9)
 	other[0].text = "a text of val alone"
 	distinct[other[0].text] = true
-	s = check(Options{Settings: Settings{Sources: []string{path},
+	s = check(option.Options{Settings: option.Settings{Sources: []string{path},
 		ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}}})
 	if s.DroppedBy["dedup-val"] != 50 {
 		t.Errorf("left out of val: %v", s.DroppedBy)
@@ -283,9 +285,9 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 			"`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
-		o := Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
-			Settings:  Settings{Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup}}
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+			Settings:  option.Settings{Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup}}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%+v: a dataset of nothing", c.filter)
@@ -299,14 +301,15 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 			t.Errorf("%+v: a manifest: %v", c.filter, err)
 		}
 		o.Filter, o.Dedup, o.OnBadRecord = shape.Options{}, shape.Exact,
-			SkipBadRecord // other settings in the same folder
+			option.SkipBadRecord // other settings in the same folder
 		if c.dedup == "" {
 			mustBuild(t, o)
 		}
 	}
-	var option *fault.Error
-	if _, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{path}, Dedup: "some"},
-		Resources: Resources{FS: shardtest.New()}}); !errors.As(err, &option) {
+	var bad *fault.Error
+	if _, err := Run(context.Background(), option.Options{Settings: option.Settings{Sources: []string{path},
+		Dedup: "some"},
+		Resources: option.Resources{FS: shardtest.New()}}); !errors.As(err, &bad) {
 		t.Errorf("an unknown kind of dedup: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -32,9 +33,9 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	write("99998.txt", "") // read to its end too
 	write("99999.png", "\x89PNG\r\n\x1a\n")
 	out := filepath.Join(t.TempDir(), "new", "data")
-	s, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{dir}},
+	s, err := Run(context.Background(), option.Options{Settings: option.Settings{Sources: []string{dir}},
 		Out:       out,
-		Resources: Resources{LoadedTokenizer: small()}})
+		Resources: option.Resources{LoadedTokenizer: small()}})
 	if err != nil {
 		t.Fatal(err)
 	}

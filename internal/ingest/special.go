@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -15,7 +16,7 @@ import (
 // documentEnds are the ids of Options.EOS and Options.BOS; nil if none is asked for.
 type documentEnds struct{ eos, bos *uint32 }
 
-func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
+func findEnds(o *option.Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	special := t.Special()
 	own := special.BOS
 	if name, _ := t.Token(uint32(max(0, special.EOS))); own < 0 && special.EOS >= 0 && name == "<|endoftext|>" {
@@ -26,7 +27,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	}
 	eos := o.EOS
 	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
-		eos = OwnToken // it separates packed documents
+		eos = option.OwnToken // it separates packed documents
 	}
 	e.eos, err = findToken(t, "eos", string(eos), special.EOS)
 	return e, err
@@ -34,15 +35,15 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 
 // findToken finds a token by id or name; own is the id of the tokenizer's own, -1 if it has
 // none.
-func findToken(t *tokenize.Tokenizer, option fault.Option, value string, own int) (*uint32, error) {
+func findToken(t *tokenize.Tokenizer, name fault.Option, value string, own int) (*uint32, error) {
 	reason := ""
 	switch n, err := strconv.ParseUint(value, 10, 32); {
-	case value == "", value == NoToken:
+	case value == "", value == option.NoToken:
 		return nil, nil
-	case value == OwnToken && own >= 0:
+	case value == option.OwnToken && own >= 0:
 		id := uint32(own)
 		return &id, nil
-	case value == OwnToken:
+	case value == option.OwnToken:
 		value, reason = "", fmt.Sprintf("%s has no token of that role", t.Name())
 	case err == nil:
 		id := uint32(n)
@@ -56,7 +57,7 @@ func findToken(t *tokenize.Tokenizer, option fault.Option, value string, own int
 		}
 		reason = fmt.Sprintf("%s has no such token", t.Name())
 	}
-	return nil, fault.BadOption(option, value, "%s; give a token by its name or id%s", reason, candidates(t))
+	return nil, fault.BadOption(name, value, "%s; give a token by its name or id%s", reason, candidates(t))
 }
 
 // candidates lists the special tokens of a tokenizer.
@@ -94,7 +95,7 @@ func (b *build) cutterOptions() example.CutterOptions {
 	if b.chat != nil { // the template writes what goes around a conversation
 		return b.finalTokens(c)
 	}
-	if o.SpecialTokens == SpecialOfChunk {
+	if o.SpecialTokens == option.SpecialOfChunk {
 		c.RowPrefix, c.RowSuffix = t.Prefix(), t.Suffix()
 	} else {
 		c.Prefix, c.Suffix = slices.Concat(t.Prefix(), c.Prefix), slices.Concat(c.Suffix, t.Suffix())

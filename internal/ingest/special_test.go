@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
@@ -77,30 +78,30 @@ func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
 func TestEndsOfDocuments(t *testing.T) {
 	for _, c := range []struct {
 		name, post string
-		o          Settings
+		o          option.Settings
 		want       []string
 		note       bool
 	}{
-		{"none", noPost, Settings{}, []string{"10 11 12", "13"}, true},
-		{"eos", noPost, Settings{EOS: OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by name", noPost, Settings{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by id", noPost, Settings{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
-		{"bos", noPost, Settings{BOS: OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
-		{"both, truncated", noPost, Settings{BOS: "0", EOS: "1",
+		{"none", noPost, option.Settings{}, []string{"10 11 12", "13"}, true},
+		{"eos", noPost, option.Settings{EOS: option.OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by name", noPost, option.Settings{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by id", noPost, option.Settings{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"bos", noPost, option.Settings{BOS: option.OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
+		{"both, truncated", noPost, option.Settings{BOS: "0", EOS: "1",
 			Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
 			false},
-		{"post-processor", bertPost, Settings{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
-		{"each chunk", bertPost, Settings{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
+		{"post-processor", bertPost, option.Settings{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
+		{"each chunk", bertPost, option.Settings{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
 			false},
-		{"each chunk and eos", bertPost, Settings{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
+		{"each chunk and eos", bertPost, option.Settings{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
 			[]string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
-		{"the post-processor's own eos", endPost, Settings{EOS: OwnToken, BOS: OwnToken},
+		{"the post-processor's own eos", endPost, option.Settings{EOS: option.OwnToken, BOS: option.OwnToken},
 			[]string{"0 10 11", "12 1", "0 13 1"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "text.txt")
 			put(t, path, []byte("a b c\n\nd\n"))
-			o := Options{Settings: c.o}
+			o := option.Options{Settings: c.o}
 			o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", word(t, c.post), []string{path}, shardtest.New()
 			o.MaxLength = cmp.Or(o.MaxLength, 3)
 			s := mustBuild(t, o)
@@ -116,14 +117,15 @@ func TestEndsOfDocuments(t *testing.T) {
 
 func TestTokensThatAreNone(t *testing.T) {
 	for _, c := range []struct {
-		o    Options
+		o    option.Options
 		want []string
 	}{
-		{Options{Settings: Settings{EOS: "<eot>"}}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
-		{Options{Settings: Settings{BOS: "16"}}, []string{"`bos` 16", "no token of that id", "to 15"}},
-		{Options{Settings: Settings{EOS: "7"}}, []string{"`eos` 7", "no token of that id"}},
-		{Options{Settings: Settings{EOS: "1", BOS: "0", MaxLength: 2}}, []string{"`max-length` 2", "take 2"}},
-		{Options{Settings: Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row", "document, chunk"}},
+		{option.Options{Settings: option.Settings{EOS: "<eot>"}}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
+		{option.Options{Settings: option.Settings{BOS: "16"}}, []string{"`bos` 16", "no token of that id", "to 15"}},
+		{option.Options{Settings: option.Settings{EOS: "7"}}, []string{"`eos` 7", "no token of that id"}},
+		{option.Options{Settings: option.Settings{EOS: "1", BOS: "0", MaxLength: 2}}, []string{"`max-length` 2", "take 2"}},
+		{option.Options{Settings: option.Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row",
+			"document, chunk"}},
 	} {
 		c.o.LoadedTokenizer, c.o.Sources, c.o.FS = word(t, noPost), []string{writeCorpus(t, 5, 1)}, shardtest.New()
 		var option *fault.Error
@@ -139,8 +141,8 @@ func TestTokensThatAreNone(t *testing.T) {
 		}
 	}
 	// Without a role there is nothing to add by itself.
-	_, err := Run(context.Background(), Options{Resources: Resources{FS: shardtest.New()},
-		Settings: Settings{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: OwnToken,
+	_, err := Run(context.Background(), option.Options{Resources: option.Resources{FS: shardtest.New()},
+		Settings: option.Settings{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: option.OwnToken,
 			Sources: []string{writeCorpus(t, 5, 1)}}})
 	if err == nil || !strings.Contains(err.Error(), "no token of that role") ||
 		!strings.Contains(err.Error(), "[SEP] (102)") {
@@ -151,9 +153,9 @@ func TestTokensThatAreNone(t *testing.T) {
 // TestSettingsOfOldBuilds: a build that uses none of the later options has the settings that it always had.
 func TestSettingsOfOldBuilds(t *testing.T) {
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: gpt2(), FS: fsys},
-		Settings:  Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 5}})
+	mustBuild(t, option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: gpt2(), FS: fsys},
+		Settings:  option.Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 5}})
 	m, err := shard.ReadManifest(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -171,28 +173,28 @@ const pairTemplate = `{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{
 func TestCausalPairs(t *testing.T) {
 	for _, c := range []struct {
 		name, post, q, a string
-		o                Settings
+		o                option.Settings
 		want             []string
 		left             int64 // examples left out for want of a target
 	}{
-		{"whole", noPost, "a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 0},
-		{"with its end", noPost, "a b", "x", Settings{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
+		{"whole", noPost, "a b", "x y", option.Settings{}, []string{"10 11 14* 15*"}, 0},
+		{"with its end", noPost, "a b", "x", option.Settings{EOS: option.OwnToken, BOS: option.OwnToken, MaxLength: 5},
 			[]string{"0 10 11 14* 1*"}, 0},
-		{"a post-processor's end", endPost, "a", "x", Settings{}, []string{"0 10 14* 1*"}, 0},
-		{"a separator is not an end", bertPost, "a", "x", Settings{}, []string{"3 10 14* 4"}, 0},
-		{"chunks", noPost, "a b c", "x y x", Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
-		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 1},
-		{"each chunk", endPost, "a b", "x y x", Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
+		{"a post-processor's end", endPost, "a", "x", option.Settings{}, []string{"0 10 14* 1*"}, 0},
+		{"a separator is not an end", bertPost, "a", "x", option.Settings{}, []string{"3 10 14* 4"}, 0},
+		{"chunks", noPost, "a b c", "x y x", option.Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
+		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", option.Settings{}, []string{"10 11 14* 15*"}, 1},
+		{"each chunk", endPost, "a b", "x y x", option.Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
 			1},
-		{"truncated", noPost, "a b c", "x y", Settings{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
-		{"dropped", noPost, "a b c", "x y", Settings{Overflow: "drop"}, nil, 0},
-		{"truncated before the target", noPost, "a b c d", "x y", Settings{Overflow: "truncate"}, nil, 1},
-		{"a budget within the target", noPost, "a b", "x y", Settings{MaxTokens: 3}, []string{"10 11 14*"}, 0},
-		{"a budget within the prompt", noPost, "a b", "x y", Settings{MaxTokens: 2}, nil, 0},
+		{"truncated", noPost, "a b c", "x y", option.Settings{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
+		{"dropped", noPost, "a b c", "x y", option.Settings{Overflow: "drop"}, nil, 0},
+		{"truncated before the target", noPost, "a b c d", "x y", option.Settings{Overflow: "truncate"}, nil, 1},
+		{"a budget within the target", noPost, "a b", "x y", option.Settings{MaxTokens: 3}, []string{"10 11 14*"}, 0},
+		{"a budget within the prompt", noPost, "a b", "x y", option.Settings{MaxTokens: 2}, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			o := Options{Settings: c.o}
+			o := option.Options{Settings: c.o}
 			o.Template = filepath.Join(dir, "pair.tmpl")
 			put(t, o.Template, []byte(pairTemplate))
 			path := filepath.Join(dir, "pairs.jsonl")
@@ -213,7 +215,10 @@ func TestCausalPairs(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "no token of the target") })
+			note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool {
+				return strings.Contains(n,
+					"no token of the target")
+			})
 			if s.WithoutTarget != c.left || note != (c.left > 0) {
 				t.Errorf("%d examples left out, want %d; notes %q", s.WithoutTarget, c.left, s.Notes)
 			}
@@ -229,10 +234,10 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: tok, FS: shardtest.New()},
-		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
-			Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: tok, FS: shardtest.New()},
+		Settings: option.Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: option.OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
 	mustBuild(t, o)
@@ -257,10 +262,10 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 
 func TestPairsCarryTheirEnds(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: word(t, noPost), FS: shardtest.New()},
-		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
-			Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken}}
+	o := option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: word(t, noPost), FS: shardtest.New()},
+		Settings: option.Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: option.OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "a b", "a": "x"}`))
 	mustBuild(t, o)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -34,9 +35,9 @@ func TestInterruptWhileInputIsAwaited(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("some words\n", 200_000))
 		cancel()
 	}()
-	_, err := Run(ctx, Options{Out: "data",
-		Resources: Resources{LoadedTokenizer: small(), Stdin: r, FS: shardtest.New()},
-		Settings:  Settings{Sources: []string{"-"}, Format: "text"}})
+	_, err := Run(ctx, option.Options{Out: "data",
+		Resources: option.Resources{LoadedTokenizer: small(), Stdin: r, FS: shardtest.New()},
+		Settings:  option.Settings{Sources: []string{"-"}, Format: "text"}})
 	if !errors.Is(err, ErrInterrupted) {
 		t.Errorf("the build ended with %v", err)
 	}

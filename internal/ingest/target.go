@@ -8,7 +8,11 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/heldout"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -27,7 +31,7 @@ type target interface {
 	memory() (heldOut int64, whyHeldOut string, more []budget.Part)
 	// check refuses a folder before its builder is opened; notOpened ends a build for which it was not.
 	check() error
-	notOpened(ctx context.Context, err error) (*Summary, error)
+	notOpened(ctx context.Context, err error) (*report.Summary, error)
 
 	// begin gives a new flusher what was decided before the first document.
 	begin(f *flusher) error
@@ -40,9 +44,9 @@ type target interface {
 	badRecord(f *flusher, located *source.RecordError) error
 	// interrupted ends a phase that was stopped at the end of a job.
 	interrupted(ctx context.Context, f *flusher) error
-	finish(f *flusher) (*Summary, error)
+	finish(f *flusher) (*report.Summary, error)
 	// failed ends a build that did not finish.
-	failed(builder *shard.Builder, err error) (*Summary, error)
+	failed(builder *shard.Builder, err error) (*report.Summary, error)
 	// extraName returns the name that one of a dataset's extra files has in this build.
 	extraName(name string) string
 
@@ -65,11 +69,11 @@ type borders interface {
 }
 
 func newTarget(b *build) target {
-	switch o := &b.opts; {
-	case o.Append:
+	switch {
+	case b.opts.Append:
 		return &addition{whole: whole{b: b}}
-	case o.Partition != nil:
-		return &part{whole: whole{b: b}, Partition: o.Partition}
+	case b.partition != nil:
+		return &part{whole: whole{b: b}, Chosen: b.partition}
 	}
 	return whole{b: b}
 }
@@ -95,7 +99,7 @@ func (w whole) memory() (heldOut int64, why string, more []budget.Part) {
 	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
 }
 
-func (w whole) notOpened(_ context.Context, err error) (*Summary, error) {
+func (w whole) notOpened(_ context.Context, err error) (*report.Summary, error) {
 	if errors.Is(err, shard.ErrFinished) {
 		return w.b.finished()
 	}
@@ -130,12 +134,13 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 func (w whole) explained(located *source.RecordError) error {
 	var field *example.FieldError
 	if errors.As(located.Cause, &field) && w.b.template == "" {
-		return w.b.adviseField(located, field)
+		return advice.Field(located, field, w.b.inputOf(located))
 	}
 	if errors.Is(located.Cause, source.ErrRecords) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
 	}
-	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
+	lists := advice.Records(located, &example.FieldError{}, w.b.inputOf(located))
+	if !lists.IsZero() && w.b.lacksRecords(located.Cause) {
 		return fault.Errorf("%w; %v", located, lists)
 	}
 	if w.b.tooLongToMap(located.Cause) {
@@ -171,7 +176,7 @@ func (w whole) interrupted(ctx context.Context, f *flusher) error {
 		b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 
-func (whole) finish(f *flusher) (*Summary, error) {
+func (whole) finish(f *flusher) (*report.Summary, error) {
 	if err := f.checkRows(); err != nil {
 		return nil, err
 	}
@@ -179,7 +184,7 @@ func (whole) finish(f *flusher) (*Summary, error) {
 		return nil, err
 	}
 	if len(f.hold.documents) > 0 { // kept for additions
-		data := bytes.NewReader(heldOutFile(f.hold.hashes()))
+		data := bytes.NewReader(heldout.File(f.hold.hashes()))
 		if err := f.builder.WriteFile(shard.HeldOutName, data); err != nil {
 			return nil, err
 		}
@@ -187,7 +192,7 @@ func (whole) finish(f *flusher) (*Summary, error) {
 	return f.commit(func(*shard.Provenance, map[string]any) {})
 }
 
-func (whole) failed(builder *shard.Builder, err error) (*Summary, error) {
+func (whole) failed(builder *shard.Builder, err error) (*report.Summary, error) {
 	return nil, errors.Join(advise(err), builder.Close())
 }
 
@@ -203,3 +208,19 @@ func (noBorders) between(int, int64) *mark                     { return nil }
 func (noBorders) border(*flusher, *mark)                       {}
 func (noBorders) skip(*document) bool                          { return false }
 func (noBorders) skipped(*cursor) bool                         { return false }
+
+// lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
+func (b *build) lacksRecords(cause error) bool {
+	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
+		b.template == "" && errors.Is(cause, source.ErrUnknownField)
+}
+
+// inputOf returns the input of a bad record.
+func (b *build) inputOf(err *source.RecordError) source.Input {
+	for _, p := range b.phases {
+		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
+			return in
+		}
+	}
+	return source.Input{}
+}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -28,10 +30,10 @@ func TestInterruptEndsATemplate(t *testing.T) {
 	for range 2 { // afresh, and from the checkpoint
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		_, err := Run(ctx, Options{Out: "data",
-			Resources: Resources{LoadedTokenizer: small(), Workers: 2, FS: fsys},
-			Settings:  Settings{Sources: []string{records}, Template: loop, OnBadRecord: "skip"},
-			Hooks:     Hooks{Progress: func(Progress) { cancel() }}})
+		_, err := Run(ctx, option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, FS: fsys},
+			Settings:  option.Settings{Sources: []string{records}, Template: loop, OnBadRecord: "skip"},
+			Hooks:     option.Hooks{Progress: func(report.Progress) { cancel() }}})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}
@@ -41,7 +43,7 @@ func TestInterruptEndsATemplate(t *testing.T) {
 // What a template may compute is a part of the cap, more of it where it calls functions that make strings.
 func TestTemplateIsUnderTheCap(t *testing.T) {
 	smallest := func(body string) int64 {
-		o := Options{Resources: Resources{LoadedTokenizer: small(), Memory: 256 << 20, Workers: 2}}
+		o := option.Options{Resources: option.Resources{LoadedTokenizer: small(), Memory: 256 << 20, Workers: 2}}
 		if body != "" {
 			o.Template = filepath.Join(t.TempDir(), "t.tmpl")
 			if err := os.WriteFile(o.Template, []byte(body), 0o600); err != nil {
@@ -60,10 +62,10 @@ func TestTemplateIsUnderTheCap(t *testing.T) {
 			computing)
 	}
 	for _, path := range []string{t.TempDir(), "/dev/null"} {
-		var option *fault.Error
-		if _, err := PlanMemory(Options{Resources: Resources{LoadedTokenizer: small()},
-			Settings: Settings{Template: path}}); !errors.As(err, &option) ||
-			option.Option != "template" {
+		var bad *fault.Error
+		if _, err := PlanMemory(option.Options{Resources: option.Resources{LoadedTokenizer: small()},
+			Settings: option.Settings{Template: path}}); !errors.As(err, &bad) ||
+			bad.Option != "template" {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

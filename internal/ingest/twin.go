@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -17,7 +18,7 @@ import (
 // manifest and stops.
 
 // runTwin builds a second copy of a part while another process holds its lock.
-func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary, err error) {
+func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *report.Summary, err error) {
 	o := p.b.opts
 	twin := o
 	twin.Out, err = os.MkdirTemp(o.Out, fmt.Sprintf("%sp%05d-", shard.TwinPrefix, p.Number))
@@ -26,7 +27,7 @@ func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
 	p.b.notice("process %d on %s is building this partition; building a second copy", held.PID, held.Host)
-	b := newBuild(twin)
+	b := newBuild(twin, p.Chosen)
 	b.bucket = p.b.bucket
 	s, err := b.run(ctx)
 	lost := false
@@ -89,7 +90,7 @@ func (p *part) committed() bool {
 }
 
 // giveUp ends the build of a part that another process has committed meanwhile.
-func (p *part) giveUp(builder *shard.Builder) (*Summary, error) {
+func (p *part) giveUp(builder *shard.Builder) (*report.Summary, error) {
 	if err := builder.Discard(); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (p *part) giveUp(builder *shard.Builder) (*Summary, error) {
 }
 
 // overtaken returns the summary of a part that another process has committed meanwhile.
-func (p *part) overtaken() (*Summary, error) {
+func (p *part) overtaken() (*report.Summary, error) {
 	s, err := p.finished()
 	if err == nil {
 		s.Stopped = fault.Plain("another process committed the partition first")

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 )
 
 // Unfinished is how far the build of a folder had come at its last checkpoint. It may be running.
 type Unfinished struct {
 	Settings json.RawMessage `json:"settings"`
-	Totals
+	report.Totals
 	Source      string `json:"source,omitempty"` // the input that is read next; "" where all were read
 	Row         int64  `json:"row"`              // rows of it that are done
 	SourceBytes int64  `json:"source_bytes"`     // read of the sources, as stored
@@ -50,4 +51,4 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 }
 
 // Losses are sentences about what filters left out so far.
-func (u *Unfinished) Losses() []fault.Text { return droppedNotes(u.Counts) }
+func (u *Unfinished) Losses() []fault.Text { return report.Dropped(u.Counts) }

@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/merge"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -37,9 +40,9 @@ func scoresAsLines() []byte {
 	return b.Bytes()
 }
 
-func whereOptions(source string, where ...string) Options {
-	return Options{Out: "data", Resources: Resources{LoadedTokenizer: small(), Workers: 2},
-		Settings: Settings{Sources: []string{source}, MaxLength: 48, Filter: Filter{Where: where}}}
+func whereOptions(source string, where ...string) option.Options {
+	return option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), Workers: 2},
+		Settings: option.Settings{Sources: []string{source}, MaxLength: 48, Filter: option.Filter{Where: where}}}
 }
 
 // TestGroupsLeftOut compares a file of which groups of rows are left out unread with lines of the same rows.
@@ -62,7 +65,7 @@ func TestGroupsLeftOut(t *testing.T) {
 	} {
 		var rows [2][][]uint32
 		var documents [2][]int64
-		var counts [2]*Summary
+		var counts [2]*report.Summary
 		for i, source := range []string{c.source, lines} {
 			fsys := shardtest.New()
 			o := whereOptions(source, c.where...)
@@ -78,7 +81,7 @@ func TestGroupsLeftOut(t *testing.T) {
 			t.Errorf("%v: %d documents, %v dropped, want %v", c.where, a.Documents, a.DroppedBy, b.DroppedBy)
 		}
 	}
-	if _, err := Run(context.Background(), func() Options {
+	if _, err := Run(context.Background(), func() option.Options {
 		o := whereOptions(damaged, "score=14")
 		o.FS = shardtest.New()
 		return o
@@ -116,7 +119,7 @@ func TestGroupsLeftOutOfParts(t *testing.T) {
 		p := planned(t, o, n)
 		out := filepath.Join(t.TempDir(), "parts")
 		buildParts(t, p, out)
-		if _, err := Merge(context.Background(), MergeOptions{Dir: out}); err != nil {
+		if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 			t.Fatal(err)
 		}
 		sameDataset(t, out, whole.Out, true)

@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/tokenize"
 )
 
-// Templates holds what a tokenizer's folder says about chats.
-type Templates struct {
+// templates holds what a tokenizer's folder says about chats.
+type templates struct {
 	Named   map[string]string // "default" among them, if there is one
 	Special *jinja.Dict       // bos_token, eos_token and so on: variables of every template
 	From    string            // the file that holds the templates, "" if there are none
@@ -32,12 +34,12 @@ const (
 // specialNames lists the special tokens that a template sees.
 var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// FindTemplates reads the chat templates of a tokenizer, named by its folder or by a file in it,
+// findTemplates reads the chat templates of a tokenizer, named by its folder or by a file in it,
 // where Hugging Face's transformers looks for them: chat_template.jinja and
 // additional_chat_templates, else chat_template of tokenizer_config.json, else chat_template.json.
 // A tokenizer without a folder has none.
-func FindTemplates(tokenizer string) (*Templates, error) {
-	t := &Templates{Named: map[string]string{}, Special: &jinja.Dict{}}
+func findTemplates(tokenizer string) (*templates, error) {
+	t := &templates{Named: map[string]string{}, Special: &jinja.Dict{}}
 	info, err := os.Stat(tokenizer)
 	if err != nil {
 		return t, nil // a built-in one
@@ -112,7 +114,7 @@ func readJSON(path string, into *map[string]json.RawMessage) error {
 }
 
 // readNamed reads a template that is a string, or a list of named templates.
-func (t *Templates) readNamed(raw json.RawMessage) error {
+func (t *templates) readNamed(raw json.RawMessage) error {
 	var one *string
 	if json.Unmarshal(raw, &one) == nil {
 		if one != nil {
@@ -134,7 +136,7 @@ func (t *Templates) readNamed(raw json.RawMessage) error {
 	return nil
 }
 
-func (t *Templates) readFiles(dir string) error {
+func (t *templates) readFiles(dir string) error {
 	path := filepath.Join(dir, "chat_template.jinja")
 	data, err := readBeside(path, jinja.MaxTemplateBytes)
 	if err != nil {
@@ -165,7 +167,7 @@ func escapeGlob(path string) string {
 }
 
 // readSpecial reads the special tokens from the configuration, else from special_tokens_map.json.
-func (t *Templates) readSpecial(dir string, config map[string]json.RawMessage) error {
+func (t *templates) readSpecial(dir string, config map[string]json.RawMessage) error {
 	older := map[string]json.RawMessage{}
 	if config["added_tokens_decoder"] == nil {
 		if err := readJSON(filepath.Join(dir, "special_tokens_map.json"), &older); err != nil {
@@ -195,9 +197,9 @@ func tokenOf(raw json.RawMessage) string {
 	return object.Content
 }
 
-// Choose returns the templates for records without and with tools: the folder's own, unless given
+// choose returns the templates for records without and with tools: the folder's own, unless given
 // names another one in the folder or a file.
-func (t *Templates) Choose(given string) (plain, tools string, err error) {
+func (t *templates) choose(given string) (plain, tools string, err error) {
 	if given != "" {
 		if named, ok := t.Named[given]; ok {
 			return named, named, nil
@@ -226,14 +228,14 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 		return "", "", fault.Of(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName,
 			t.names())
 	}
-	return "", "", ErrNoTemplate
+	return "", "", errNoTemplate
 }
 
-// ErrNoTemplate means that a tokenizer has no chat template.
-var ErrNoTemplate = fmt.Errorf("%w: there is none", ErrTemplate)
+// errNoTemplate means that a tokenizer has no chat template.
+var errNoTemplate = fmt.Errorf("%w: there is none", ErrTemplate)
 
 // names lists the templates, for errors.
-func (t *Templates) names() string {
+func (t *templates) names() string {
 	if len(t.Named) == 0 {
 		return ""
 	}
@@ -243,4 +245,47 @@ func (t *Templates) names() string {
 	}
 	slices.Sort(names)
 	return "; it has " + strings.Join(names, ", ")
+}
+
+// OpenRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
+// uses the tokenizer's own chat template unless template gives another: a file, or the name of one
+// of the tokenizer's. date is empty or a day written as 2006-01-02.
+func OpenRenderer(t *tokenize.Tokenizer, name, template string, on TrainOn, date string) (*Renderer,
+	Options, error) {
+	o := Options{TrainOn: on}
+	found, err := findTemplates(name)
+	if err != nil {
+		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
+	}
+	if o.Template, o.ToolTemplate, err = found.choose(template); errors.Is(err, errNoTemplate) {
+		return nil, o, fault.BadOption("tokenizer", name,
+			"it has no chat template, which turns conversations into text; "+
+				"give one as {chat-template}, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
+				"in tokenizer_config.json")
+	} else if err != nil {
+		return nil, o, fault.BadOption("chat-template", template, "%v", err)
+	}
+	o.Special = found.Special
+	if o.Special.Len() == 0 { // no configuration next to it
+		for role, id := range map[string]int{"bos_token": t.Special().BOS, "eos_token": t.Special().EOS} {
+			if token, ok := t.Token(uint32(max(0, id))); ok && id >= 0 {
+				o.Special.Set(role, token)
+			}
+		}
+	}
+	if date != "" {
+		if o.Date, err = time.Parse(time.DateOnly, date); err != nil {
+			return nil, o, fault.BadOption("date", date, "must be a day written as 2006-01-02")
+		}
+	}
+	r, err := NewRenderer(o)
+	if err != nil && template != "" {
+		return nil, o, fault.BadOption("chat-template", template, "%v", err)
+	}
+	if err != nil {
+		return nil, o, fault.BadOption("tokenizer", name,
+			"its chat template in %s does not parse: %v; give another one as {chat-template}", found.From,
+			err)
+	}
+	return r, o, nil
 }

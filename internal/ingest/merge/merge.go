@@ -1,4 +1,6 @@
-package ingest
+// Package merge makes one dataset of the parts of a plan: it checks them, joins their small files, and
+// writes the manifest.
+package merge
 
 import (
 	"cmp"
@@ -9,18 +11,22 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
 
-// MergeOptions configures Merge.
-type MergeOptions struct {
+// Options configures a merge.
+type Options struct {
 	// Dir is the folder that holds the parts: a path, or an address of s3:// or gs://.
 	Dir string
 	// Quick compares sizes and footers of the shards, and does not read their rows.
@@ -33,37 +39,37 @@ type MergeOptions struct {
 	Progress func(done, total int64)
 }
 
-// MergeSummary is what a merge made.
-type MergeSummary struct {
-	Out        string         `json:"out"`
-	Partitions int            `json:"partitions"`
-	Splits     []SplitSummary `json:"splits"`
-	Documents  int64          `json:"documents"`
-	CutBy      []string       `json:"cut_by,omitempty"`
-	Removed    int            `json:"removed_shards,omitempty"` // that budgets left out
-	Notes      []fault.Text   `json:"notes,omitempty"`
-	Already    bool           `json:"already_merged,omitempty"`
-	Seconds    float64        `json:"seconds"`
-	PeakRSS    int64          `json:"peak_rss_bytes"`
+// Summary is what a merge made.
+type Summary struct {
+	Out        string                `json:"out"`
+	Partitions int                   `json:"partitions"`
+	Splits     []report.SplitSummary `json:"splits"`
+	Documents  int64                 `json:"documents"`
+	CutBy      []string              `json:"cut_by,omitempty"`
+	Removed    int                   `json:"removed_shards,omitempty"` // that budgets left out
+	Notes      []fault.Text          `json:"notes,omitempty"`
+	Already    bool                  `json:"already_merged,omitempty"`
+	Seconds    float64               `json:"seconds"`
+	PeakRSS    int64                 `json:"peak_rss_bytes"`
 }
 
 // merged gathers what the parts left.
 type merged struct {
-	plan    *Plan
+	plan    *partition.Plan
 	counts  counts.Counts
-	rejects []reject
+	rejects []report.Reject
 	notes   []fault.Text
-	lines   lineStats
+	lines   report.LineStats
 	seconds float64
 	columns columnChain
 	extras  map[string][]partFile // by their names in the dataset
 }
 
-// Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
+// Run checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
 // except those of the one shard of each split in which a budget ends the build.
-func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
+func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if remote.Writable(o.Dir) {
-		return mergeInto(ctx, o)
+		return runInto(ctx, o)
 	}
 	start := time.Now()
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -79,7 +85,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
+	s := &Summary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
 	if m.Merged() == nil {
 		files, end := g.files(o)
 		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
@@ -88,7 +94,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.notes())
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.Notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -108,31 +114,31 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 }
 
 // add adds the splits, counts and notes of a manifest.
-func (s *MergeSummary) add(m *shard.Manifest) {
-	full := &Summary{}
-	full.addSplits(m)
+func (s *Summary) add(m *shard.Manifest) {
+	full := &report.Summary{}
+	full.AddSplits(m)
 	c := counts.Of(m.Counters, m.Dropped)
 	s.Splits, s.Documents = full.Splits, c.Documents
 	if c.ValRest > 0 {
-		s.Notes = append(s.Notes, fault.Plain(valRestNote(c.ValRest)))
+		s.Notes = append(s.Notes, report.ValRest(c.ValRest))
 	}
-	s.Notes = append(s.Notes, Losses(m)...)
-	if cut := DescribeCut(m); !cut.IsZero() {
+	s.Notes = append(s.Notes, report.Losses(m)...)
+	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
 }
 
 // openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
 // plan.
-func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
+func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	g := &merged{}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
-		g.plan = &Plan{}
+		g.plan = &partition.Plan{}
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := folderPlan(o.FS, o.Dir)
+	plan, err := partition.ReadFolder(o.FS, o.Dir)
 	if fault.OptionOf(err) != "" {
 		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
@@ -149,21 +155,21 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
 	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens,
 		len(p.ValSources) > 0
-	so.PartSettings = func(part int) (json.RawMessage, error) { return partSettings(plan, part) }
+	so.PartSettings = func(part int) (json.RawMessage, error) {
+		one, err := plan.Partition(part)
+		if err != nil {
+			return nil, err
+		}
+		return one.Settings()
+	}
 	return g, so, nil
 }
 
 var errNoParts = errors.New("there are no parts")
 
-// partSettings returns the settings of one part: those of the whole, and which part it is.
-func partSettings(p *Plan, number int) (json.RawMessage, error) {
-	return shard.WithSettings(p.Settings, map[string]any{
-		"partition": fmt.Sprintf("%d/%d", number, p.Partitions), "plan": p.Seal()})
-}
-
 // visit takes what a part left. Parts come in order.
 func (g *merged) visit(part int, m *shard.Manifest) error {
-	var p partState
+	var p partition.Left
 	if err := json.Unmarshal(m.Part.State, &p); err != nil {
 		return err
 	}
@@ -172,9 +178,9 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	}
 	g.counts.Add(p.Counts)
 	g.rejects = append(g.rejects, p.Rejects...)
-	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
+	g.rejects = g.rejects[:min(len(g.rejects), report.MaxRejects)]
 	g.notes = append(g.notes, p.Notes...)
-	g.lines.add(p.Lines)
+	g.lines.Add(p.Lines)
 	g.addColumnSums(p.Columns)
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds
@@ -182,7 +188,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 }
 
 // addColumnSums joins the checksums of files of columns, whose parts come in order.
-func (g *merged) addColumnSums(sums []columnSum) {
+func (g *merged) addColumnSums(sums []partition.ColumnSum) {
 	inputs := 0
 	for i := range g.plan.Phases {
 		inputs += len(g.plan.Phases[i].Inputs)
@@ -218,12 +224,12 @@ type columnChain struct {
 
 // checkOrdinals compares the documents that a part read with those that the plan counted: unless a
 // budget stopped it, a part ends with the number that the next begins with.
-func (g *merged) checkOrdinals(part int, p *partState) error {
-	phase, to := g.plan.start(part + 1)
+func (g *merged) checkOrdinals(part int, p *partition.Left) error {
+	phase, to := g.plan.Start(part + 1)
 	if len(p.Counts.CutBy) > 0 || phase >= len(p.Ordinals) {
 		return nil
 	}
-	first, from := g.plan.start(part)
+	first, from := g.plan.Start(part)
 	if first == phase && from == to || p.Stopped != "" {
 		return nil
 	}
@@ -246,4 +252,19 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
 			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),
 		}}, nil
+}
+
+// runInto is Run for a folder of a bucket.
+func runInto(ctx context.Context, o Options) (s *Summary, err error) {
+	err = store.Merge(ctx, o.Dir, func(fsys shard.FS, dir string) (err error) {
+		inner := o
+		inner.FS, inner.Dir = fsys, dir
+		s, err = Run(ctx, inner)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Out = strings.TrimRight(o.Dir, "/")
+	return s, nil
 }

@@ -1,16 +1,15 @@
-package ingest
+package report
 
 import (
 	"cmp"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/units"
 )
 
-// lineStats describes the documents that are lines of text because no format was given. It shows readers of
+// LineStats describes the documents that are lines of text because no format was given. It shows readers of
 // the summary what a document is.
-type lineStats struct {
+type LineStats struct {
 	Documents int64 `json:"documents"`
 	Tokens    int64 `json:"tokens"`
 	Bytes     int64 `json:"bytes"`
@@ -19,31 +18,8 @@ type lineStats struct {
 	First   string `json:"first,omitempty"` // of them
 }
 
-// noteLine counts a line, or a piece of one.
-func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
-	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
-		return
-	}
-	l := &f.state.Lines
-	if d.First {
-		l.Documents++
-	}
-	l.Tokens += int64(tokens)
-	l.Bytes += textBytes
-}
-
-// noteWrapped counts a text that looks wrapped.
-func (f *flusher) noteWrapped(d *document) {
-	s := &f.state
-	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
-		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
-			s.Lines.First += ", member " + d.Member
-		}
-	}
-}
-
-// add adds what another part of the build counted.
-func (l *lineStats) add(other lineStats) {
+// Add adds what another part of the build counted.
+func (l *LineStats) Add(other LineStats) {
 	l.Documents += other.Documents
 	l.Tokens += other.Tokens
 	l.Bytes += other.Bytes
@@ -51,8 +27,8 @@ func (l *lineStats) add(other lineStats) {
 	l.First = cmp.Or(l.First, other.First)
 }
 
-// notes returns sentences on how long lines are, and which texts are better taken whole.
-func (l *lineStats) notes() (notes []fault.Text) {
+// Notes returns sentences on how long lines are, and which texts are better taken whole.
+func (l *LineStats) Notes() (notes []fault.Text) {
 	if n := float64(l.Documents); n > 0 {
 		notes = append(notes, fault.Textf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
 			float64(l.Tokens)/n, float64(l.Bytes)/n))

@@ -1,4 +1,4 @@
-package ingest
+package option
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestOptionsAreSettings(t *testing.T) {
 	}
 	add(reflect.ValueOf(&o.Settings).Elem())
 	changing := 0
-	for _, opt := range AllOptions() {
+	for _, opt := range All() {
 		field, ok := fields[opt.Name]
 		delete(fields, opt.Name)
 		if !ok || reflect.ValueOf(field).Pointer() != reflect.ValueOf(opt.Field(&o)).Pointer() {
@@ -53,7 +53,7 @@ func TestOptionsAreSettings(t *testing.T) {
 			t.Errorf("the setting %s has no option", name)
 		}
 	}
-	if want := len(AllOptions()) - others; changing != want {
+	if want := len(All()) - others; changing != want {
 		t.Errorf("%d options change bytes, want %d", changing, want)
 	}
 }
@@ -76,22 +76,22 @@ func TestOptionLimits(t *testing.T) {
 		{s: Settings{Dedup: "some"}, want: "`dedup` some: must be one of none, exact, near"},
 		{r: Resources{Workers: maxWorkers + 1}, want: "`workers` 1025: must be at most 1024"},
 	} {
-		err := Options{Settings: c.s, Resources: c.r}.withDefaults().validate()
+		err := Options{Settings: c.s, Resources: c.r}.WithDefaults().Validate()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
 	o := Defaults()
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	for _, opt := range AllOptions() {
+	for _, opt := range All() {
 		if err := opt.Check(&o); err != nil {
 			t.Errorf("the default of %s: %v", opt.Name, err)
 		}
 	}
 	o.Pack = "concat" // as typed
-	if opt, _ := OptionNamed("pack"); opt.Check(&o) != nil {
+	if opt, _ := Named("pack"); opt.Check(&o) != nil {
 		t.Error("an alias is refused")
 	}
 }

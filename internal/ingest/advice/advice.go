@@ -1,8 +1,11 @@
-package ingest
+// Package advice adds to the errors about records, fields and files what to do: it looks at what
+// there is, and names the option that reads it.
+package advice
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,12 +101,12 @@ func reference(name string) string {
 	return fmt.Sprintf("{{index . %q}}", name)
 }
 
-// adviseField adds to the error of a record that lacks the wanted field what to do. It does not advise
-// to leave such records out if the first record of the input is one.
-func (b *build) adviseField(err *source.RecordError, field *example.FieldError) error {
+// Field adds to the error of a record that lacks the wanted field what to do. It does not advise
+// to leave such records out if the first record of the input, in, is one.
+func Field(err *source.RecordError, field *example.FieldError, in source.Input) error {
 	var advice fault.Text
-	pair := withoutHalf(field)
-	lists := b.adviseRecords(err, field)
+	pair := Pair(field)
+	lists := Records(err, field, in)
 	switch {
 	case field.Chat != "":
 		return fault.Advise(err, "%v", chatAdvice(field.Chat))
@@ -132,13 +135,12 @@ func (b *build) adviseField(err *source.RecordError, field *example.FieldError) 
 	return fault.Advise(err, "%v", advice)
 }
 
-// adviseRecords returns how to read the elements of the arrays in a record that is the whole file, or the first
+// Records returns how to read the elements of the arrays in a record that is the whole file, or the first
 // below a key.
-func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError) (advice fault.Text) {
+func Records(err *source.RecordError, field *example.FieldError, in source.Input) (advice fault.Text) {
 	if err.Row > 1 || err.Member != "" {
 		return advice
 	}
-	in := b.inputOf(err)
 	lists := in.Lists
 	if in.Records != "" {
 		lists = nil
@@ -159,33 +161,17 @@ func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError
 	return fault.Textf("if the records are the elements of an array in it, name that: %v", fault.Join(ways, " or "))
 }
 
-// lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
-func (b *build) lacksRecords(cause error) bool {
-	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
-		b.template == "" && errors.Is(cause, source.ErrUnknownField)
-}
-
-// inputOf returns the input of a bad record.
-func (b *build) inputOf(err *source.RecordError) source.Input {
-	for _, p := range b.phases {
-		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
-			return in
-		}
-	}
-	return source.Input{}
-}
-
-// withoutHalf returns the advice for a record that is a question and its answer, and makes neither of them
+// Pair returns the advice for a record that is a question and its answer, and makes neither of them
 // look like the text.
-func withoutHalf(field *example.FieldError) (advice fault.Text) {
+func Pair(field *example.FieldError) (advice fault.Text) {
 	if advice = pairAdvice(field.Has); !advice.IsZero() {
 		field.Likely = ""
 	}
 	return advice
 }
 
-// adviseColumn adds to the error of a file of columns without the one of the text what to do.
-func adviseColumn(err error) error {
+// Column adds to the error of a file of columns without the one of the text what to do.
+func Column(err error) error {
 	var column *source.ColumnError
 	if !errors.As(err, &column) {
 		return err
@@ -201,8 +187,8 @@ func adviseColumn(err error) error {
 	return err
 }
 
-// noField is the sentence about a field of a condition that no record has.
-func noField(field, has string, names []string) string {
+// NoField is the sentence about a field of a condition that no record has.
+func NoField(field, has string, names []string) string {
 	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, listed(names))
 	if near := spelling.Nearest(field, names); near != "" {
 		s += "; did you mean " + near + "?"
@@ -218,4 +204,17 @@ func listed(names []string) string {
 		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
 	}
 	return strings.Join(names, ", ")
+}
+
+// File adds to the error for a missing file the neighbour that was probably meant.
+func File(err error) error {
+	var missing *source.InputError
+	if !errors.As(err, &missing) || !errors.Is(missing.Err, fs.ErrNotExist) || missing.Hint != "" ||
+		source.IsRemote(missing.URI) {
+		return err
+	}
+	if near := spelling.NearestFile(missing.URI); near != "" {
+		missing.Hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package ingest
+package partition
 
 import (
 	"bufio"
@@ -72,9 +72,9 @@ func notAPlan(path string) error {
 	return fault.BadOption("plan", path, "is not a plan; make one with 'dsload plan'")
 }
 
-// OpenPlanPart reads the part of a plan that building one of its partitions takes. If there is no partition of
+// Open reads the part of a plan that building one of its partitions takes. If there is no partition of
 // that number, the plan has none of its lists.
-func OpenPlanPart(path string, number int) (*Plan, error) {
+func Open(path string, number int) (*Plan, error) {
 	if !remote.Writable(path) {
 		whole, err := filepath.Abs(path)
 		if err != nil {
@@ -94,14 +94,14 @@ func OpenPlanPart(path string, number int) (*Plan, error) {
 	return p, nil
 }
 
-// readPlanHead reads what identifies the copy of a plan in a folder of parts.
-func readPlanHead(fsys shard.FS, dir string) (*Plan, error) {
+// ReadHead reads what identifies the copy of a plan in a folder of parts.
+func ReadHead(fsys shard.FS, dir string) (*Plan, error) {
 	path := filepath.Join(dir, shard.PlanName)
 	f, err := openPlanIn(fsys, path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := readPlanPart(path, f, -1, "replace it with the plan that the parts were built from")
+	p, err := readPlanPart(path, f, -1, replaceCopy)
 	return p, errors.Join(err, f.close())
 }
 
@@ -163,7 +163,7 @@ func (r *planReader) part(i int) error {
 	if r.number < 0 || i != r.number && i != r.number+1 {
 		return r.skip()
 	}
-	var part PlanPart
+	var part Entry
 	if err := r.d.Decode(&part); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (r *planReader) part(i int) error {
 
 // phase keeps the inputs of the partition, and how many there are.
 func (r *planReader) phase(i int) error {
-	var phase PlanPhase
+	var phase Phase
 	from, to := r.wanted(i)
 	phase.before = from
 	err := r.members(func(name string) error {
@@ -283,8 +283,8 @@ func (p *Plan) checkPart(number int) error {
 	return p.checkParts()
 }
 
-// bytes returns the memory of what is held of the plan, and of the range of a partition that is made of it.
-func (p *Plan) bytes() int64 {
+// Bytes returns the memory of what is held of the plan, and of the range of a partition that is made of it.
+func (p *Plan) Bytes() int64 {
 	n := int64(len(p.Held)) * heldTextBytes
 	for i := range p.Phases {
 		for j := range p.Phases[i].Inputs {
@@ -306,8 +306,8 @@ const heldTextBytes = 40
 // listedBytes is what an input takes in the plan, in the range and while they grow.
 const listedBytes = 1 << 10
 
-// copyTo writes the file of the plan to path, through a temporary one.
-func (p *Plan) copyTo(fsys shard.FS, temp, path string) (err error) {
+// CopyTo writes the file of the plan to path, through a temporary one.
+func (p *Plan) CopyTo(fsys shard.FS, temp, path string) (err error) {
 	if p.path == "" {
 		data, err := p.encode()
 		if err != nil {

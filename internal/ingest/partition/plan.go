@@ -1,4 +1,4 @@
-package ingest
+package partition
 
 import (
 	"bytes"
@@ -10,12 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -32,10 +31,10 @@ type Plan struct {
 	Folder   string          `json:"folder,omitempty"`
 	Settings json.RawMessage `json:"settings"`
 	// Given are the settings before they were resolved on the machine that made the plan.
-	Given           Settings    `json:"given"`
-	CheckpointEvery int64       `json:"checkpoint-every"`
-	Share           float64     `json:"share,omitempty"` // holdout.share
-	Phases          []PlanPhase `json:"phases"`
+	Given           option.Settings `json:"given"`
+	CheckpointEvery int64           `json:"checkpoint-every"`
+	Share           float64         `json:"share,omitempty"` // holdout.share
+	Phases          []Phase         `json:"phases"`
 	// Held are the hashes of the documents held out, in the order of their choice.
 	Held []uint64 `json:"held,omitempty"`
 	// Sources lists the sources of all phases, as the manifest does.
@@ -43,7 +42,7 @@ type Plan struct {
 	Notes   []fault.Text       `json:"notes,omitempty"`
 	// Unread is what `max-bytes` leaves of the sources.
 	Unread counts.Unread `json:"unread,omitzero"`
-	Parts  []PlanPart    `json:"parts"`
+	Parts  []Entry       `json:"parts"`
 
 	seal string
 	// Of a plan that holds one partition's lists alone.
@@ -51,8 +50,8 @@ type Plan struct {
 	path  string // of its file
 }
 
-// PlanPhase lists the inputs of one phase: of the sources, or of those of the split val.
-type PlanPhase struct {
+// Phase lists the inputs of one phase: of the sources, or of those of the split val.
+type Phase struct {
 	Inputs    []source.Listed `json:"inputs"`
 	Documents int64           `json:"documents"` // the ordinal after the last
 
@@ -60,13 +59,13 @@ type PlanPhase struct {
 }
 
 // count returns the number of inputs of the phase.
-func (p *PlanPhase) count() int { return max(p.total, len(p.Inputs)) }
+func (p *Phase) count() int { return max(p.total, len(p.Inputs)) }
 
-// part returns partition i.
-func (p *Plan) part(i int) *PlanPart { return &p.Parts[i-p.first] }
+// Entry returns partition i.
+func (p *Plan) Entry(i int) *Entry { return &p.Parts[i-p.first] }
 
-// PlanPart is where one partition begins; it ends where the next does.
-type PlanPart struct {
+// Entry is where one partition begins; it ends where the next does.
+type Entry struct {
 	Phase int         `json:"phase"`
 	From  source.Mark `json:"from"`
 	// FirstSum and LastSum are over what the partition has of its first and last input, where it
@@ -77,11 +76,11 @@ type PlanPart struct {
 	// Copies are the documents of each phase that `dedup` leaves out, see copies.go.
 	Copies [][]byte `json:"copies,omitempty"`
 	// What the partitions before decide.
-	Before PlanState `json:"before"`
+	Before State `json:"before"`
 }
 
-// PlanState is what the documents before a partition decide about those in it.
-type PlanState struct {
+// State is what the documents before a partition decide about those in it.
+type State struct {
 	Val       int64 `json:"val,omitempty"`        // examples held out
 	Held      int   `json:"held,omitempty"`       // how many of Plan.Held
 	TextBytes int64 `json:"text_bytes,omitempty"` // counted for `max-bytes`
@@ -90,116 +89,14 @@ type PlanState struct {
 const (
 	planFormat  = "dsload-plan"
 	planVersion = 1
-	// maxPlanBytes bounds what readPlan reads.
+	// maxPlanBytes bounds what ReadFolder reads.
 	maxPlanBytes = 1 << 30
 )
 
-// Partition is the partition of a plan that is built.
-type Partition struct {
+// Chosen is the partition of a plan that is built.
+type Chosen struct {
 	Plan   *Plan
 	Number int // from 0
-}
-
-// MakePlan reads the sources once and cuts the build into partitions of about equal size.
-func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if err := planable(&o, partitions); err != nil {
-		return nil, err
-	}
-	b, scan := newScan(o, partitions)
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.checkEnds(); err != nil {
-		return nil, err
-	}
-	for i := range b.phases {
-		if size, known := b.phases[i].set.EstimateBytes(); !known {
-			return nil, fault.BadOption("partitions", partitions,
-				"the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
-					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size)
-		}
-	}
-	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
-		Given: o.Settings, CheckpointEvery: o.CheckpointEvery}
-	if p.Folder, err = relativeTo(&o); err != nil {
-		return nil, err
-	}
-	if err := scan.fill(ctx, p); err != nil {
-		return nil, err
-	}
-	for i := range b.phases {
-		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
-	}
-	p.Notes = append(p.Notes, b.warnings()...)
-	if note := b.endNote(); !note.IsZero() {
-		p.Notes = append(p.Notes, note)
-	}
-	scan.complete()
-	return p, nil
-}
-
-// PlanningMemory returns the memory cap as a sum for making a plan; nothing is read.
-func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	b, _ := newScan(o, max(1, partitions))
-	return b.memoryPlan()
-}
-
-// planable returns an error for options with which partitions cannot be built.
-func planable(o *Options, partitions int) error {
-	if partitions < 1 || partitions > shard.MaxParts {
-		return fault.BadOption("partitions", partitions, "must be from 1 to %d",
-			shard.MaxParts)
-	}
-	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
-		return fault.BadOption("partitions", partitions,
-			"standard input can be read only once, and partitions read for themselves; write it to a file first")
-	}
-	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
-		if safe := source.Redact(arg); safe != arg {
-			return fault.BadOption("partitions", partitions,
-				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
-					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
-					"environment, or download it", safe)
-		}
-	}
-	if o.Append {
-		return fault.BadOption("append", nil,
-			"a plan builds a dataset of its own; build the new sources into another folder")
-	}
-	if o.Map != "" {
-		return fault.BadOption("map", o.Map, "a plan does not run commands; send the files through it before, "+
-			"or build without partitions")
-	}
-	if o.Pack != pack.None {
-		return fault.BadOption("pack", string(o.Pack),
-			"rows that are packed while partitions are built cannot be those of the single build; "+
-				"leave it out, and pack while serving")
-	}
-	return nil
-}
-
-// relativeTo returns the working folder if any name among the options depends on it.
-func relativeTo(o *Options) (string, error) {
-	relative := func(name string) bool { return !filepath.IsAbs(name) && !strings.Contains(name, "://") }
-	names := slices.Concat(o.Sources, o.ValSources)
-	for _, name := range []string{o.Tokenizer, o.Template} {
-		if _, err := os.Stat(name); err == nil {
-			names = append(names, name)
-		}
-	}
-	if !slices.ContainsFunc(names, relative) {
-		return "", nil
-	}
-	return os.Getwd()
 }
 
 // Write writes the plan to a file, or to an address of s3:// or gs://, atomically.
@@ -238,8 +135,14 @@ func (p *Plan) encode() ([]byte, error) {
 // Seal returns the checksum of the plan's file, by which parts know that they are of one plan.
 func (p *Plan) Seal() string { return p.seal }
 
-// readPlan reads a plan and checks it.
-func readPlan(fsys shard.FS, path string) (*Plan, error) {
+// New returns an empty plan of a number of partitions.
+func New(partitions int) *Plan {
+	return &Plan{Format: planFormat, Version: planVersion, Partitions: partitions}
+}
+
+// ReadFolder reads the copy of the plan in a folder of parts, and checks it.
+func ReadFolder(fsys shard.FS, dir string) (*Plan, error) {
+	path := filepath.Join(dir, shard.PlanName)
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -249,17 +152,7 @@ func readPlan(fsys shard.FS, path string) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	}
-	return parsePlan(path, data, "make it again")
-}
-
-// folderPlan reads the copy of the plan in a folder of parts.
-func folderPlan(fsys shard.FS, dir string) (*Plan, error) {
-	path := filepath.Join(dir, shard.PlanName)
-	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
-	if err != nil {
-		return readPlan(fsys, path) // for its error
-	}
-	return parsePlan(path, data, "replace it with the plan that the parts were built from")
+	return parsePlan(path, data)
 }
 
 func errNoPlan(path string) error {
@@ -273,8 +166,11 @@ func putPlan(ctx context.Context, uri string, data []byte) error {
 	return store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)))
 }
 
-// parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.
-func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
+// replaceCopy is what to do about a damaged copy of a plan.
+const replaceCopy = "replace it with the plan that the parts were built from"
+
+// parsePlan checks the bytes of the copy of a plan.
+func parsePlan(path string, data []byte) (_ *Plan, err error) {
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
@@ -289,7 +185,7 @@ func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 	}
 	p := new(Plan)
 	if p.seal, err = shard.CheckSealed(path, data); err != nil {
-		return nil, fmt.Errorf("read plan %w; %s", err, advice)
+		return nil, fmt.Errorf("read plan %w; %s", err, replaceCopy)
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(p); err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
@@ -321,19 +217,19 @@ func (p *Plan) checkParts() error {
 	return nil
 }
 
-// start returns where partition i begins. For the one after the last it is the end of everything.
-func (p *Plan) start(i int) (phase int, from source.Mark) {
+// Start returns where partition i begins. For the one after the last it is the end of everything.
+func (p *Plan) Start(i int) (phase int, from source.Mark) {
 	if i < p.Partitions {
-		return p.part(i).Phase, p.part(i).From
+		return p.Entry(i).Phase, p.Entry(i).From
 	}
 	last := len(p.Phases) - 1
 	return last, source.Mark{Input: p.Phases[last].count(), Ordinal: p.Phases[last].Documents}
 }
 
-// ranges returns what partition i reads of each phase.
-func (p *Plan) ranges(i int) []*source.Range {
-	first, from := p.start(i)
-	last, to := p.start(i + 1)
+// Ranges returns what partition i reads of each phase.
+func (p *Plan) Ranges(i int) []*source.Range {
+	first, from := p.Start(i)
+	last, to := p.Start(i + 1)
 	out := make([]*source.Range, len(p.Phases))
 	for phase := range p.Phases {
 		inputs, before := p.Phases[phase].Inputs, p.Phases[phase].before
@@ -362,12 +258,35 @@ func (p *Plan) ranges(i int) []*source.Range {
 		}
 		r.Inputs = slices.Clone(inputs[start-before : stop-before])
 		if r.From.Offset > 0 {
-			r.Inputs[0].Sum = p.part(i).FirstSum
+			r.Inputs[0].Sum = p.Entry(i).FirstSum
 		}
 		if end.Offset > 0 {
-			r.Inputs[len(r.Inputs)-1].Sum = p.part(i).LastSum
+			r.Inputs[len(r.Inputs)-1].Sum = p.Entry(i).LastSum
 			r.To = source.Mark{Input: len(r.Inputs) - 1, Offset: end.Offset, Row: end.Row}
 		}
 	}
 	return out
+}
+
+// Partition returns one of the partitions of a plan.
+func (p *Plan) Partition(number int) (*Chosen, error) {
+	if number < 0 || number >= p.Partitions {
+		return nil, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+			"partitions are numbered from 0 to %d", p.Partitions-1)
+	}
+	return &Chosen{Plan: p, Number: number}, nil
+}
+
+// Options returns the options of the plan for building the partition. The caller may change only Out,
+// Memory, Workers, CheckpointEvery and what observes the build.
+func (c *Chosen) Options() option.Options {
+	return option.Options{Settings: c.Plan.Given, Resources: option.Resources{CheckpointEvery: c.Plan.CheckpointEvery}}
+}
+
+// String returns the partition's number and how many there are.
+func (c *Chosen) String() string { return fmt.Sprintf("%d/%d", c.Number, c.Plan.Partitions) }
+
+// Settings returns the settings of the part: those of the whole, and which part it is.
+func (c *Chosen) Settings() (json.RawMessage, error) {
+	return shard.WithSettings(c.Plan.Settings, map[string]any{"partition": c.String(), "plan": c.Plan.Seal()})
 }

@@ -1,4 +1,4 @@
-package ingest
+package option
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ const (
 	maxWorkers   = 1024
 )
 
-// options describes every field of Options that people set, in the order of help.
-var options = []Option{
+// table describes every field of Options that people set, in the order of help.
+var table = []Row{
 	{Name: "out", Short: "o", Group: GroupOutput, Value: "DIR", Files: true,
 		Help:  "dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH",
 		field: func(o *Options) any { return &o.Out }},

@@ -1,19 +1,18 @@
-package ingest
+package option
 
 import (
 	"cmp"
 	"io"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -31,9 +30,6 @@ type Options struct {
 	// with. Budgets count the addition alone. With it, Overwrite discards an unfinished addition
 	// and nothing else.
 	Append bool
-	// Partition, where set, is the one of a plan that is built; the settings are then those of the
-	// plan.
-	Partition *Partition
 	Resources
 	Hooks
 }
@@ -65,15 +61,15 @@ type Resources struct {
 // Hooks are called while a build runs, where they are set.
 type Hooks struct {
 	// Progress is called a few times a second from one goroutine.
-	Progress func(Progress)
+	Progress func(report.Progress)
 	// Notice is called with what a user wants to know while the build runs: the format that was
 	// found, where an earlier run is resumed.
 	Notice func(fault.Text)
 	// Resuming is called once where an earlier run of the same build is resumed, with what it had
 	// done.
-	Resuming func(Totals)
+	Resuming func(report.Totals)
 	// Monitor shows the build while it runs.
-	Monitor *Monitor
+	Monitor *report.Monitor
 }
 
 // SpecialTokens is what the tokens of a tokenizer's post-processor go around.
@@ -111,9 +107,10 @@ const (
 )
 
 // Defaults returns the options that a zero Options stands for.
-func Defaults() Options { return Options{}.withDefaults() }
+func Defaults() Options { return Options{}.WithDefaults() }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns the options with a value for each that is not set.
+func (o Options) WithDefaults() Options {
 	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
@@ -144,42 +141,38 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) validate() error {
-	for _, opt := range options {
-		if err := opt.Check(&o); err != nil {
-			return err
-		}
+// overflowOf returns what a policy does with longer documents.
+func overflowOf(p pack.Policy) example.Overflow {
+	if p == pack.BFD {
+		return example.Truncate
 	}
-	for _, check := range []func() error{o.checkChat, o.checkOut, o.checkStdin, o.checkAppend, o.checkTextField,
-		o.checkRecords, o.checkCSV, o.checkPack} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return example.Chunk
 }
 
-// checkOut returns an error for an address that cannot be written.
-func (o Options) checkOut() error {
-	out := o.Out
-	scheme, _, isURL := strings.Cut(out, "://")
-	if !isURL || strings.ContainsAny(scheme, `/\`) {
-		return nil
+// DelimiterByte returns the option Delimiter as a byte, 0 for the default. For a value that Validate
+// refuses, the result has no meaning.
+func (o *Options) DelimiterByte() byte {
+	switch o.Delimiter {
+	case "":
+		return 0
+	case `\t`:
+		return '\t'
 	}
-	if remote.Writable(out) {
-		if err := remote.CheckFolder(out); err != nil {
-			return fault.BadOption("out", out, "%v", err)
-		}
-		return nil
-	}
-	return fault.BadOption("out", out, "addresses of kind %s:// cannot be written; "+
-		"name a folder, s3:// or gs://", scheme)
+	return o.Delimiter[0]
 }
 
-// checkStdin returns an error if standard input is a source of both splits.
-func (o Options) checkStdin() error {
-	if slices.Contains(o.Sources, "-") && slices.Contains(o.ValSources, "-") {
-		return fault.BadOption("val", "-", "standard input is a source already; it can be read only once")
+// JudgesDocuments reports whether documents are judged, and so wanted whole.
+func (o *Options) JudgesDocuments() bool { return o.Filter.Active() || o.Dedup != shape.None }
+
+// BudgetOf returns the value of a budget by its name.
+func (o *Options) BudgetOf(name string) int64 {
+	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
+		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[name]
+}
+
+// Noticef reports something to the user while the build runs.
+func (h *Hooks) Noticef(format string, args ...any) {
+	if h.Notice != nil {
+		h.Notice(fault.Textf(format, args...))
 	}
-	return nil
 }

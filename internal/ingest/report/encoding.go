@@ -1,4 +1,4 @@
-package ingest
+package report
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// illFormed describes the documents with ill-formed UTF-8. In text in another encoding every accented letter is
+// IllFormed describes the documents with ill-formed UTF-8. In text in another encoding every accented letter is
 // ill-formed, and the bytes show which encoding it is.
-type illFormed struct {
+type IllFormed struct {
 	First string `json:"first"` // the input of the first one
 	Row   int64  `json:"row"`
 	Valid int64  `json:"valid,omitempty"` // characters above ASCII that are well-formed
@@ -23,8 +23,8 @@ type illFormed struct {
 	Iconv string `json:"iconv,omitempty"` // what iconv converts of the first input, "" if it is not such a file
 }
 
-// add takes the bytes of a record in.
-func (f *illFormed) add(raw []byte) {
+// Add takes the bytes of a record in.
+func (f *IllFormed) Add(raw []byte) {
 	ascii := func(i int) bool { return i >= 0 && i < len(raw) && (raw[i]|0x20 >= 'a' && raw[i]|0x20 <= 'z') }
 	inRun := false
 	for i := 0; i < len(raw); {
@@ -57,7 +57,7 @@ func (f *illFormed) add(raw []byte) {
 }
 
 // encoding returns the name by which iconv knows the likely encoding, "" if it does not show.
-func (f *illFormed) encoding() string {
+func (f *IllFormed) encoding() string {
 	switch {
 	case 4*f.Valid > f.High, 3*f.Runs < 2*f.High, 2*f.Usual < f.High, f.Undef > 0:
 		return ""
@@ -67,21 +67,8 @@ func (f *illFormed) encoding() string {
 	return "LATIN1"
 }
 
-// noteReplaced keeps what the ill-formed parts of a record look like.
-func (f *flusher) noteReplaced(j *job, d *document) {
-	s := &f.state
-	if s.IllFormed.First == "" {
-		set := f.b.phases[s.Phase].set
-		s.IllFormed = illFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
-		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
-			s.IllFormed.Iconv = in.URI
-		}
-	}
-	s.IllFormed.add(j.raw[d.raw.start:d.raw.end])
-}
-
-// warnings returns the sentence about replaced bytes.
-func (f *illFormed) warnings(replaced int64) []fault.Text {
+// Warnings returns the sentence about replaced bytes.
+func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	if replaced == 0 {
 		return nil
 	}

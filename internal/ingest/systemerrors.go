@@ -8,22 +8,8 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 )
-
-// suggestFile adds to the error for a missing file the neighbour that was probably meant.
-func suggestFile(err error) error {
-	var missing *source.InputError
-	if !errors.As(err, &missing) || !errors.Is(missing.Err, fs.ErrNotExist) || missing.Hint != "" ||
-		source.IsRemote(missing.URI) {
-		return err
-	}
-	if near := spelling.NearestFile(missing.URI); near != "" {
-		missing.Hint = fmt.Sprintf("did you mean %s?", near)
-	}
-	return err
-}
 
 // advise adds what to do next to a system error that ended a build. None of these errors loses what
 // was checkpointed.

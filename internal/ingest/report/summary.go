@@ -1,8 +1,12 @@
-package ingest
+package report
 
 import (
+	"cmp"
+	"encoding/json"
+
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -39,11 +43,48 @@ type SplitSummary struct {
 	Fill float64 `json:"fill,omitempty"`
 }
 
-func (s *Summary) addSplits(m *shard.Manifest) {
+// AddSplits adds the splits of a manifest.
+func (s *Summary) AddSplits(m *shard.Manifest) {
 	for i, split := range m.Splits {
 		s.Splits = append(s.Splits, SplitSummary{
 			Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
 			Shards: split.NumShards(), Fill: Fill(m, &m.Splits[i]),
 		})
 	}
+}
+
+// PackSummary is what packing made of the documents.
+type PackSummary struct {
+	Policy        pack.Policy `json:"policy"`
+	Length        int         `json:"length"`         // tokens of a full row
+	DroppedTokens int64       `json:"dropped_tokens"` // of text; special tokens are not counted
+	Truncated     int64       `json:"truncated"`      // documents that were cut to Length
+}
+
+// fill returns the part of the rows' room that tokens take.
+func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
+	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
+}
+
+// Packed describes how a dataset was packed; nil if it was not.
+func Packed(m *shard.Manifest) *PackSummary {
+	var settings struct {
+		Pack      pack.Policy `json:"pack"`
+		MaxLength int         `json:"max-length"`
+	}
+	if !m.Schema.Segments || json.Unmarshal(m.Settings, &settings) != nil || settings.MaxLength < 1 {
+		return nil
+	}
+	c := counts.Of(m.Counters, m.Dropped)
+	return &PackSummary{Policy: settings.Pack, Length: settings.MaxLength,
+		DroppedTokens: *cmp.Or(c.DroppedTokens, new(int64)), Truncated: c.Truncated}
+}
+
+// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not
+// packed.
+func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
+	if p := Packed(m); p != nil {
+		return p.fill(s)
+	}
+	return 0
 }

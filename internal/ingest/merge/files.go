@@ -1,8 +1,7 @@
-package ingest
+package merge
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/heldout"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
@@ -46,7 +47,7 @@ func (g *merged) noteFiles(part int, m *shard.Manifest) {
 }
 
 // files returns the content of the files that the merge writes. Call end when they are written.
-func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) {
+func (g *merged) files(o Options) (files map[string]io.Reader, end func()) {
 	files = map[string]io.Reader{}
 	var pipes []*io.PipeReader
 	for name, parts := range g.extras {
@@ -60,10 +61,10 @@ func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) 
 		files[name] = r
 	}
 	if len(g.plan.Held) > 0 {
-		files[shard.HeldOutName] = bytes.NewReader(heldOutFile(g.plan.Held))
+		files[shard.HeldOutName] = bytes.NewReader(heldout.File(g.plan.Held))
 	}
 	if len(g.rejects) > 0 {
-		if lines, err := rejectLines(g.rejects); err == nil { // strings and numbers can be encoded
+		if lines, err := report.RejectLines(g.rejects); err == nil { // strings and numbers can be encoded
 			files[shard.RejectsName] = bytes.NewReader(lines)
 		}
 	}
@@ -74,19 +75,8 @@ func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) 
 	}
 }
 
-// heldOutFile returns the content of the file of held-out documents.
-func heldOutFile(hashes []uint64) []byte {
-	hashes = slices.Clone(hashes)
-	slices.Sort(hashes)
-	data := make([]byte, 0, heldOutBytes*len(hashes))
-	for _, hash := range hashes {
-		data = binary.LittleEndian.AppendUint64(data, hash)
-	}
-	return data
-}
-
 // read passes a file of a part to a function, and compares its checksum.
-func (f *partFile) read(o MergeOptions, use func(io.Reader) error) error {
+func (f *partFile) read(o Options, use func(io.Reader) error) error {
 	path := filepath.Join(o.Dir, f.info.Name)
 	file, err := o.FS.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -109,7 +99,7 @@ func (f *partFile) read(o MergeOptions, use func(io.Reader) error) error {
 }
 
 // joinHashes writes the hashes of all parts, in order.
-func (g *merged) joinHashes(o MergeOptions, parts []partFile, w io.Writer) error {
+func (g *merged) joinHashes(o Options, parts []partFile, w io.Writer) error {
 	for i := range parts {
 		if err := parts[i].read(o, func(r io.Reader) error {
 			_, err := io.CopyBuffer(struct{ io.Writer }{w}, r, make([]byte, 64<<10))
@@ -122,7 +112,7 @@ func (g *merged) joinHashes(o MergeOptions, parts []partFile, w io.Writer) error
 }
 
 // joinOrigins writes the origins of all parts as a single build does.
-func (g *merged) joinOrigins(o MergeOptions, parts []partFile, w io.Writer) error {
+func (g *merged) joinOrigins(o Options, parts []partFile, w io.Writer) error {
 	if _, err := io.WriteString(w, origins.Magic); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package ingest
+package option
 
 import (
 	"reflect"
@@ -9,9 +9,9 @@ import (
 	"github.com/dsload/dsload/internal/spelling"
 )
 
-// An Option describes a field of Options for code that offers it: as a flag with its help and completion, or as
+// A Row describes a field of Options for code that offers it: as a flag with its help and completion, or as
 // a typed argument of another language. Its limits are checked only here.
-type Option struct {
+type Row struct {
 	Name    string // as in a dataset's settings
 	Short   string // one letter, or ""
 	Group   Group
@@ -59,30 +59,30 @@ const (
 	Share              // *float64: above 0 and at most 1
 )
 
-// AllOptions returns the options of a build in the order of its help.
-func AllOptions() []Option { return slices.Clone(options) }
+// All returns the options of a build in the order of its help.
+func All() []Row { return slices.Clone(table) }
 
-// OptionNamed returns the option of a name.
-func OptionNamed(name string) (Option, bool) {
-	i := slices.IndexFunc(options, func(o Option) bool { return o.Name == name })
+// Named returns the option of a name.
+func Named(name string) (Row, bool) {
+	i := slices.IndexFunc(table, func(o Row) bool { return o.Name == name })
 	if i < 0 {
-		return Option{}, false
+		return Row{}, false
 	}
-	return options[i], true
+	return table[i], true
 }
 
 // Field returns a pointer to the field of o that the option sets, of the type that its Kind has.
-func (opt Option) Field(o *Options) any { return opt.field(o) }
+func (opt Row) Field(o *Options) any { return opt.field(o) }
 
 // ChangesBytes reports whether the bytes of a dataset depend on the option: whether it is one of Settings.
-func (opt Option) ChangesBytes() bool {
+func (opt Row) ChangesBytes() bool {
 	var o Options
 	settings := reflect.ValueOf(&o.Settings)
 	return reflect.ValueOf(opt.field(&o)).Pointer()-settings.Pointer() < settings.Type().Elem().Size()
 }
 
 // HelpFor returns Help with the names of options as write spells them.
-func (opt Option) HelpFor(write func(name string) string) string {
+func (opt Row) HelpFor(write func(name string) string) string {
 	var b strings.Builder
 	for rest := opt.Help; ; {
 		before, after, named := strings.Cut(rest, "`")
@@ -98,7 +98,7 @@ func (opt Option) HelpFor(write func(name string) string) string {
 
 // Check returns an error if the value that o has for the option is out of its limits. Zero is a value
 // like any other, though in Options it stands for the default.
-func (opt Option) Check(o *Options) error {
+func (opt Row) Check(o *Options) error {
 	switch p := opt.field(o).(type) {
 	case *string:
 		if opt.Kind == Word && !slices.Contains(opt.Aliases, *p) {
@@ -117,7 +117,7 @@ func (opt Option) Check(o *Options) error {
 	return nil
 }
 
-func (opt Option) checkNumber(n int64) error {
+func (opt Row) checkNumber(n int64) error {
 	switch {
 	case n < opt.Min:
 		return fault.BadOption(fault.Option(opt.Name), n, "must be at least %d", opt.Min)

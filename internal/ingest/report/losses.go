@@ -1,0 +1,176 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+)
+
+// Losses returns sentences about what a build cut off or left out of the documents that it read,
+// besides bad records and what a budget cut.
+func Losses(m *shard.Manifest) []fault.Text {
+	kind := Texts
+	var s struct {
+		ChatTemplate string `json:"chat-template"`
+	}
+	if m.Schema.Labels || m.Schema.LossMask {
+		kind = Pairs
+	}
+	if json.Unmarshal(m.Settings, &s) == nil && s.ChatTemplate != "" { // else another program's settings
+		kind = Conversations
+	}
+	return LossesOf(counts.Of(m.Counters, m.Dropped), kind)
+}
+
+// Kind is what the documents of a build are.
+type Kind int
+
+const (
+	Texts Kind = iota
+	Pairs
+	Conversations
+)
+
+// LossesOf makes sentences of the counters.
+func LossesOf(c counts.Counts, kind Kind) []fault.Text {
+	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), CutOff(c, kind))
+}
+
+// ComparedAsText warns of numbers that were compared with texts.
+func ComparedAsText(c counts.Counts) []fault.Text {
+	if c.WhereAsText == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf("documents in which {where} compared a number with a text: %s; texts are compared by "+
+		"their characters, where 10 comes before 9", units.Count(c.WhereAsText))}
+}
+
+// LeftOut returns how many documents a build left out so far, by the reason.
+func LeftOut(c counts.Counts) map[string]int64 {
+	out := map[string]int64{"copies of held-out documents": c.Copies, "longer than the longest row": c.Dropped,
+		"empty": c.Empty}
+	maps.Copy(out, c.DroppedBy)
+	maps.DeleteFunc(out, func(_ string, n int64) bool { return n == 0 })
+	return out
+}
+
+// CutOff makes sentences of what was cut, or left out because nothing of it can be trained on.
+func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
+	add := func(n int64, format string) {
+		if n > 0 {
+			sentences = append(sentences, fault.Textf(format, units.Count(n)))
+		}
+	}
+	if c.DroppedTokens != nil && c.Truncated > 0 {
+		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
+			"%s, %s tokens of text dropped; {pack} bfd_split keeps them",
+			units.Count(c.Truncated), units.Count(*c.DroppedTokens)))
+		c.Truncated = 0 // reported above
+	}
+	if kind == Conversations {
+		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
+		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
+			"that the chat template writes: %s")
+		add(c.WithoutTarget,
+			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
+		add(c.UntrainedRows,
+			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
+		add(c.Truncated, "conversations cut to {max-length}: %s; the rest of each was left out")
+		add(c.Empty, "conversations left out because they hold no text: %s")
+		return sentences
+	}
+	add(c.WithoutTarget, "examples left out because no token of the target was in them: %s; "+
+		"raise {max-length} to keep prompt and target together")
+	if kind == Pairs {
+		add(c.Truncated,
+			"pairs cut to {max-length}, prompt or target: %s; raise it, or leave them out with {overflow} drop")
+		add(c.Empty, "pairs left out because the prompt or the target is empty: %s")
+		return sentences
+	}
+	add(c.Truncated, "documents cut to {max-length}: %s; the rest of each was left out")
+	add(c.Empty, "documents left out because they hold no text: %s")
+	return sentences
+}
+
+// mapNotes returns a sentence about how many records went through the command.
+func mapNotes(c counts.Counts) []fault.Text {
+	if c.Mapped == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf("records that went through {map}: %s", units.Count(c.Mapped))}
+}
+
+// damageLosses returns the sentence about damaged inputs.
+func damageLosses(c counts.Counts) []fault.Text {
+	if c.DamagedInputs == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("damaged inputs: %d, of which the dataset lacks what could not be read", c.DamagedInputs)
+	if c.DamagedCutOff > 0 {
+		text += fmt.Sprintf("; %d of them end early, with an unknown number of documents lost", c.DamagedCutOff)
+	}
+	return []fault.Text{fault.Textf("%s (see rejects.jsonl)", text)}
+}
+
+// Dropped returns sentences about what filters and Dedup left out.
+func Dropped(c counts.Counts) (notes []fault.Text) {
+	for _, reason := range shape.Reasons {
+		n := c.DroppedBy[string(reason)]
+		if n == 0 {
+			continue
+		}
+		what := fault.Textf("documents left out by %v", fault.Option(reason))
+		switch reason {
+		case shape.Copied:
+			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
+		case shape.ValCopy:
+			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
+		}
+		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
+	}
+	return notes
+}
+
+// trailingNote describes bytes after compressed data that were ignored.
+func trailingNote(t *source.Trailing) string {
+	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were passed over", t.URI, t.Bytes,
+		t.Offset)
+	if t.Inputs > 1 {
+		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
+	}
+	return note
+}
+
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+	}
+	return note
+}
+
+// ValRest returns the sentence on n examples that are in neither split.
+func ValRest(n int64) fault.Text {
+	return fault.Textf("examples in neither split: %s, the rest of a held-out document that was cut where val was full",
+		units.Count(n))
+}
+
+// PassedOver returns sentences on what a build passed over in the inputs before a position.
+func PassedOver(p *source.Position) (notes []fault.Text) {
+	if t := p.Trailing; t != nil {
+		notes = append(notes, fault.Plain(trailingNote(t)))
+	}
+	if m := p.Members; m != nil {
+		notes = append(notes, fault.Plain(membersNote(m)))
+	}
+	return notes
+}

@@ -1,0 +1,54 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// Unfound counts the turns of the assistant that were not found in the texts of their conversations.
+type Unfound struct {
+	Conversations int64  `json:"conversations"`
+	First         string `json:"first"` // of these turns, where it is
+}
+
+// String returns where the turns are, or "" if there are none.
+func (u *Unfound) String() string {
+	if u.Conversations == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+
+		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
+}
+
+// Shapes returns a sentence on how the records held their conversations, "" if there are none.
+func Shapes(shapes map[string]int64) string {
+	var parts []string
+	for _, s := range slices.Sorted(maps.Keys(shapes)) {
+		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "conversations found: " + strings.Join(parts, ", ")
+}
+
+// Damaged records what was left out of damaged inputs.
+type Damaged struct {
+	Last  int    `json:"last"`  // the input of the phase that was counted last, from 1 on
+	First string `json:"first"` // what was lost first
+}
+
+// Warnings returns what the summary must say about damage to a number of inputs.
+func (d *Damaged) Warnings(inputs int64) []fault.Text {
+	if inputs == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
+		"the first: %s",
+		inputs, d.First)}
+}
