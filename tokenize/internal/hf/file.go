@@ -65,7 +65,7 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 		return nil, err
 	}
 	if f.model == nil {
-		return nil, spec.Formatf("no model")
+		return nil, spec.Formatf("JSON without a model, so not a tokenizer.json")
 	}
 	return f, nil
 }
