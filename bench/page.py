@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks/index.md and its plots from the JSON files beside it, and from nothing else:
+"""Writes docs/benchmarks/index.md and its plots from the JSON files next to it, and from nothing else:
 
     python bench/page.py [docs/benchmarks]
 """
@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 
 import plots
 
@@ -23,10 +24,10 @@ FIGURES = {
 }
 INTRO = """# Benchmarks
 
-dsload and other tools at the same work, in one run: the same text, rounds and warm-up for all, fresh
-processes, one thread on one core each. A tool's ids must equal dsload's before its speed counts.
-Figures are medians, with the least and the most in brackets. CPU time and memory (PSS) are those
-of all processes of a tool. `make bench` measures anew and writes this page and the JSON beside it;
+dsload and other tools at the same work, in one run: the same text, rounds and warm-up for all,
+fresh processes, one thread on one core each. A tool's ids must equal dsload's before its speed
+counts. Figures are medians, with the least and the most in brackets. CPU time and memory (PSS) are
+those of all processes of a tool. `make bench` measures anew and writes this page and its JSON;
 `make bench QUICK=1` takes minutes. [What each part does](../../bench/README.md) is described with
 the harness; [figures.md](../figures.md) has other figures, and [long runs](long.md) those of hours.
 """
@@ -95,10 +96,17 @@ def curve(title: str, points: dict[str, dict], figures: list, folder: pathlib.Pa
     return [*lines, ""]
 
 
+def wrapped(line: str) -> str:
+    """A line of prose as lines of at most 100 columns; tables and images cannot be wrapped."""
+    if line.startswith(("|", "!", "#")):
+        return line
+    return textwrap.fill(line, 100, break_long_words=False, break_on_hyphens=False)
+
+
 def write(folder: pathlib.Path) -> None:
     for plot in folder.glob("*.svg"):  # of parts that have another name now
         plot.unlink(missing_ok=True)
-    lines = [INTRO]
+    lines: list[str] = []
     for name, (title, figures) in FIGURES.items():
         path = folder / f"{name}.json"
         if not path.exists():
@@ -110,7 +118,7 @@ def write(folder: pathlib.Path) -> None:
         lines += [f"{quick}{work['date']}, commit {work['commit']}, {m['processor']}, {m['cores']} cores with a load of {m['load']}, {work['rounds']} round{'s' * (work['rounds'] > 1)}.", ""]
         for part, tools in work["tables"].items():
             lines += curve(part, tools, figures, folder) if name == "scaling" else compared(work, part, tools, figures, folder)
-    (folder / "index.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    (folder / "index.md").write_text("\n".join([INTRO, *map(wrapped, lines)]).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

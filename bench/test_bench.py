@@ -87,6 +87,7 @@ def test_page_says_who_wins_and_who_is_missing(tmp_path: pathlib.Path) -> None:
     assert "dsload leads in peak MB, 2.2 times ahead of fast." in said
     assert "Not measured: absent (cannot be installed: no wheel)." in said and "The quick form" in said
     assert "| fast 3.1 | 1 (0.9 to 1.1) | 90 (81 to 99) |" in said
+    assert all(len(line) <= 100 for line in said.splitlines() if not line.startswith(("|", "!")))
     assert list(tmp_path.glob("*.svg"))
 
 

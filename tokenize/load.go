@@ -3,6 +3,7 @@ package tokenize
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,6 +20,8 @@ import (
 )
 
 const (
+	// tokenizerFiles is the advice of errors about files of other kinds.
+	tokenizerFiles = "a tokenizer is a tokenizer.json, .tiktoken ranks or a SentencePiece .model"
 	// maxFileBytes bounds tokenizer files: the largest in use are about 35 MB.
 	maxFileBytes = 512 << 20
 
@@ -235,6 +238,8 @@ func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 	}
 	head := bytes.TrimLeft(data[:min(len(data), 64)], " \t\r\n")
 	switch {
+	case len(data) == 0:
+		return nil, spec.Formatf("it is empty; %s", tokenizerFiles)
 	case len(head) > 0 && head[0] == '{':
 		sum := spec.Concurrently(func() string { return spec.Fingerprint(jsonName, data) })
 		s, err := hf.Read(data, mem)
@@ -245,5 +250,9 @@ func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 	case tiktoken.Recognize(data):
 		return tiktoken.Read(data, tiktoken.Ranks{Pattern: o.Pattern, Special: o.Special}, mem)
 	}
-	return spmodel.Read(data, mem)
+	s, err := spmodel.Read(data, mem)
+	if errors.Is(err, ErrFormat) {
+		err = fmt.Errorf("%w; %s", err, tokenizerFiles)
+	}
+	return s, err
 }

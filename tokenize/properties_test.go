@@ -168,6 +168,8 @@ func TestRefused(t *testing.T) {
 		{`{"added_tokens":[{"id":1,"content":"x"}],` + bpe + `}`, "lacks a field"},
 		{`{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 200) + strings.Repeat(`]}`, 200) +
 			`,` + bpe + `}`, "deep"},
+		{`{"model_type":"gpt2"}`, "a tokenizer.json has one"},
+		{"#version: 0.2\na b\n", "a tokenizer is a tokenizer.json"},
 		{"{\"model\":\"\xff\"}", "UTF-8"},
 		{`{` + bpe + `} x`, "after the value"},
 		{`{"model":{"type":"BPE","vocab":{"\ud800":0},"merges":[]}}`, "escape"},

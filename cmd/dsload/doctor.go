@@ -59,6 +59,9 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 const recordMemory = 96 << 20
 
 func examineRecord(w io.Writer, path, html string, asJSON bool) error {
+	if err := checkPage(html); err != nil {
+		return fmt.Errorf("doctor --html %s: %w", html, err)
+	}
 	setRuntimeLimit(recordMemory)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +77,7 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 	} else {
 		page := new(bytes.Buffer)
 		if a, err = memrecord.Timeline(page, f, path); err == nil {
-			if err := writeWhole(html, page.Bytes()); err != nil {
+			if err := writePage(html, page.Bytes()); err != nil {
 				return fmt.Errorf("doctor --html %s: %w", html, err)
 			}
 		}

@@ -191,9 +191,12 @@ func (in *inspection) text(width int) string {
 	fmt.Fprintf(&b, "%s: format version %d, tokenizer %s (%s ids)\n", in.Dataset, in.Version, in.Tokenizer.Name,
 		formatCount(int64(in.Tokenizer.VocabSize)))
 	for _, src := range in.Sources {
-		size := "endless"
-		if src.Bytes >= 0 {
-			size = formatSize(src.Bytes)
+		size := formatSize(src.Bytes)
+		switch {
+		case strings.HasPrefix(src.URI, "synth://"):
+			size = "endless"
+		case src.Bytes < 0: // a pipe, or an answer without a length
+			size = "size unknown"
 		}
 		if src.Files > 0 {
 			size = plural(src.Files, "file") + ", " + size

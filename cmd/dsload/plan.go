@@ -75,9 +75,8 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	if partitions == 0 {
 		return usagef("plan: give the number of partitions as --partitions N; see 'dsload plan -h'")
 	}
-	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
-			filepath.Join(out, "plan.json"))
+	if err := checkPlanFile(out); err != nil {
+		return err
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
@@ -106,6 +105,23 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	return printPlanned(cmd, p, out, f.asJSON)
+}
+
+// checkPlanFile returns an error unless a plan may be written to out: it replaces an earlier plan, and never a
+// file of another kind, such as one of the sources.
+func checkPlanFile(out string) error {
+	info, err := os.Stat(out)
+	switch {
+	case err != nil || info.Mode().IsRegular() && info.Size() == 0:
+		return nil
+	case info.IsDir():
+		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
+			filepath.Join(out, "plan.json"))
+	}
+	if plan, err := partition.IsPlan(out); err != nil || !plan {
+		return usagef("plan: --out %s: exists already and is not a plan; name another file, or remove this one", out)
+	}
+	return nil
 }
 
 func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool) error {

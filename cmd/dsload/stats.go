@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -55,6 +53,9 @@ func statsArgs(cmd *cobra.Command, args []string) error {
 }
 
 func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJSON bool) error {
+	if err := checkPage(html); err != nil {
+		return fmt.Errorf("stats --html %s: %w", html, err)
+	}
 	setRuntimeLimit(statsMemory + at.bytes())
 	var reports []*stats.Report
 	for _, dir := range dirs {
@@ -102,28 +103,7 @@ func writeReport(name string, reports []*stats.Report) error {
 	if err := stats.WriteHTML(&page, reports); err != nil {
 		return err
 	}
-	return writeWhole(name, page.Bytes())
-}
-
-// writeWhole writes a temporary file and renames it, so that a reader never sees half of one.
-func writeWhole(name string, data []byte) (err error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return errors.New("is not a regular file; name a file to write")
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, writeErr := f.Write(data)
-	if err := errors.Join(writeErr, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return writePage(name, page.Bytes())
 }
 
 // statsText is the result for people: the answer first.

@@ -39,18 +39,23 @@ type MemoryPlan struct {
 type CapError struct {
 	Cap, Smallest int64       // bytes
 	Largest       budget.Part // what needs most besides the process itself
+	Workers       int
 }
 
 func (e *CapError) Error() string { return e.Message().String() }
 
 // Message returns the error's text.
 func (e *CapError) Message() fault.Text {
-	instead := fault.Textf("lower {workers}")
-	if 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart {
-		instead = fault.Textf("do without what takes %v of that: %s", units.Size(e.Largest.Bytes), e.Largest.Why)
+	advice := fault.Textf("raise {memory}")
+	switch {
+	case 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart:
+		advice = fault.Textf("raise {memory}, or do without what takes %v of that: %s",
+			units.Size(e.Largest.Bytes), e.Largest.Why)
+	case e.Workers > 1:
+		advice = fault.Textf("raise {memory}, or lower {workers}")
 	}
-	return fault.Textf("%v is too small for these settings: they need %v; raise {memory}, or %v",
-		fault.Given("memory", units.Size(e.Cap)), units.Size(e.Smallest+(1<<20)-1)&^(1<<20-1), instead)
+	return fault.Textf("%v is too small for these settings: they need %v; %v",
+		fault.Given("memory", units.Size(e.Cap)), units.Size(e.Smallest+(1<<20)-1)&^(1<<20-1), advice)
 }
 
 // Kind returns fault.Limit.
@@ -139,7 +144,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
 	p.jobs = min((o.Memory-need)/p.jobLease, int64(parcelJobs*(p.parcels+2)))
 	if p.jobs < leastJobs {
-		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largestPart(fixed[1:], phases)}
+		return nil, &CapError{o.Memory, p.Smallest, largestPart(fixed[1:], phases), o.Workers}
 	}
 	p.readers = countReaders(o, phases, o.Memory-need)
 	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,

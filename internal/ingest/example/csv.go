@@ -27,7 +27,7 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 	c.text, c.ends = c.text[:0], c.ends[:0]
 	for {
 		if len(c.ends) == columns {
-			return fault.Of(ErrMalformed, "more fields than the %d columns of the header", columns)
+			return fault.Of(ErrMalformed, "more fields than there are columns (%d)", columns)
 		}
 		var ok bool
 		if c.text, data, ok = csvscan.AppendField(c.text, data, comma); !ok {

@@ -36,6 +36,15 @@ func (f *planFile) mayBePlan() bool {
 	return err != nil || bytes.Contains(head, []byte(planFormat))
 }
 
+// IsPlan reports whether the file at path, damaged or not, begins as a plan does.
+func IsPlan(path string) (bool, error) {
+	f, err := openPlanFile(path)
+	if err != nil {
+		return false, err
+	}
+	return f.mayBePlan(), f.close()
+}
+
 // openPlanFile opens a plan on this machine, or at an address of s3:// or gs://.
 func openPlanFile(path string) (*planFile, error) {
 	places, err := store.NewReader(store.ReaderOptions{NoCache: true})

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ const (
 	archive
 	program
 	pdf
+	office
 	media
 	dataset
 	utf16Text
@@ -41,6 +43,7 @@ const (
 var kindNames = [kinds][2]string{
 	image: {"image", "images"}, archive: {"archive", "archives"}, program: {"program", "programs"},
 	pdf:       {"PDF", "PDFs"},
+	office:    {"office document or e-book", "office documents or e-books"},
 	media:     {"sound or video file", "sound or video files"},
 	dataset:   {"file of a format that is not read", "files of formats that are not read"},
 	utf16Text: {"text in UTF-16 or UTF-32", "texts in UTF-16 or UTF-32"}, binaryFile: {"binary file", "binary files"},
@@ -117,6 +120,9 @@ func identify(name string, head []byte) (Compression, kind, error) {
 		switch {
 		case m.compression == Bzip2 && (len(head) < 4 || head[3] < '1' || head[3] > '9'):
 			continue // a text that begins with BZh
+		case m.compression == Zipped && isOffice(name, head):
+			return Plain, office, fault.Of(ErrUnsupported, "this is an office document or an e-book; turn it "+
+				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
 			return m.compression, readable, nil
 		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil:
@@ -132,6 +138,18 @@ func identify(name string, head []byte) (Compression, kind, error) {
 			"this is a pointer of Git LFS, not the data; fetch it with `git lfs pull`")
 	}
 	return Plain, readable, nil
+}
+
+// officeExtensions are those of documents that are zip archives of markup.
+var officeExtensions = []string{".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub"}
+
+// isOffice reports whether a zip archive is such a document, by its name or its first member.
+func isOffice(name string, head []byte) bool {
+	const nameAt = 30 // of the first member, in its header
+	first := head[min(len(head), nameAt):]
+	return slices.Contains(officeExtensions, strings.ToLower(path.Ext(name))) ||
+		bytes.HasPrefix(first, []byte("[Content_Types].xml")) ||
+		bytes.HasPrefix(first, []byte("mimetypeapplication/"))
 }
 
 // isSkippable reports whether a skippable zstd frame begins here, as pzstd writes first.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/hex"
@@ -176,8 +177,11 @@ func TestDetectFormatOfContent(t *testing.T) {
 // Kinds that are named directly have an error that says what to do.
 func TestKindsNamedDirectly(t *testing.T) {
 	dir := t.TempDir()
+	office := func(first string) string { return zipped(t, zip.Deflate, file{first, "<markup/>"}) }
 	for name, c := range map[string]struct{ data, says string }{
 		"a.pdf": {"%PDF-1.4\n", "pdftotext"}, "a.png": {pngHead, "an image"}, "a.7z": {"7z\xbc\xaf\x27\x1c", "7z x"},
+		"a.docx": {office("word/document.xml"), "pandoc"}, "a.epub": {office("content.opf"), "pandoc"},
+		"unnamed":   {office("[Content_Types].xml"), "a spreadsheet into CSV"},
 		"lfs.jsonl": {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"},
 		"twice.gz":  {gzipped(gzipped("text\n")), "decompress it once"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -29,6 +30,10 @@ func ListenUnix(path string) (net.Listener, error) {
 			"use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
 	}
 	lock, err := lockFile(path + ".lock")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listen on %s: there is no folder %s; make it, or use another path", path,
+			filepath.Dir(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}

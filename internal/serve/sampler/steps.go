@@ -149,7 +149,7 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 	case o.Epochs < 0:
 		return 0, fault.BadOption("epochs", nil, "must not be negative")
 	case o.Start < 0 || o.Start > end:
-		return 0, fault.BadOption("start", nil, "row %d lies outside the %d rows of %d epochs", o.Start, end,
+		return 0, fault.BadOption("start", nil, "row %d lies outside the %d rows of epochs=%d", o.Start, end,
 			o.Epochs)
 	}
 	return end, nil

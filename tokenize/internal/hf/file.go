@@ -65,7 +65,7 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 		return nil, err
 	}
 	if f.model == nil {
-		return nil, spec.Formatf("no model")
+		return nil, spec.Formatf("it has no model, as vocab.json and config.json have none; a tokenizer.json has one")
 	}
 	return f, nil
 }

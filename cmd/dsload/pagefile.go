@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// pageMark is at the beginning of each page that --html writes.
+const pageMark = "dsload</title>"
+
+// checkPage returns an error unless a page may be written as name: it replaces an earlier page, and never a
+// file of another kind, such as the text that was meant to be measured.
+func checkPage(name string) (err error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil: // also of "": what matters is reported when the page is written
+		return nil
+	case !info.Mode().IsRegular():
+		return errors.New("is not a regular file; name a file to write")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	head, err := io.ReadAll(io.LimitReader(f, 16<<10))
+	if err == nil && len(head) > 0 && !bytes.Contains(head, []byte(pageMark)) {
+		err = usagef("exists already and is not a page of dsload; name another file, or remove this one")
+	}
+	return err
+}
+
+// writePage writes a temporary file and renames it, so that a reader never sees half of one.
+func writePage(name string, data []byte) (err error) {
+	if err := checkPage(name); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, writeErr := f.Write(data)
+	if err := errors.Join(writeErr, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
