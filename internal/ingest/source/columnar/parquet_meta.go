@@ -6,28 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // What a parquet footer says, as far as it is used.
-
-// A chunk is a column of a row group.
-type chunk struct {
-	offset, size int64 // of its pages in the file, the dictionary first
-	values       int64
-	codec        int
-	uncompressed int64
-}
-
-// A rowGroup has the chunks of the wanted leaves.
-type rowGroup struct {
-	rows   int64
-	chunks []chunk
-	// none of its rows can be wanted, by statistics alone or by such as the order of columns defines
-	skip, skipOrdered bool
-}
 
 // parquetFile is the metadata of a file. It has the wanted columns alone, and of the row groups their
 // chunks.
@@ -125,23 +108,6 @@ func (f *parquetFile) take(n int64) {
 	}
 	f.groups, f.wanted, f.top = blocks[rowGroup]{}, nil, nil
 }
-
-// measure notes what reading the chunks of a row group takes.
-func (f *parquetFile) measure(chunks []chunk) {
-	for slot := range chunks {
-		f.measureChunk(slot, &chunks[slot])
-	}
-}
-
-func (f *parquetFile) measureChunk(slot int, ch *chunk) {
-	for len(f.most) <= slot {
-		f.most = append(f.most, 0)
-	}
-	f.most[slot] = max(f.most[slot], ch.bound())
-}
-
-// bound returns more than the pages of a chunk can take.
-func (ch *chunk) bound() int64 { return min(ch.uncompressed+ch.size+4*ch.values, 3<<31) }
 
 // parse reads the footer.
 func (f *parquetFile) parse(from, end int64) error {
@@ -301,133 +267,4 @@ func printable(text []byte, cut bool) bool {
 		}
 	}
 	return cut || utf8.Valid(text)
-}
-
-const (
-	groupBytes = 64 // of a row group's metadata
-	chunkBytes = 48 // of a chunk's
-)
-
-// rowGroup reads a row group.
-func (f *parquetFile) rowGroup(c *compact) {
-	g := rowGroup{rows: -1}
-	var first *leafReader // of a first group whose pages are checked
-	if f.numGroups == 0 && !f.options.Remote && !f.options.Lenient {
-		first = &leafReader{f: f}
-	}
-	f.numGroups++
-	f.take(groupBytes + int64(f.numWanted)*chunkBytes)
-	c.fields(func(id int, kind byte) {
-		switch {
-		case id == 1 && kind == thriftList:
-			n, _ := c.list()
-			if n != f.leaves {
-				c.fail("a row group has %d columns, the schema %d", n, f.leaves)
-				return
-			}
-			if !f.over() {
-				g.chunks = make([]chunk, f.numWanted)
-			}
-			f.chunks(c, &g, first)
-		case id == 3 && kind == thriftI64:
-			g.rows = c.varint()
-		default:
-			c.skip(kind)
-		}
-	})
-	if !f.over() {
-		f.groups.add(g)
-	}
-}
-
-// chunks reads the chunks of a row group.
-func (f *parquetFile) chunks(c *compact, g *rowGroup, first *leafReader) {
-	spans := f.spans
-	var path []byte
-	for i := 0; i < f.leaves && c.err == nil; i++ {
-		if len(spans) > 0 && i == spans[0].to {
-			spans = spans[1:]
-		}
-		slot := -1
-		if len(spans) > 0 && i >= spans[0].from {
-			slot = spans[0].slot + i - spans[0].from
-		}
-		var stats *statistics
-		if slices.ContainsFunc(f.tests, func(t test) bool { return t.leaf == slot }) {
-			stats = &statistics{}
-		}
-		ch := c.columnChunk(&path, first != nil, stats)
-		if c.err == nil && first != nil {
-			c.setErr(f.checkPage(first, &ch, path))
-		}
-		if stats != nil && c.err == nil {
-			f.judge(g, slot, &ch, stats)
-		}
-		switch {
-		case slot < 0:
-		case g.chunks != nil:
-			g.chunks[slot] = ch
-		default:
-			f.measureChunk(slot, &ch)
-		}
-	}
-}
-
-// columnChunk reads a chunk, and the column's path and its statistics where they are wanted.
-func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (ch chunk) {
-	data, dictionary := int64(-1), int64(0)
-	*path = (*path)[:0]
-	c.fields(func(id int, kind byte) {
-		switch {
-		case id == 1 && kind == thriftBinary:
-			if file, _ := c.text(nil, 100); len(file) > 0 {
-				c.setErr(unsupported("its columns lie in another file, %q", file))
-			}
-		case id == 3 && kind == thriftStruct:
-			c.fields(func(id int, kind byte) {
-				switch {
-				case id == 3 && kind == thriftList && wantsPath:
-					c.path(path)
-				case id == 4 && kind == thriftI32:
-					ch.codec = int(c.i32())
-				case id == 5 && kind == thriftI64:
-					ch.values = c.varint()
-				case id == 6 && kind == thriftI64:
-					ch.uncompressed = c.varint()
-				case id == 7 && kind == thriftI64:
-					ch.size = c.varint()
-				case id == 9 && kind == thriftI64:
-					data = c.varint()
-				case id == 11 && kind == thriftI64:
-					dictionary = c.varint()
-				case id == 12 && kind == thriftStruct && stats != nil:
-					*stats = c.statistics()
-				default:
-					c.skip(kind)
-				}
-			})
-		default:
-			c.skip(kind)
-		}
-	})
-	ch.offset = data
-	if dictionary > 0 && dictionary < data {
-		ch.offset = dictionary
-	}
-	return ch
-}
-
-// path reads the names on the way to a column.
-func (c *compact) path(path *[]byte) {
-	n, kind := c.list()
-	for i := 0; i < n && c.err == nil; i++ {
-		if kind != thriftBinary || len(*path) >= maxPathBytes {
-			c.skipElement(kind)
-			continue
-		}
-		if i > 0 {
-			*path = append(*path, '.')
-		}
-		*path, _ = c.text(*path, maxPathBytes)
-	}
 }

@@ -1,0 +1,265 @@
+package columnar
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/dsload/dsload/internal/jsonscan"
+)
+
+// parquetRows reads the rows of a parquet file.
+type parquetRows struct {
+	f      *parquetFile
+	leaves []*leafReader // the wanted ones
+	codec  codec
+	group  int
+	pages  pageRoom
+	told   int   // the group before which all are expected
+	rows   int64 // of the group
+	row    int64 // of the group, that is read
+	began  bool
+	text   *leafReader
+	null   bool
+	limit  int
+	start  int
+	over   bool
+	values int // of the row
+
+	bad   int64 // where the last error was: rows of the group before it
+	ended bool  // the rest of the group cannot be read
+}
+
+func (f *parquetFile) NewRows() Rows {
+	r := &parquetRows{f: f, group: -1}
+	for slot, n := range f.wanted {
+		most := f.options.MaxBytes
+		switch {
+		case f.isPlanned():
+			most = f.plannedPages() / int64(len(f.wanted))
+		case most == 0:
+			most, _ = f.chunkBytes(slot)
+		}
+		r.pages.limit += most
+		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: most})
+	}
+	if f.options.Text != "" {
+		r.text = r.leaves[0]
+	}
+	return r
+}
+
+func (r *parquetRows) Close() { r.codec.close() }
+
+func (r *parquetRows) Seek(group int) error {
+	r.group, r.row, r.began, r.ended = group, 0, false, false
+	r.rows = r.f.groups.at(group).rows
+	for slot, l := range r.leaves {
+		l.seek(group, slot)
+	}
+	r.expect(group)
+	return nil
+}
+
+func (r *parquetRows) where(l *leafReader, err error) error {
+	r.bad = max(0, r.row-1)
+	return fmt.Errorf("row group %d, column %s, row %d of the group: %w", r.group+1, l.n.path, r.row, err)
+}
+
+func (r *parquetRows) Next() error {
+	if r.row == r.rows {
+		if r.ended {
+			return io.EOF
+		}
+		for _, l := range r.leaves {
+			if err := l.finish(); err != nil {
+				err = r.where(l, err)
+				r.bad = r.row
+				return err
+			}
+		}
+		return io.EOF
+	}
+	r.row++
+	for _, l := range r.leaves {
+		err := l.peek()
+		if err == io.EOF {
+			err = corrupt("the column ends before the row group does")
+		}
+		if err == nil && l.rep != 0 {
+			err = corrupt("a row begins within another")
+		}
+		if err != nil {
+			return r.where(l, err)
+		}
+	}
+	if r.text != nil {
+		r.null = r.text.def < r.text.n.def
+		r.text.take()
+	}
+	return nil
+}
+
+func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
+
+func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
+	r.limit, r.start, r.over, r.values = limit, len(dst), false, 0
+	dst = append(dst, '{')
+	var err error
+	for i, n := range r.f.top {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, []byte(n.name)), ':')
+		if dst, err = r.value(dst, n); err != nil {
+			return dst[:r.start], false, err
+		}
+	}
+	dst = append(dst, '}')
+	if r.over || len(dst)-r.start > limit {
+		return dst[:r.start], true, nil
+	}
+	return dst, false, nil
+}
+
+// first returns the reader of the first leaf below a node, nil if there is none.
+func (r *parquetRows) first(n *node) *leafReader {
+	if n.leaf >= 0 {
+		return r.leaves[n.leaf]
+	}
+	for _, c := range n.children {
+		if l := r.first(c); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// skip consumes an entry of every leaf below a node.
+func (r *parquetRows) skip(n *node) error {
+	if n.leaf >= 0 {
+		l := r.leaves[n.leaf]
+		if err := r.peek(l); err != nil {
+			return err
+		}
+		l.take()
+	}
+	for _, c := range n.children {
+		if err := r.skip(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *parquetRows) peek(l *leafReader) error {
+	if r.values++; r.values > 2*maxRowValues {
+		return r.where(l, unsupported("a row has more than %d values", maxRowValues))
+	}
+	err := l.peek()
+	if err == io.EOF {
+		err = corrupt("the column ends within a row")
+	}
+	if err != nil {
+		return r.where(l, err)
+	}
+	return nil
+}
+
+// value appends what a node holds in the row: a list where it repeats.
+func (r *parquetRows) value(dst []byte, n *node) ([]byte, error) {
+	if n.repetition == repeated {
+		return r.list(dst, n, n, true)
+	}
+	l := r.first(n)
+	if l == nil {
+		return append(dst, "{}"...), nil
+	}
+	if err := r.peek(l); err != nil {
+		return dst, err
+	}
+	if l.def < n.def {
+		return append(dst, "null"...), r.skip(n)
+	}
+	return r.body(dst, n)
+}
+
+// body appends what a node holds, which is there.
+func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
+	if n.leaf >= 0 {
+		l := r.leaves[n.leaf]
+		if err := r.peek(l); err != nil {
+			return dst, err
+		}
+		if l.def < n.def {
+			return dst, r.where(l, corrupt("a value is missing where one must be"))
+		}
+		if dst = n.appendJSON(dst, l.value); len(dst)-r.start > r.limit {
+			dst, r.over = dst[:r.start], true
+		}
+		l.take()
+		return dst, nil
+	}
+	if n.format != plainGroup && len(n.children) == 1 && n.children[0].repetition == repeated {
+		c := n.children[0]
+		switch {
+		case n.format == mapGroup && len(c.children) == 2:
+			return r.list(dst, c, c, true)
+		case c.leaf < 0 && len(c.children) == 1 && c.name != "array" && c.name != n.name+"_tuple":
+			return r.list(dst, c, c.children[0], false)
+		}
+		return r.list(dst, c, c, true)
+	}
+	dst = append(dst, '{')
+	var err error
+	for i, c := range n.children {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, []byte(c.name)), ':')
+		if dst, err = r.value(dst, c); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// list appends the elements of a node that repeats: itself, or its only child.
+func (r *parquetRows) list(dst []byte, n, element *node, whole bool) ([]byte, error) {
+	l := r.first(n)
+	if l == nil {
+		return append(dst, "[]"...), nil
+	}
+	if err := r.peek(l); err != nil {
+		return dst, err
+	}
+	if l.def < n.def {
+		return append(dst, "[]"...), r.skip(n)
+	}
+	dst = append(dst, '[')
+	for i := 0; ; i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if whole {
+			dst, err = r.body(dst, element)
+		} else {
+			dst, err = r.value(dst, element)
+		}
+		if err != nil {
+			return dst, err
+		}
+		if err := l.peek(); err == io.EOF {
+			break
+		} else if err != nil {
+			return dst, r.where(l, err)
+		}
+		if l.rep > n.rep {
+			return dst, r.where(l, corrupt("a value repeats at another level than its list"))
+		}
+		if l.rep < n.rep {
+			break
+		}
+	}
+	return append(dst, ']'), nil
+}
