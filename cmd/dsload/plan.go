@@ -117,6 +117,8 @@ func checkPlanFile(out string) error {
 	case info.IsDir():
 		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
 			filepath.Join(out, "plan.json"))
+	case !info.Mode().IsRegular(): // it would be replaced, not written to
+		return usagef("plan: --out %s: is not a regular file; name a file to write", out)
 	}
 	if plan, err := partition.IsPlan(out); err != nil || !plan {
 		return usagef("plan: --out %s: exists already and is not a plan; name another file, or remove this one", out)
