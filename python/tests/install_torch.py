@@ -10,7 +10,7 @@ there is no C compiler, it is plain `pip install torch`.
 
     .venv/bin/python python/tests/install_torch.py
 
-Running it again does nothing when torch can be imported already. The environment is for tests only.
+Running it again does nothing when torch is installed already. The environment is for tests only.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ def pip(*args: str) -> None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", *args], check=True)
 
 
-def importable() -> bool:
-    return subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
+def installed() -> bool:
+    """Whether torch can be imported and pip came to the end of installing it: it writes INSTALLER after the programs,
+    so that an interrupted installation lacks it, and torchrun."""
+    check = "import torch, importlib.metadata as m; assert m.distribution('torch').read_text('INSTALLER')"
+    return subprocess.run([sys.executable, "-c", check], capture_output=True).returncode == 0
 
 
 def dynamic(path: pathlib.Path) -> tuple[list[str], list[tuple[str, str]]]:
@@ -112,7 +115,7 @@ def trainers() -> None:
 
 
 def main() -> None:
-    if not importable():
+    if not installed():
         install()
     trainers()
 
@@ -124,11 +127,11 @@ def install() -> None:
     if not light:
         pip(TORCH)
         return
-    pip("--no-deps", TORCH)
+    pip("--no-deps", "--force-reinstall", TORCH)  # also over what an interrupted installation left
     pip(*PURE)
     pip("--no-deps", "nvidia-cuda-runtime==13.*")
     stub_cuda()
-    if not importable():
+    if not installed():
         pip(TORCH)
 
 
