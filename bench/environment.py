@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "bench/requirements"
-LIGHT_TORCH = "import sys; sys.path.insert(0, 'python/tests'); import install_torch as t; t.importable() or t.install()"
+LIGHT_TORCH = [str(ROOT / "python/tests/install_torch.py"), "--torch-only"]
 
 
 def python_of(name: str) -> str:
@@ -33,7 +33,7 @@ def prepare(name: str) -> tuple[str, dict[str, str]]:
         for line in wanted.read_text().split():
             if failed := said(*install, line):
                 missing[line.split("=")[0].split("[")[0]] = failed
-    if name == "main" and (failed := said(python, "-c", LIGHT_TORCH) or said(*install[:-2], "--no-deps", "torchvision", "torchdata")):
+    if name == "main" and (failed := said(python, *LIGHT_TORCH) or said(*install[:-2], "--no-deps", "torchvision", "torchdata")):
         missing["torch"] = failed
     if not missing:
         mark.write_text(wanted.read_text())

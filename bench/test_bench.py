@@ -14,6 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "gate")]
 
+import environment  # noqa: E402
 import gate  # noqa: E402
 import measure  # noqa: E402
 import page  # noqa: E402
@@ -33,6 +34,11 @@ def test_text_is_the_same_everywhere() -> None:
     script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import text; sys.stdout.buffer.write('\\n'.join(text.documents(100_000, seed=5)).encode())"
     assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env={"PYTHONHASHSEED": "7"}).stdout == made.encode()
     assert not any("\n" in document for document in text.documents(50_000))
+
+
+def test_torch_that_is_there_is_kept() -> None:
+    pytest.importorskip("torch")
+    assert environment.said(sys.executable, *environment.LIGHT_TORCH) == ""
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])

@@ -10,7 +10,8 @@ there is no C compiler, it is plain `pip install torch`.
 
     .venv/bin/python python/tests/install_torch.py
 
-Running it again does nothing when torch is installed already. The environment is for tests only.
+Running it again does nothing when torch is installed already. With --torch-only it installs no trainers, as the
+benchmarks need it. The environment is for tests only.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def trainers() -> None:
 def main() -> None:
     if not installed():
         install()
-    trainers()
+    if "--torch-only" not in sys.argv[1:]:
+        trainers()
 
 
 def install() -> None:
