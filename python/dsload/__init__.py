@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from . import memory as memory
     from ._building.build import build as build
     from ._loader.loader import Loader as Loader
-    from ._loader.loader import first as first
     from ._options import BuildOptions as BuildOptions
     from ._read.access import RandomAccess as RandomAccess
     from ._stats.stats import Stats as Stats
     from ._stats.stats import stats as stats
+    from ._torch.collate import first as first
     from .errors import (
         BuildError,
         Corrupt,
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "build": "_building.build",
     "Loader": "_loader.loader",
-    "first": "_loader.loader",
+    "first": "_torch.collate",
     "RandomAccess": "_read.access",
     "Stats": "_stats.stats",
     "stats": "_stats.stats",

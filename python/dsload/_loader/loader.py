@@ -18,6 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,14 +31,14 @@ from .._feed.transport import Endpoint
 from .._order import mix as mixes
 from .._query import Query
 from .._torch import wrapped
-from .._torch.dataset import class_for, output_of
-from .._torch.ranks import rank_and_world, worker
+from .._torch.dataset import class_for
+from .._torch.ranks import rank_and_world
 from .._torch.shared_start import SharedStart
-from .._torch.workers import Share, repeated
 from .._words import did_you_mean
-from ..errors import LoaderClosed, WrongWrapping
+from ..errors import WrongWrapping
 from .columns import Batch, Columns
 from .epochs import Epochs
+from .iterations import Iterations
 from .recognised import recognise
 from .source import Source
 from .text import Held
@@ -58,8 +59,8 @@ class Loader:
 
         with dsload.Loader("data", batch_size=32, seed=1) as loader:
             for epoch in range(3):
-                for batch in loader:          # {"input_ids": (rows, length) int64, "attention_mask": …, "labels": …,
-                    "length": …, …} ...
+                for batch in loader:
+                    ...  # batch["input_ids"]: (rows, length) int64, and attention_mask, labels, length, …
 
     Args:
         dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://… or gs://…. The loader starts
@@ -71,10 +72,10 @@ class Loader:
             labels, balance, split: the feed's parameters of the same names. batch_size is 32 by default, labels is
             "auto": "seq2seq" if the dataset has targets, else "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the
-             policy "wrapped", "bfd" or "bfd_split". The label of each document's first token is -100, unless
-             borders="keep". See docs/packing.md.
+            policy "wrapped", "bfd" or "bfd_split". The label of each document's first token is -100, unless
+            borders="keep". See docs/packing.md.
         mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in
-        "a=3,b=1;at=100000:temperature:0.5".
+            "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE
             (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
@@ -84,7 +85,7 @@ class Loader:
         output: "torch", "numpy", or "auto" for torch if it is installed.
         pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
         token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the
-        certificate authority's file.
+            certificate authority's file.
         memory: the server's --memory.
         in_process: read shards without a server; None does so only if none can run, with one warning.
         reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
@@ -155,17 +156,15 @@ class Loader:
         **text: Unpack[LoaderOptions],
     ) -> None:
         self._source: Optional[Source] = None
-        self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
             hint = did_you_mean(output, ("auto", "torch", "numpy"))
             raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
-        self._held: Optional[Held] = None
         in_build_order = (
             shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
         )
         read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)
-        self._held = read.held
+        self._held: Optional[Held] = read.held
         if read.from_text:
             pack, max_length = None, None
         mixes.check(mix)
@@ -196,8 +195,8 @@ class Loader:
             mix=mixes.written(mix),
             epochs=epochs,
         ).validate()
-        self._columns = Columns(columns)
-        self._output, self._pin = output, pin_memory
+        self._output = output
+        chosen = Columns(columns)
         self._source = Source(
             read.dataset,
             read.socket,
@@ -211,19 +210,14 @@ class Loader:
             timeout=timeout,
             is_closed=self._start.is_closed,
         )
-        self._epochs = Epochs(self._source, query, self._columns)
+        self._epochs = Epochs(self._source, query, chosen)
+        self._iterations = Iterations(self._start, self._epochs, chosen, output, pin_memory)
         try:
             self._epochs.describe(wait=not can_stream(query))
-            self._columns.check(self._source, self._query)
+            chosen.check(self._source, self._query)
         except BaseException:
             self.close()
             raise
-        self._position = 0
-        self._share: Optional[Share] = None  # what this process yields as a DataLoader's worker
-        self._resumed: Optional[Share] = None  # what its next iteration continues with
-        self._end: Optional[int] = None  # the row where the iteration ends, as far as it is known
-        self._turn = 0  # counts iterations and set starts: only the latest moves the start
-        self._ahead = False  # a wrapper holds back the iteration's batches
 
     @property
     def _query(self) -> Query:
@@ -301,18 +295,7 @@ class Loader:
         if epoch < 0:
             raise ValueError(f"epoch must not be negative, got {epoch}")
         wrapped.refuse_second_dealing()
-        begun = self._start.read()
-        if begun["loaded"] and wrapped.counted_by_accelerate():
-            # Accelerate counts from 0 in every process. The loader's own count continues from the state.
-            return
-        start = self._start.start
-        inside = start and (start % self._epochs.rows or self._start.end is not None)
-        if inside and start // self._epochs.rows == epoch:
-            return
-        self._turn += 1
-        self._end = None
-        self._position = epoch * self._epochs.rows if epoch else 0
-        self._start.set(self._position)
+        self._iterations.set_epoch(epoch)
 
     def state_dict(self, after: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
         """The state of the iteration: a few integers that JSON can hold, the same on every rank. In a DataLoader's
@@ -321,55 +304,18 @@ class Loader:
         after: a batch; the state is then the one right after it. Use it if something reads ahead: DataLoader's workers,
         or Accelerate's data loaders. It needs the column `next`. Raises ValueError if `after` is needed and missing.
         """
-        if after is None and self._share is not None and wrapped.worker_info() is not None:
-            return {**self._epochs.state(self._share.start), "worker": self._share.state()}
-        if after is None and self._start.read()["by_workers"]:
-            raise ValueError(
-                "DataLoader's workers read ahead of the batches that are in use: save state_dict(after=batch), which "
-                "needs the column 'next'"
-            )
-        if after is None and self._ahead:
-            raise ValueError(
-                "Accelerate's data loader reads a batch ahead of the one in use: save state_dict(after=batch), which "
-                "needs the column 'next', or iterate a DataLoader that it did not prepare"
-            )
-        position = self._position if after is None else self._epochs.after(after)
-        begun = self._start.read()
-        end = begun["begun"][-1]["end"] if begun["by_workers"] and begun["begun"] else self._end
-        return self._epochs.state(position, end)
+        return self._iterations.state(after)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken, with any batch size, rank and world.
 
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
-        start, end = self._epochs.place_of(state)
-        if "worker" in state:
-            self._load_share(start, state["worker"])
-            return
-        self._turn += 1
-        self._ahead = False
-        self._position, self._end = start, end
-        self._start.set(start, end=end, loaded=True)
-
-    def _load_share(self, start: int, state: Any) -> None:
-        """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
-        if wrapped.worker_info() is None or not isinstance(state, Mapping):
-            raise ValueError(
-                "the state belongs to one DataLoader worker: load it through the StatefulDataLoader that saved it"
-            )
-        output = output_of(self._output, pin_memory=False)
-        self._resumed = Share.resumed(
-            self._query, self._epochs.rows, start, state, worker()[1], lambda query: self._epochs.stream(query, output)
-        )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LoaderClosed("the loader is closed; make a new one to read on")
+        self._iterations.load(state)
 
     def _check_use(self) -> None:
         """Raises LoaderClosed, and WrongWrapping if a wrapper would distribute the loader's batches wrongly."""
-        self._check_open()
+        self._iterations.check_open()
         wrapped.refuse_second_dealing()
         wrapped.refuse_stacking(self)
         if self._found_rank:
@@ -388,97 +334,18 @@ class Loader:
         """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not
         read."""
         self._check_use()
-        output = output_of(self._output, self._pin)
-        if wrapped.worker_info() is not None:
-            return (self._columns.of(arrays, output) for arrays in self._begin_share(output))
-        start, given = self._start.start, self._start.end
-        if start:  # else nothing of the dataset need be known
-            start = self._epochs.whole(start)
-        self._turn += 1
-        self._ahead = False
-        self._position, self._end = start, given
-        # An abandoned iteration starts again.
-        self._start.set(start // self._epochs.rows * self._epochs.rows if start else 0, end=given)
-        query = self._query
-        if dropped and not query.uneven and dropped < query.batches_from(start, self._epochs.rows):
-            self._position = start = start + dropped * query.rows_a_batch * query.world
-            return repeated(self._iterate(start, given, self._turn, output), dropped)
-        return self._iterate(start, given, self._turn, output)
-
-    def _begin_share(self, output: Any) -> Iterator[Batch]:
-        """The batches of this worker, from the start of its DataLoader's iteration or from a loaded state."""
-        share, self._resumed = self._resumed, None
-        if share is None:
-            number, workers = worker()
-            start, last = self._start.begin(lambda row, given: self._epochs.end(self._epochs.whole(row), given))
-            start, end = self._epochs.whole(start), last if self._query.epochs else None
-            share = Share(
-                self._query,
-                self._epochs.rows,
-                start,
-                end,
-                number,
-                workers,
-                lambda query: self._epochs.stream(query, output),
-            )
-        elif share.end is not None:
-            self._start.leave(share.end)
-        self._share = share
-        return iter(share)
+        return self._iterations.begin(dropped)
 
     def _left(self) -> tuple[int, int]:
         """(the epoch of the next iteration, its batches on this rank). Raises TypeError as len does."""
         len(self)
-        start = self._epochs.whole(self._start.start)
-        return start // self._epochs.rows, self._query.batches_from(start, self._epochs.rows)
-
-    def _iterate(self, start: int, given: Optional[int], turn: int, output: Any) -> Iterator[Batch]:
-        """The batches of an iteration, up to the row `given` if a state says so. With the last, the start moves to the
-        next iteration (I4)."""
-        query = self._query
-        ahead = wrapped.reads_ahead()
-        self._check_open()
-        while True:
-            unbuilt = start == 0 and not self._epochs.describe(wait=False)
-            end = self._epochs.end(start, given) if query.epochs and not unbuilt else None
-            if self._turn == turn:
-                self._end = end
-            some = False
-            for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
-                some = True
-                if last and unbuilt:
-                    end = self._epochs.end(start)  # the build ended before its last rows came
-                if self._turn == turn:
-                    self._ahead = ahead
-                    self._position = following
-                    if last and end is not None:
-                        self._finish(end, following)
-                yield batch
-                self._check_open()
-            if unbuilt and query.epochs and end is None:
-                end = self._epochs.end(start)
-            if self._turn == turn and end is not None:
-                self._ahead = False
-                self._position = end
-                self._finish(end, end)
-            # The state was taken where tail="drop" leaves no whole step: the epoch was over.
-            if some or end is None or start % self._epochs.rows == 0 or query.tail_or_default != "drop":
-                return
-            start, given = end, None
-
-    def _finish(self, end: int, following: int) -> None:
-        """Ends the iteration, with its last batch: the next one begins at `end`."""
-        if self._query.tail_or_default == "drop":
-            following = end
-        # With tail="keep" other ranks may have rows in the last step: a state taken here still holds them (I1).
-        self._position = following
-        self._start.set(end)
+        return self._iterations.left()
 
     def close(self) -> None:
         """Ends this loader's iterations and the server that it started. Calling it again does nothing."""
-        if getattr(self, "_closed", True):
+        if not hasattr(self, "_iterations") or self._iterations.closed:
             return
-        self._closed = True
+        self._iterations.closed = True
         if self._source is not None:
             self._source.close()
         if self._held is not None:
@@ -497,7 +364,11 @@ class Loader:
             )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
-        at = "closed" if self._closed else f"next: epoch {start // self._epochs.rows}, row {start % self._epochs.rows}"
+        at = (
+            "closed"
+            if self._iterations.closed
+            else f"next: epoch {start // self._epochs.rows}, row {start % self._epochs.rows}"
+        )
         return (
             f"<dsload.Loader {source.name}: {self._epochs.rows} rows of {query.split}, {shape}, "
             f"shuffle={query.shuffle}, seed={query.seed}, rank {query.rank} of {query.world}; {at}>"
@@ -512,7 +383,7 @@ class Loader:
     def __getstate__(self) -> dict[str, Any]:
         if context.get_spawning_popen() is not None:
             self._check_use()
-        return {**self.__dict__, "_share": None, "_resumed": None, "_held": None}
+        return {**self.__dict__, "_iterations": copy.copy(self._iterations), "_held": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -525,15 +396,3 @@ def _unpickle(output: str, state: dict[str, Any]) -> Loader:
     loader: Loader = object.__new__(class_for(Loader, output))
     loader.__setstate__(state)
     return loader
-
-
-def first(batches: Sequence[Any]) -> Any:
-    """A collate function for DataLoader and Trainer with batch_size=1: each item is a batch already. Raises
-    WrongWrapping for more than one."""
-    if len(batches) != 1:
-        raise WrongWrapping(
-            f"dsload.first got {len(batches)} of the loader's batches and would drop all but one: each is whole, so "
-            "use batch_size=1 (per_device_train_batch_size=1 and per_device_eval_batch_size=1 under Trainer), or "
-            "DataLoader(loader, batch_size=None)"
-        )
-    return batches[0]
