@@ -159,18 +159,18 @@ func fieldTable(w *fbWriter, name string, t valueType) int {
 	return f
 }
 
-// bufferPlan locates a column's buffers in a body. Only list columns use offsets.
-type bufferPlan struct {
+// columnPlace locates a column's buffers in a body. Only list columns use offsets.
+type columnPlace struct {
 	offsetsAt, offsetsLen int64
 	valuesAt, valuesLen   int64
 }
 
-// plan lays out the body of a batch of the given number of rows, and returns its length. values[i]
+// place lays out the body of a batch of the given number of rows, and returns its length. values[i]
 // is the number of values of the i-th column; for a list, of its items.
-func (l *layout) plan(dst []bufferPlan, rows int64, values []int64) ([]bufferPlan, int64) {
+func (l *layout) place(dst []columnPlace, rows int64, values []int64) ([]columnPlace, int64) {
 	pos := int64(0)
 	for i, c := range l.cols {
-		var p bufferPlan
+		var p columnPlace
 		if c.list {
 			p.offsetsAt, p.offsetsLen = pos, 4*(rows+1)
 			pos += align64(p.offsetsLen)
@@ -185,7 +185,7 @@ func (l *layout) plan(dst []bufferPlan, rows int64, values []int64) ([]bufferPla
 func align64(n int64) int64 { return (n + bufferAlign - 1) &^ (bufferAlign - 1) }
 
 // appendBatchMeta appends the message that precedes the body of a batch.
-func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, plans []bufferPlan, body int64) []byte {
+func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, places []columnPlace, body int64) []byte {
 	start := len(dst)
 	dst = append(dst, l.template...)
 	m := dst[start:]
@@ -194,7 +194,7 @@ func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, plans [
 	put(l.lengthAt, rows)
 	node, buf := l.nodesAt, l.buffers
 	for i, c := range l.cols {
-		p := plans[i]
+		p := places[i]
 		if c.list {
 			put(node, rows) // its null count stays 0
 			node += 16

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// readPlans returns where the columns of p's batch are. Only the numbers of values of its list
+// readPlaces returns where the columns of p's batch are. Only the numbers of values of its list
 // columns vary, so they are read once and cached; then the message is compared with what it must
 // be.
-func (r *SplitReader) readPlans(sc *readScratch, p rowRef) ([]bufferPlan, error) {
+func (r *SplitReader) readPlaces(sc *readScratch, p rowRef) ([]columnPlace, error) {
 	l := r.d.layout
 	if sc.values = p.s.values.get(sc.values[:0], l, p); len(sc.values) > 0 {
-		sc.plans, _ = l.plan(sc.plans[:0], p.rows, sc.values)
-		return sc.plans, nil
+		sc.places, _ = l.place(sc.places[:0], p.rows, sc.values)
+		return sc.places, nil
 	}
 	raw := sc.take(int(l.metaLen))
 	if err := p.s.read(raw, p.start); err != nil {
@@ -23,7 +23,7 @@ func (r *SplitReader) readPlans(sc *readScratch, p rowRef) ([]bufferPlan, error)
 		return nil, corrupt(p.s.path, p.start, "record batch metadata differ from what the footer says")
 	}
 	p.s.values.set(l, p, sc.values)
-	return sc.plans, nil
+	return sc.places, nil
 }
 
 // batchValues holds the number of values of each list column of each record batch of a shard, plus
@@ -78,7 +78,7 @@ func (l *layout) numLists() (n int) {
 	return n
 }
 
-// readBatchMeta reads the plan of a batch from its message into sc.plans. It accepts only what
+// readBatchMeta reads the places of a batch from its message into sc.places. It accepts only what
 // appendBatchMeta makes.
 func (l *layout) readBatchMeta(sc *readScratch, raw []byte, rows, body int64) bool {
 	sc.values = sc.values[:0]
@@ -95,7 +95,7 @@ func (l *layout) readBatchMeta(sc *readScratch, raw []byte, rows, body int64) bo
 		node += 16
 	}
 	var planned int64
-	sc.plans, planned = l.plan(sc.plans[:0], rows, sc.values)
-	sc.meta = l.appendBatchMeta(sc.meta[:0], rows, sc.values, sc.plans, body)
+	sc.places, planned = l.place(sc.places[:0], rows, sc.values)
+	sc.meta = l.appendBatchMeta(sc.meta[:0], rows, sc.values, sc.places, body)
 	return planned == body && string(sc.meta) == string(raw)
 }

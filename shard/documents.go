@@ -27,11 +27,11 @@ func (r *SplitReader) Documents(dst []int64, first int64) error {
 
 // documentsOf is Documents for rows of one record batch, from p's row on.
 func (r *SplitReader) documentsOf(sc *readScratch, p rowRef, dst []int64) error {
-	plans, err := r.readPlans(sc, p)
+	places, err := r.readPlaces(sc, p)
 	if err != nil {
 		return err
 	}
-	at := p.body + plans[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
+	at := p.body + places[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
 	raw := sc.take(8 * len(dst))
 	if err := p.s.read(raw, at); err != nil {
 		return err

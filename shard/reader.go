@@ -51,7 +51,7 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 	l := r.d.layout
 	*dst = Row{Width: int(r.width), InputIDs: dst.InputIDs[:0], Labels: dst.Labels[:0], LossMask: dst.LossMask[:0],
 		Segments: dst.Segments[:0]}
-	ids, err := r.planOf(sc, p, colInputIDs)
+	ids, err := r.placeOf(sc, p, colInputIDs)
 	if err != nil {
 		return err
 	}
@@ -61,34 +61,34 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 	if want &= r.has(); want == 0 {
 		return nil
 	}
-	plans, err := r.readPlans(sc, p)
+	places, err := r.readPlaces(sc, p)
 	if err != nil {
 		return err
 	}
 	if c := l.colIndex[colLabels]; c >= 0 && want&ColumnLabels != 0 {
-		if dst.Labels, err = r.readIDs(sc, p, colLabels, plans[c], dst.Labels); err != nil {
+		if dst.Labels, err = r.readIDs(sc, p, colLabels, places[c], dst.Labels); err != nil {
 			return err
 		}
 	}
 	if c := l.colIndex[colLossMask]; c >= 0 && want&ColumnLossMask != 0 {
-		if err := r.readLossMask(sc, p, plans[c], dst); err != nil {
+		if err := r.readLossMask(sc, p, places[c], dst); err != nil {
 			return err
 		}
 	}
 	if c := l.colIndex[colSegments]; c >= 0 && want&ColumnSegments != 0 {
-		if err := r.readSegments(sc, p, plans[c], dst); err != nil {
+		if err := r.readSegments(sc, p, places[c], dst); err != nil {
 			return err
 		}
 	}
 	if want&ColumnDocument != 0 {
-		return r.readDocument(sc, p, plans, dst)
+		return r.readDocument(sc, p, places, dst)
 	}
 	return nil
 }
 
 // readLossMask reads the loss mask of p's row, whose input_ids are already in dst.
-func (r *SplitReader) readLossMask(sc *readScratch, p rowRef, plan bufferPlan, dst *Row) error {
-	bits, first, err := r.readList(sc, p, typeBool, plan, sc.bits)
+func (r *SplitReader) readLossMask(sc *readScratch, p rowRef, place columnPlace, dst *Row) error {
+	bits, first, err := r.readList(sc, p, typeBool, place, sc.bits)
 	if err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (r *SplitReader) readLossMask(sc *readScratch, p rowRef, plan bufferPlan, d
 }
 
 // readSegments reads the segments of p's row, whose input_ids are already in dst.
-func (r *SplitReader) readSegments(sc *readScratch, p rowRef, plan bufferPlan, dst *Row) (err error) {
-	if sc.bits, _, err = r.readList(sc, p, typeInt32, plan, sc.bits); err != nil {
+func (r *SplitReader) readSegments(sc *readScratch, p rowRef, place columnPlace, dst *Row) (err error) {
+	if sc.bits, _, err = r.readList(sc, p, typeInt32, place, sc.bits); err != nil {
 		return err
 	}
 	for j := 0; j < len(sc.bits); j += 4 {
@@ -119,13 +119,13 @@ func (r *SplitReader) readSegments(sc *readScratch, p rowRef, plan bufferPlan, d
 }
 
 // readDocument reads document and part of p's row.
-func (r *SplitReader) readDocument(sc *readScratch, p rowRef, plans []bufferPlan, dst *Row) error {
+func (r *SplitReader) readDocument(sc *readScratch, p rowRef, places []columnPlace, dst *Row) error {
 	raw := sc.take(12)
-	at := p.body + plans[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
+	at := p.body + places[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
 	if err := p.s.read(raw[:8], at); err != nil {
 		return err
 	}
-	at = p.body + plans[r.d.layout.colIndex[colPart]].valuesAt + 4*p.row
+	at = p.body + places[r.d.layout.colIndex[colPart]].valuesAt + 4*p.row
 	if err := p.s.read(raw[8:], at); err != nil {
 		return err
 	}
@@ -200,10 +200,10 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 
 // readList reads the values of p's row of a list column into dst[:0]. first is the index of the
 // first value in the batch. Bits come in whole bytes.
-func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, plan bufferPlan, dst []byte) (_ []byte,
+func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, place columnPlace, dst []byte) (_ []byte,
 	first int64, err error) {
 	raw := sc.take(8)
-	if err := p.s.read(raw, p.body+plan.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+place.offsetsAt+4*p.row); err != nil {
 		return dst[:0], 0, err
 	}
 	a, b := int64(int32(binary.LittleEndian.Uint32(raw))), int64(int32(binary.LittleEndian.Uint32(raw[4:])))
@@ -211,17 +211,17 @@ func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, plan buff
 	if t == typeBool {
 		from = a >> 3
 	}
-	if a < 0 || b < a || b-a > maxRowTokens || to > plan.valuesLen {
-		return dst[:0], 0, r.damaged(p, 0, "offsets %d to %d in a column of %d bytes", a, b, plan.valuesLen)
+	if a < 0 || b < a || b-a > maxRowTokens || to > place.valuesLen {
+		return dst[:0], 0, r.damaged(p, 0, "offsets %d to %d in a column of %d bytes", a, b, place.valuesLen)
 	}
 	dst = slices.Grow(dst[:0], int(to-from))[:to-from]
-	return dst, a, p.s.read(dst, p.body+plan.valuesAt+from)
+	return dst, a, p.s.read(dst, p.body+place.valuesAt+from)
 }
 
 // readIDs reads the ids of p's row. It checks that they are in the vocabulary, and their number
 // against the manifest.
-func (r *SplitReader) readIDs(sc *readScratch, p rowRef, col int, plan bufferPlan, dst []byte) ([]byte, error) {
-	dst, first, err := r.readList(sc, p, r.d.layout.cols[r.d.layout.colIndex[col]].value, plan, dst)
+func (r *SplitReader) readIDs(sc *readScratch, p rowRef, col int, place columnPlace, dst []byte) ([]byte, error) {
+	dst, first, err := r.readList(sc, p, r.d.layout.cols[r.d.layout.colIndex[col]].value, place, dst)
 	if err != nil {
 		return dst, err
 	}
@@ -230,7 +230,7 @@ func (r *SplitReader) readIDs(sc *readScratch, p rowRef, col int, plan bufferPla
 		return dst, r.damaged(p, 0, "%d %s where the manifest says %d to %d", n,
 			r.d.layout.cols[r.d.layout.colIndex[col]].name, least, most)
 	}
-	return dst, r.checkIDs(p.shard, dst, p.body+plan.valuesAt+first*r.width)
+	return dst, r.checkIDs(p.shard, dst, p.body+place.valuesAt+first*r.width)
 }
 
 // lengths returns the minimum and maximum number of values of a row in a list column.
@@ -270,7 +270,7 @@ type readScratch struct {
 	bits   []byte
 	meta   []byte
 	values []int64
-	plans  []bufferPlan
+	places []columnPlace
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}

@@ -75,20 +75,20 @@ func (r *SplitReader) locate(col int, rows []int64, check bool, set func(int, Sp
 // locateRun locates ascending rows of one batch, of which p is the first. It passes them to set with
 // numbers from at on.
 func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64, at int, set func(int, Span)) error {
-	plan, err := r.planOf(sc, p, col)
+	place, err := r.placeOf(sc, p, col)
 	if err != nil {
 		return err
 	}
 	t := r.d.layout.cols[r.d.layout.colIndex[col]].value
 	span := func(a, b int64) Span {
-		return Span{Off: p.body + plan.valuesAt + t.bytes(a), Shard: int32(p.shard), Len: int32(b - a)}
+		return Span{Off: p.body + place.valuesAt + t.bytes(a), Shard: int32(p.shard), Len: int32(b - a)}
 	}
 	if t == typeBool {
 		span = func(a, b int64) Span {
-			return Span{Off: 8*(p.body+plan.valuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
+			return Span{Off: 8*(p.body+place.valuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
 		}
 	}
-	if page := r.page(sc, p, col, t, plan, len(rows)); page != nil {
+	if page := r.page(sc, p, col, t, place, len(rows)); page != nil {
 		end, next := int64(0), int64(-1)
 		for j, row := range rows {
 			k := p.row + row - rows[0]
@@ -102,17 +102,17 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 		return nil
 	}
 	raw := sc.take(4 * int(rows[len(rows)-1]-rows[0]+2))
-	if err := p.s.read(raw, p.body+plan.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+place.offsetsAt+4*p.row); err != nil {
 		return err
 	}
 	for j, row := range rows {
 		offsets := raw[4*(row-rows[0]):]
 		a := int64(int32(binary.LittleEndian.Uint32(offsets)))
 		b := int64(int32(binary.LittleEndian.Uint32(offsets[4:])))
-		if !r.holds(plan, col, t, a, b) {
+		if !r.holds(place, col, t, a, b) {
 			least, most := r.lengths(col)
 			return r.damaged(p, int(row-rows[0]), "offsets %d to %d in a column of %d bytes, whose rows have %d to %d values",
-				a, b, plan.valuesLen, least, most)
+				a, b, place.valuesLen, least, most)
 		}
 		set(at+j, span(a, b))
 	}
@@ -120,42 +120,42 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 }
 
 // holds reports whether the values from a to b of a column can be those of a row.
-func (r *SplitReader) holds(plan bufferPlan, col int, t valueType, a, b int64) bool {
+func (r *SplitReader) holds(place columnPlace, col int, t valueType, a, b int64) bool {
 	least, most := r.lengths(col)
-	return a >= 0 && b-a >= least && b-a <= most && t.bytes(b) <= plan.valuesLen
+	return a >= 0 && b-a >= least && b-a <= most && t.bytes(b) <= place.valuesLen
 }
 
-// planOf returns where a list column's buffers are in p's batch. For input_ids the footer suffices,
+// placeOf returns where a list column's buffers are in p's batch. For input_ids the footer suffices,
 // except that valuesLen then includes padding.
-func (r *SplitReader) planOf(sc *readScratch, p rowRef, col int) (bufferPlan, error) {
+func (r *SplitReader) placeOf(sc *readScratch, p rowRef, col int) (columnPlace, error) {
 	if col == colInputIDs {
 		at := align64(4 * (p.rows + 1))
-		return bufferPlan{offsetsLen: 4 * (p.rows + 1), valuesAt: at, valuesLen: p.bodyLen - at}, nil
+		return columnPlace{offsetsLen: 4 * (p.rows + 1), valuesAt: at, valuesLen: p.bodyLen - at}, nil
 	}
-	plans, err := r.readPlans(sc, p)
+	places, err := r.readPlaces(sc, p)
 	if err != nil {
-		return bufferPlan{}, err
+		return columnPlace{}, err
 	}
-	return plans[r.d.layout.colIndex[col]], nil
+	return places[r.d.layout.colIndex[col]], nil
 }
 
 // page returns the page of a column of p's batch, cached or made now, for so many rows of it. It
 // returns nil if the rows have to be looked up in the file, because making the page does not pay, the
 // cache has no room or the batch is damaged.
-func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan bufferPlan, rows int) *offsetPage {
+func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, place columnPlace, rows int) *offsetPage {
 	cache := &r.d.cache
 	key := pageKey{split: uint8(r.number), column: uint8(col), shard: uint32(p.shard), batch: uint32(p.batch)}
 	page := cache.get(key)
 	if page != nil || !cache.wants(rows) {
 		return page
 	}
-	raw := sc.take(int(plan.offsetsLen))
-	if p.s.read(raw, p.body+plan.offsetsAt) != nil {
+	raw := sc.take(int(place.offsetsLen))
+	if p.s.read(raw, p.body+place.offsetsAt) != nil {
 		return nil // reading the row itself reports damage that concerns it
 	}
 	least, most := r.lengths(col)
 	page = newOffsetPage(raw, least, most)
-	if page == nil || !r.holds(plan, col, t, page.start(p.rows-1), page.start(p.rows-1)+page.length(p.rows-1)) {
+	if page == nil || !r.holds(place, col, t, page.start(p.rows-1), page.start(p.rows-1)+page.length(p.rows-1)) {
 		return nil
 	}
 	cache.put(key, page)

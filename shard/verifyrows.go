@@ -224,7 +224,7 @@ func (b *batchChecker) batch(k block) error {
 		if i < 0 || !l.cols[i].list {
 			continue
 		}
-		if err := b.offsets(id, body+b.sc.plans[i].offsetsAt, rows, b.sc.values[i]); err != nil {
+		if err := b.offsets(id, body+b.sc.places[i].offsetsAt, rows, b.sc.values[i]); err != nil {
 			return err
 		}
 	}
@@ -275,7 +275,7 @@ func (b *batchChecker) values(body, rows int64) error {
 		if i < 0 {
 			continue
 		}
-		p := b.sc.plans[i]
+		p := b.sc.places[i]
 		if err := b.padding(body+p.offsetsAt+p.offsetsLen, align64(p.offsetsLen)-p.offsetsLen); err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (b *batchChecker) values(body, rows int64) error {
 		case colSegments:
 			err = b.segments(at, rows)
 		case colPart:
-			err = b.order(body+b.sc.plans[l.colIndex[colDocument]].valuesAt, at, rows)
+			err = b.order(body+b.sc.places[l.colIndex[colDocument]].valuesAt, at, rows)
 		}
 		if err != nil {
 			return err

@@ -282,8 +282,8 @@ func (s *openShard) writeBatch(l *layout, b *batch, scratch *batchScratch) error
 		scratch.values = append(scratch.values, b.cols[i].n)
 	}
 	var body int64
-	scratch.plans, body = l.plan(scratch.plans[:0], b.rows, scratch.values)
-	scratch.meta = l.appendBatchMeta(scratch.meta[:0], b.rows, scratch.values, scratch.plans, body)
+	scratch.places, body = l.place(scratch.places[:0], b.rows, scratch.values)
+	scratch.meta = l.appendBatchMeta(scratch.meta[:0], b.rows, scratch.values, scratch.places, body)
 	crc := uint32(0)
 	write := func(p []byte) error {
 		crc = crc32.Update(crc, crc32.IEEETable, p)
@@ -312,7 +312,7 @@ func (s *openShard) writeBatch(l *layout, b *batch, scratch *batchScratch) error
 type batchScratch struct {
 	meta   []byte
 	values []int64
-	plans  []bufferPlan
+	places []columnPlace
 }
 
 // commit ends the shard and renames it to its final name. It does not sync the folder.

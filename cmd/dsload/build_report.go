@@ -29,7 +29,7 @@ func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
 		return json.NewEncoder(w).Encode(plan)
 	}
 	var b strings.Builder
-	for _, p := range plan.Parts {
+	for _, p := range plan.Shares {
 		fmt.Fprintf(&b, "%10s  %-18s %s\n", formatSize(p.Bytes), p.Name, p.Why)
 	}
 	fmt.Fprintf(&b, "%10s  %-18s\n", formatSize(plan.Sum), "sum")

@@ -118,7 +118,7 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		return whichError(args, err)
 	}
 	w := whichPrinter{cmd: cmd, at: at, trace: trace, split: q.Split, asJSON: f.asJSON,
-		splits: make([]*tracedSplit, trace.Parts())}
+		splits: make([]*tracedSplit, trace.Members())}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := f.rows(flags, trace, asked)
 	if err == nil && len(rows) == 0 {
@@ -145,7 +145,7 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 		row, err := trace.Row(f.row)
 		return []serve.TracedRow{row}, err
 	}
-	for i := range trace.Parts() {
+	for i := range trace.Members() {
 		if trace.Split(i).Schema().Segments {
 			return nil, errPackedRows
 		}
@@ -186,11 +186,12 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 	}
 	_, dir, d := w.trace.Dataset(0)
 	m := d.Manifest()
-	if n := counts.Of(m.Counters, nil).Documents; f.document >= n && len(m.Sources) > 0 && w.trace.Parts() == 1 && n > 0 {
+	n := counts.Of(m.Counters, nil).Documents
+	if n > 0 && f.document >= n && len(m.Sources) > 0 && w.trace.Members() == 1 {
 		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
 			plural(n, "document"))
 	}
-	for i := range w.trace.Parts() {
+	for i := range w.trace.Members() {
 		_, dir, _ := w.trace.Dataset(i)
 		other, err := w.trace.SplitOf(i, f.document)
 		if err != nil {

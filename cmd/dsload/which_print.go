@@ -106,11 +106,11 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if pieces != nil {
 		return w.packedLine(r, pieces)
 	}
-	p, err := w.openSplit(r.Part)
+	p, err := w.openSplit(r.Member)
 	if err != nil {
 		return l, err
 	}
-	if err := w.trace.Split(r.Part).ReadRow(r.Example, &p.row); err != nil {
+	if err := w.trace.Split(r.Member).ReadRow(r.Example, &p.row); err != nil {
 		return l, err
 	}
 	l = tracedLine{Row: r.Position, Example: r.Example, Document: p.row.Document, Part: p.row.Part,
@@ -122,7 +122,7 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}
-	if w.trace.Parts() > 1 {
+	if w.trace.Members() > 1 {
 		l.Dataset = p.name
 	}
 	o, ok, err := p.origins.Find(l.Document)
@@ -136,18 +136,18 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece) (l tracedLine, err error) {
 	var ids []uint32
 	for _, piece := range pieces {
-		p, err := w.openSplit(piece.Part)
+		p, err := w.openSplit(piece.Member)
 		if err != nil {
 			return l, err
 		}
-		if err := w.trace.Split(piece.Part).ReadRow(piece.Example, &p.row); err != nil {
+		if err := w.trace.Split(piece.Member).ReadRow(piece.Example, &p.row); err != nil {
 			return l, err
 		}
 		of := p.row.AppendInputIDs(nil)[piece.From : piece.From+piece.Tokens]
 		ids = append(ids, of...)
 		t := tracedPiece{Example: piece.Example, Document: p.row.Document, Part: p.row.Part, From: piece.From,
 			Tokens: piece.Tokens, Text: p.decode(of), whole: piece.Whole}
-		if w.trace.Parts() > 1 {
+		if w.trace.Members() > 1 {
 			t.Dataset = p.name
 		}
 		o, ok, err := p.origins.Find(t.Document)
@@ -163,7 +163,7 @@ func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece)
 	first := &l.Pieces[0]
 	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
 	l.Example, l.Document, l.Part, l.Dataset = first.Example, first.Document, first.Part, first.Dataset
-	l.Source, l.Record, l.Text = first.Source, first.Record, w.splits[pieces[0].Part].decode(ids)
+	l.Source, l.Record, l.Text = first.Source, first.Record, w.splits[pieces[0].Member].decode(ids)
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}

@@ -40,8 +40,8 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s needs %v and the memory cap leaves %v", what, units.Size(e.Wanted), units.Size(e.Limit))
 }
 
-// Part is one named reservation: a fixed share of the cap.
-type Part struct {
+// Share is one named reservation: a fixed part of the cap.
+type Share struct {
 	Name  string // what holds the bytes
 	Bytes int64
 	Why   string // what the size depends on
@@ -93,7 +93,7 @@ func (l *Lease) Release() {
 }
 
 // Reserve reserves a part of the cap for the ledger's whole life.
-func (l *Ledger) Reserve(p Part) error {
+func (l *Ledger) Reserve(p Share) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSpare(p.Bytes)

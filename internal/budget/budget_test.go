@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestLeasesNeverExceedCap(t *testing.T) {
 	const capBytes = 1000
 	l := New(capBytes)
-	if err := l.Reserve(Part{Name: "fixed", Bytes: 100}); err != nil {
+	if err := l.Reserve(Share{Name: "fixed", Bytes: 100}); err != nil {
 		t.Fatal(err)
 	}
 	var live atomic.Int64
@@ -54,14 +54,14 @@ func TestLeasesNeverExceedCap(t *testing.T) {
 
 func TestTooLargeFailsAtOnce(t *testing.T) {
 	l := New(10)
-	if err := l.Reserve(Part{Name: "vocabulary", Bytes: 4}); err != nil {
+	if err := l.Reserve(Share{Name: "vocabulary", Bytes: 4}); err != nil {
 		t.Fatal(err)
 	}
 	var tooLarge *TooLargeError
 	if _, err := l.Acquire(context.Background(), 7); !errors.As(err, &tooLarge) || tooLarge.Limit != 6 {
 		t.Errorf("Acquire(7) of 6: %v", err)
 	}
-	if err := l.Reserve(Part{Name: "cache", Bytes: 7}); !errors.As(err, &tooLarge) || tooLarge.Name != "cache" {
+	if err := l.Reserve(Share{Name: "cache", Bytes: 7}); !errors.As(err, &tooLarge) || tooLarge.Name != "cache" {
 		t.Errorf("Reserve(7) of 6: %v", err)
 	}
 	if _, ok := l.TryAcquire(7); ok {

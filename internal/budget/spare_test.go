@@ -53,10 +53,10 @@ func TestPartsEndSpare(t *testing.T) {
 	l := New(100)
 	h := hold(l, 0)
 	h.take(90)
-	if err := l.Reserve(Part{Name: "part", Bytes: 10}); err != nil || h.ended != 0 {
+	if err := l.Reserve(Share{Name: "part", Bytes: 10}); err != nil || h.ended != 0 {
 		t.Errorf("10 of 100 bytes with 90 spared: %v, ended %d times", err, h.ended)
 	}
-	if err := l.Reserve(Part{Name: "large", Bytes: 60}); err != nil || h.ended != 1 || h.take(1) {
+	if err := l.Reserve(Share{Name: "large", Bytes: 60}); err != nil || h.ended != 1 || h.take(1) {
 		t.Errorf("60 more: %v, ended %d times, want once for good", err, h.ended)
 	}
 }

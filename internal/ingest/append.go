@@ -263,7 +263,7 @@ func (a *addition) readHeldOut(o *option.Options) error {
 	return err
 }
 
-func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {
+func (a *addition) memory() (heldOut int64, why string, more []budget.Share) {
 	n := int64(len(a.heldOut))
 	return n, fmt.Sprintf("hashes of the %d documents that the dataset holds out", n), nil
 }

@@ -111,11 +111,11 @@ func (c *chats) leaseBytes(raw, records int64) int64 {
 	return n
 }
 
-// memoryPart returns the part of the cap that conversations need.
-func (c *chats) memoryPart(workers int64) budget.Part {
+// memoryShare returns the part of the cap that conversations need.
+func (c *chats) memoryShare(workers int64) budget.Share {
 	n := c.ScratchBytes(pieceBytes)
 	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
-	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + c.pieces.Bytes() + workers*n + traced,
+	return budget.Share{Name: "chat template", Bytes: c.ResidentBytes() + c.pieces.Bytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
 			n>>10)}
 }

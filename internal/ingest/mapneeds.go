@@ -25,13 +25,13 @@ func (b *build) checkMap(context.Context) error {
 	return nil
 }
 
-// mapParts returns the part of the memory cap that Map takes, none without it.
-func mapParts(o *option.Options) []budget.Part {
+// mapShares returns the part of the memory cap that Map takes, none without it.
+func mapShares(o *option.Options) []budget.Share {
 	if o.Map == "" {
 		return nil
 	}
 	n := int64(command.MemoryBytes + mapBufferBytes + mapAhead*queuedBytes + 2*maxRecordBytes)
-	return []budget.Part{{Name: "map", Bytes: n,
+	return []budget.Share{{Name: "map", Bytes: n,
 		Why: fmt.Sprintf("a record and an answer of up to %dMiB, and up to %d records that wait for theirs; the command's "+
 			"own memory is not part of the cap", maxRecordBytes>>20, mapAhead)}}
 }

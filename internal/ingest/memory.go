@@ -20,10 +20,10 @@ import (
 // MemoryPlan is the memory cap as a sum: what each part is for, and the smallest cap that works for
 // the settings. Sizes are bytes.
 type MemoryPlan struct {
-	Cap      int64         `json:"cap_bytes"`
-	Sum      int64         `json:"sum_bytes"`
-	Smallest int64         `json:"smallest_cap_bytes"`
-	Parts    []budget.Part `json:"parts"`
+	Cap      int64          `json:"cap_bytes"`
+	Sum      int64          `json:"sum_bytes"`
+	Smallest int64          `json:"smallest_cap_bytes"`
+	Shares   []budget.Share `json:"parts"`
 
 	cacheBytes int   // of each worker's encoder
 	jobLease   int64 // of a usual job
@@ -37,8 +37,8 @@ type MemoryPlan struct {
 
 // CapError means that the settings do not fit under the memory cap.
 type CapError struct {
-	Cap, Smallest int64       // bytes
-	Largest       budget.Part // what needs most besides the process itself
+	Cap, Smallest int64        // bytes
+	Largest       budget.Share // what needs most besides the process itself
 	Workers       int
 }
 
@@ -48,7 +48,7 @@ func (e *CapError) Error() string { return e.Message().String() }
 func (e *CapError) Message() fault.Text {
 	advice := fault.Textf("raise {memory}")
 	switch {
-	case 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart:
+	case 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourceShare:
 		advice = fault.Textf("raise {memory}, or do without what takes %v of that: %s",
 			units.Size(e.Largest.Bytes), e.Largest.Why)
 	case e.Workers > 1:
@@ -80,7 +80,7 @@ const (
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
 
-	sourcePart = "source"
+	sourceShare = "source"
 )
 
 // divideMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
@@ -92,19 +92,19 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 
-	fixed := slices.Concat(b.fixedParts(), mapParts(o), filterParts(o, b.filter))
+	fixed := slices.Concat(b.fixedShares(), mapShares(o), filterShares(o, b.filter))
 	if b.chat != nil {
-		fixed = append(fixed, b.chat.memoryPart(workers))
+		fixed = append(fixed, b.chat.memoryShare(workers))
 	}
 	if o.ExtraBytes > 0 {
-		fixed = append(fixed, budget.Part{Name: "extras", Bytes: o.ExtraBytes,
+		fixed = append(fixed, budget.Share{Name: "extras", Bytes: o.ExtraBytes,
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
 	_, _, more := b.target.memory()
 	fixed = append(fixed, more...)
 	var need int64
 	if o.Dedup != shape.None {
-		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
+		need += seenShare(shape.PoolBytes(o.Memory)).Bytes
 	}
 	for _, part := range fixed {
 		need += part.Bytes
@@ -114,7 +114,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	for p.cacheBytes > leastCacheBytes && need+caches(p.cacheBytes)+leastJobs*p.jobLease > o.Memory {
 		p.cacheBytes /= 2
 	}
-	fixed = append(fixed, budget.Part{Name: "caches", Bytes: caches(p.cacheBytes),
+	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.cacheBytes),
 		Why: fmt.Sprintf("%d workers' word caches of %dKiB", workers, p.cacheBytes>>10)})
 
 	// The process' share grows with the cap, so the smallest cap solves cap = need + cap/gcShare.
@@ -125,41 +125,41 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	p.maxShards = leastShards + int(max(0, min(o.Memory/listShare/shard.ListBytes,
 		(o.Memory-need-leastJobs*p.jobLease)/shard.ListBytes,
 		(o.Memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
-	list := budget.Part{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
+	list := budget.Share{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
 	fixed = append(fixed, list)
 	need += list.Bytes
 	if o.Dedup != shape.None { // half of what jobs leave
 		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
-		fixed = append(fixed, seenPart(p.seenPool))
-		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+		fixed = append(fixed, seenShare(p.seenPool))
+		need += fixed[len(fixed)-1].Bytes - seenShare(shape.PoolBytes(o.Memory)).Bytes
 	}
 	if kept := phases[0].set.KeptBytes(); o.Memory-need-kept < (4*workers+4)*p.jobLease {
 		phases[0].set.Forget() // jobs need the room
 	} else if kept > 0 {
-		fixed = append(fixed, budget.Part{Name: "small files", Bytes: kept,
+		fixed = append(fixed, budget.Share{Name: "small files", Bytes: kept,
 			Why: "files that were read to find their format, until their turn comes"})
 		need += kept
 	}
 	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
 	p.jobs = min((o.Memory-need)/p.jobLease, int64(parcelJobs*(p.parcels+2)))
 	if p.jobs < leastJobs {
-		return nil, &CapError{o.Memory, p.Smallest, largestPart(fixed[1:], phases), o.Workers}
+		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
 	p.readers = countReaders(o, phases, o.Memory-need)
-	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
+	fixed = append(fixed, budget.Share{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
-	p.Parts, p.Sum = fixed, o.Memory
+	p.Shares, p.Sum = fixed, o.Memory
 	return p, nil
 }
 
-// largestPart returns the part that needs most, or the source where a file in it needs more than usual.
-func largestPart(parts []budget.Part, phases []phase) budget.Part {
-	i := slices.IndexFunc(parts, func(p budget.Part) bool { return p.Name == sourcePart })
+// largestShare returns the part that needs most, or the source where a file in it needs more than usual.
+func largestShare(parts []budget.Share, phases []phase) budget.Share {
+	i := slices.IndexFunc(parts, func(p budget.Share) bool { return p.Name == sourceShare })
 	if slices.ContainsFunc(phases, func(p phase) bool { return p.set.WhyWindow() != "" }) {
 		return parts[i]
 	}
-	return slices.MaxFunc(parts, func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return slices.MaxFunc(parts, func(a, b budget.Share) int { return cmp.Compare(a.Bytes, b.Bytes) })
 }
 
 // metadataBytes returns what the metadata of a file may take while the sources are opened: what is left of
@@ -199,17 +199,17 @@ func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int
 	return n
 }
 
-// fixedParts returns the parts of the cap that depend on the settings alone.
-func (b *build) fixedParts() []budget.Part {
+// fixedShares returns the parts of the cap that depend on the settings alone.
+func (b *build) fixedShares() []budget.Share {
 	o, t, phases, builder := &b.opts, b.tokenizer, b.phases, b.shards
 	builder.MaxShards = leastShards
 	f, workers := phases[0].formatter, int64(o.Workers)
 	heldOut, whyHeldOut, _ := b.target.memory()
-	parts := []budget.Part{
+	parts := []budget.Share{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
-		{Name: sourcePart, Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
+		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
@@ -218,10 +218,10 @@ func (b *build) fixedParts() []budget.Part {
 			Why: whyScratch(workers, f)},
 	}
 	if b.bucket {
-		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
+		parts = append(parts, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if n := packingBytes(o, builder.Schema); n > 0 {
-		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})
+		parts = append(parts, budget.Share{Name: "packing", Bytes: n, Why: whyPacking(o)})
 	}
 	return parts
 }
@@ -260,7 +260,7 @@ func whySource(phases []phase) string {
 // ledger reserves the fixed parts; what is left is leased to jobs.
 func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
 	l := budget.New(p.Cap)
-	for _, part := range p.Parts {
+	for _, part := range p.Shares {
 		if part.Name == "jobs" {
 			continue
 		}

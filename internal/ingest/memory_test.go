@@ -71,7 +71,7 @@ func TestPlanIsTheCap(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sum int64
-		for _, part := range plan.Parts {
+		for _, part := range plan.Shares {
 			if sum += part.Bytes; part.Bytes < 0 || part.Why == "" {
 				t.Errorf("%+v", part)
 			}
@@ -138,9 +138,9 @@ func TestSmallFilesYield(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(plan.Parts, func(p budget.Part) bool { return p.Name == "small files" })
-		if i >= 0 && plan.Parts[i].Bytes != 40*60<<10 {
-			t.Errorf("%d bytes are kept", plan.Parts[i].Bytes)
+		i := slices.IndexFunc(plan.Shares, func(p budget.Share) bool { return p.Name == "small files" })
+		if i >= 0 && plan.Shares[i].Bytes != 40*60<<10 {
+			t.Errorf("%d bytes are kept", plan.Shares[i].Bytes)
 		}
 		o.Memory = plan.Smallest
 		return i >= 0

@@ -28,9 +28,9 @@ type part struct {
 
 func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.Ranges(p.Number)[phase] }
 
-func (p *part) memory() (heldOut int64, why string, more []budget.Part) {
+func (p *part) memory() (heldOut int64, why string, more []budget.Share) {
 	heldOut, why, _ = p.whole.memory()
-	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.Bytes(),
+	return heldOut, why, []budget.Share{{Name: "plan", Bytes: p.Plan.Bytes(),
 		Why: fmt.Sprintf("what the plan says about partition %d", p.Number)}}
 }
 

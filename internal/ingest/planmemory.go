@@ -17,15 +17,15 @@ const (
 	copiesShare = 16
 )
 
-func (s *scan) memory() (heldOut int64, why string, more []budget.Part) {
+func (s *scan) memory() (heldOut int64, why string, more []budget.Share) {
 	o, inputs := &s.b.opts, 0
 	for _, p := range s.b.phases {
 		inputs += p.set.Len()
 	}
-	more = append(more, budget.Part{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
+	more = append(more, budget.Share{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
 		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
 	if o.Dedup != shape.None {
-		more = append(more, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
+		more = append(more, budget.Share{Name: "copies", Bytes: o.Memory / copiesShare,
 			Why: "lists of the documents that are left out as copies"})
 	}
 	heldOut, why, _ = s.whole.memory()

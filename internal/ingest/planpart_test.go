@@ -67,8 +67,8 @@ func TestPlanPart(t *testing.T) {
 		o := part.Options()
 		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 256<<20
 		m := must(PartitionMemory(o, part))
-		if !slices.ContainsFunc(m.Parts, func(b budget.Part) bool { return b.Name == "plan" && b.Bytes == p.Bytes() }) {
-			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Parts)
+		if !slices.ContainsFunc(m.Shares, func(b budget.Share) bool { return b.Name == "plan" && b.Bytes == p.Bytes() }) {
+			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Shares)
 		}
 	}
 	if kept < 100 || kept > 107 {

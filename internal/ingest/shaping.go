@@ -83,18 +83,18 @@ func (b *build) checkFields(context.Context) error {
 	return nil
 }
 
-// filterParts returns the parts of the memory cap that filters take, none without them.
-func filterParts(o *option.Options, f *shape.Filter) (parts []budget.Part) {
+// filterShares returns the parts of the memory cap that filters take, none without them.
+func filterShares(o *option.Options, f *shape.Filter) (parts []budget.Share) {
 	if o.Filter.Active() {
-		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
+		parts = append(parts, budget.Share{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
 			Why: "conditions and expressions, and what each worker's matches take"})
 	}
 	return parts
 }
 
-// seenPart returns the part of the memory cap that Dedup takes with pool bytes of pages.
-func seenPart(pool int64) budget.Part {
-	return budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
+// seenShare returns the part of the memory cap that Dedup takes with pool bytes of pages.
+func seenShare(pool int64) budget.Share {
+	return budget.Share{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
 		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
 }
 

@@ -28,7 +28,7 @@ type target interface {
 	// settings sets what the folder keeps of the settings, in the options of its builder.
 	settings() error
 	// memory returns how many documents are held out, and the parts of the cap for the target alone.
-	memory() (heldOut int64, whyHeldOut string, more []budget.Part)
+	memory() (heldOut int64, whyHeldOut string, more []budget.Share)
 	// check refuses a folder before its builder is opened; notOpened ends a build for which it was not.
 	check() error
 	notOpened(ctx context.Context, err error) (*report.Summary, error)
@@ -94,7 +94,7 @@ func (w whole) settings() (err error) {
 	return err
 }
 
-func (w whole) memory() (heldOut int64, why string, more []budget.Part) {
+func (w whole) memory() (heldOut int64, why string, more []budget.Share) {
 	n := w.b.opts.MaxValExamples
 	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
 }

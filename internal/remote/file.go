@@ -22,12 +22,12 @@ type File struct {
 	ctx    context.Context // of Open, because io.Reader has none; ends with Close
 	cancel context.CancelFunc
 
-	in     *stream // of Read
-	direct int     // bytes that Read read before it began to read ahead
-	ahead  *ahead
-	lanes  []*lane // of ReadAt, the most recently used first
-	parts  []part  // what ReadAt is expected to read, in order
-	many   bool    // more parts than lanes are read in turns
+	in        *stream // of Read
+	direct    int     // bytes that Read read before it began to read ahead
+	ahead     *ahead
+	lanes     []*lane   // of ReadAt, the most recently used first
+	stretches []stretch // what ReadAt is expected to read, in order
+	many      bool      // more stretches than lanes are read in turns
 }
 
 // Open opens an object that Stat, or an earlier process, described. It makes no request yet. The File's

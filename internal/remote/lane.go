@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// laneBytes is the size of a lane's buffer, and lanes the maximum number of lanes. If more parts are
+	// laneBytes is the size of a lane's buffer, and lanes the maximum number of lanes. If more stretches are
 	// read in turns, there are manyLanes with small buffers, which take as much together.
 	laneBytes     = 256 << 10
 	lanes         = 4
@@ -19,54 +19,54 @@ const (
 	firstSpan = 256 << 10
 	maxSpan   = 64 << 20
 	// maxGap is the largest gap that is read and dropped rather than skipped by a new request, and
-	// maxPartGap the largest one between parts that are read one after another: about what comes in the
-	// time that a request takes. Such a gap is also at most half as long as the part after it.
-	maxGap     = 64 << 10
-	maxPartGap = 1 << 20
+	// maxStretchGap the largest one between stretches that are read one after another: about what comes in the
+	// time that a request takes. Such a gap is also at most half as long as the stretch after it.
+	maxGap        = 64 << 10
+	maxStretchGap = 1 << 20
 	// tailBytes is what is read at once of a file's end, where the index of the rest often is.
 	tailBytes = 64 << 10
 )
 
-// A part is a stretch of a file that is expected to be read.
-type part struct{ from, to int64 }
+// A stretch is a range of a file that is expected to be read.
+type stretch struct{ from, to int64 }
 
-func (p *part) fits(n int64) bool { return p.to-p.from <= n }
+func (p *stretch) fits(n int64) bool { return p.to-p.from <= n }
 
 // Expect says that ReadAt will read spans, in the order of the file, from their beginnings on: one after
 // another, or in turns. It replaces what was expected before. Requests then go on to the end of a span.
 func (f *File) Expect(spans [][2]int64, inTurns bool) {
-	f.parts = f.parts[:0]
+	f.stretches = f.stretches[:0]
 	for _, s := range spans {
-		if n := len(f.parts); n > 0 {
-			last := &f.parts[n-1]
-			joined := part{last.from, s[1]}
+		if n := len(f.stretches); n > 0 {
+			last := &f.stretches[n-1]
+			joined := stretch{last.from, s[1]}
 			gap, most := s[0]-last.to, int64(-1)
 			if !inTurns {
-				most = min(maxPartGap, (s[1]-s[0])/2)
+				most = min(maxStretchGap, (s[1]-s[0])/2)
 			}
 			if gap >= 0 && (gap <= most || joined.fits(laneBytes)) {
 				*last = joined
 				continue
 			}
 		}
-		f.parts = append(f.parts, part{s[0], s[1]})
+		f.stretches = append(f.stretches, stretch{s[0], s[1]})
 	}
-	if many := inTurns && len(f.parts) > lanes; many != f.many {
+	if many := inTurns && len(f.stretches) > lanes; many != f.many {
 		f.closeLanes() // their buffers have another size
 		f.many = many
 	}
 }
 
-// part returns the expected part that an offset lies in, none if it is in none.
-func (f *File) part(off int64) (p part) {
-	i, _ := slices.BinarySearchFunc(f.parts, off, func(p part, off int64) int {
+// stretchAt returns the expected stretch that an offset lies in, none if it is in none.
+func (f *File) stretchAt(off int64) (p stretch) {
+	i, _ := slices.BinarySearchFunc(f.stretches, off, func(p stretch, off int64) int {
 		if p.to <= off {
 			return -1
 		}
 		return 1
 	})
-	if i < len(f.parts) && f.parts[i].from <= off {
-		return f.parts[i]
+	if i < len(f.stretches) && f.stretches[i].from <= off {
+		return f.stretches[i]
 	}
 	return p
 }
@@ -123,23 +123,23 @@ func (f *File) closeLanes() {
 
 // A lane reads on from one place of a file.
 type lane struct {
-	file *File
-	in   *stream
-	buf  []byte // the bytes from start on
-	from int64
-	span int64 // bytes that the current request asks for
-	part part  // that it reads; none if it is empty
+	file    *File
+	in      *stream
+	buf     []byte // the bytes from start on
+	from    int64
+	span    int64   // bytes that the current request asks for
+	stretch stretch // that it reads; none if it is empty
 }
 
 // holds reports whether an offset is in the lane's buffer, or follows it closely. A lane does not leave
-// its part for another one, of which it would not know the end.
+// its stretch for another one, of which it would not know the end.
 func (l *lane) holds(off int64) bool {
 	if l.in == nil || off < l.from {
 		return false
 	}
 	end := l.from + int64(len(l.buf))
-	if l.part.to > 0 {
-		return off < l.part.to && (off <= end+maxGap || !l.file.many && off <= end+maxPartGap)
+	if l.stretch.to > 0 {
+		return off < l.stretch.to && (off <= end+maxGap || !l.file.many && off <= end+maxStretchGap)
 	}
 	return off <= end+maxGap
 }
@@ -157,15 +157,15 @@ func (l *lane) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return copy(p, l.buf[off-l.from:]), nil
 }
 
-// seek goes to another place. A short part is read from its beginning: several columns may lie in it.
+// seek goes to another place. A short stretch is read from its beginning: several columns may lie in it.
 func (l *lane) seek(off int64) {
 	l.close()
-	l.part = l.file.part(off)
-	if size := l.file.object.Size; l.part.to == 0 && size >= 0 && off >= size-tailBytes {
-		l.part = part{max(0, size-tailBytes), size}
+	l.stretch = l.file.stretchAt(off)
+	if size := l.file.object.Size; l.stretch.to == 0 && size >= 0 && off >= size-tailBytes {
+		l.stretch = stretch{max(0, size-tailBytes), size}
 	}
-	if l.part.to > 0 && l.part.fits(l.bufBytes()) {
-		off = l.part.from
+	if l.stretch.to > 0 && l.stretch.fits(l.bufBytes()) {
+		off = l.stretch.from
 	}
 	l.buf, l.from, l.span = l.buf[:0], off, firstSpan/2
 	l.in = &stream{store: l.file.store, object: &l.file.object, at: off, end: off, strict: true}
@@ -202,18 +202,18 @@ func (l *lane) fill(ctx context.Context, need int64) error {
 	}
 }
 
-// requestEnd returns where the next request ends: with the part, or if many are read in turns, with the
+// requestEnd returns where the next request ends: with the stretch, or if many are read in turns, with the
 // buffer that has the last of what is wanted now.
 func (l *lane) requestEnd(need int64) (end int64) {
 	at, size := l.in.at, l.file.object.Size
 	switch {
-	case at >= l.part.to: // it is in none
+	case at >= l.stretch.to: // it is in none
 		l.span = min(2*l.span, maxSpan)
 		end = at + l.span
 	case l.file.many:
-		end = min(l.part.to, at+max(1, (need-at+manyLaneBytes-1)/manyLaneBytes)*manyLaneBytes)
+		end = min(l.stretch.to, at+max(1, (need-at+manyLaneBytes-1)/manyLaneBytes)*manyLaneBytes)
 	default:
-		end = min(l.part.to, at+maxSpan)
+		end = min(l.stretch.to, at+maxSpan)
 	}
 	if size >= 0 {
 		end = min(end, size)

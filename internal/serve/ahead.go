@@ -32,10 +32,10 @@ const (
 // It follows the stream, which reports its position. Its goroutine belongs to the file system, and
 // ends with the stream or the file system.
 type prefetcher struct {
-	ahead *store.Ahead
-	order *sampler.Order // without windows
-	parts []part
-	steps sampler.StepOptions // whose rows of the order it wants, where window is 0
+	ahead   *store.Ahead
+	order   *sampler.Order // without windows
+	members []member
+	steps   sampler.StepOptions // whose rows of the order it wants, where window is 0
 	// window is how many rows, from a multiple of it on, the stream reads together; 0 if it reads
 	// only the rows of its rank.
 	window int64
@@ -43,7 +43,7 @@ type prefetcher struct {
 	start   sync.Once
 	items   []sampler.Item
 	extent  shard.Extent // the last one that was asked for
-	source  int32        // its part
+	source  int32        // its member
 	asked   int
 	extents [aheadExtents]int64 // positions of the last ones
 
@@ -63,7 +63,7 @@ func (r *Reader) newPrefetcher(p prepared, steps sampler.StepOptions, window int
 	if err != nil {
 		return nil, err
 	}
-	f := &prefetcher{order: order, parts: p.parts, steps: steps, window: window, moved: make(chan struct{}, 1),
+	f := &prefetcher{order: order, members: p.members, steps: steps, window: window, moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
 	f.steps.World, f.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
 	f.ahead = r.buckets.ReadAhead()
@@ -182,7 +182,7 @@ func (p *prefetcher) open() error {
 	group.SetLimit(aheadOpens)
 	seen := map[place]bool{}
 	for _, it := range p.items {
-		split := p.parts[it.Source].split
+		split := p.members[it.Source].split
 		i, err := split.ShardOf(it.Row)
 		if err != nil {
 			return errors.Join(err, group.Wait())
@@ -203,7 +203,7 @@ func (p *prefetcher) want(it sampler.Item, priority int64) bool {
 		return true
 	}
 	var err error
-	if p.extent, err = p.parts[it.Source].split.Extent(it.Row); err != nil {
+	if p.extent, err = p.members[it.Source].split.Extent(it.Row); err != nil {
 		return false
 	}
 	p.source = it.Source

@@ -264,14 +264,14 @@ func (b *Building) serves(q feed.Query) bool {
 }
 
 // Progress implements feed.Unfinished.
-func (b *Building) Progress() *feed.Progress {
+func (b *Building) Progress() *feed.BuildProgress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.update()
 	if b.whole != nil || b.failed != nil {
 		return nil
 	}
-	p := &feed.Progress{Source: b.info.Source, Rows: map[string]int64{}}
+	p := &feed.BuildProgress{Source: b.info.Source, Rows: map[string]int64{}}
 	if b.latest != nil {
 		for _, s := range b.latest.datasets[0].shards.Manifest().Splits {
 			p.Rows[s.Name] = s.Examples
@@ -281,7 +281,7 @@ func (b *Building) Progress() *feed.Progress {
 }
 
 // Open implements feed.Backend.
-func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
+func (b *Building) Open(q feed.Query) (*feed.Opening, error) {
 	whole, s, err := b.now(nil)
 	if err != nil {
 		return nil, err
@@ -297,9 +297,9 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	longest := int64(p.parts[0].dataset.maxLength)
+	longest := int64(p.members[0].dataset.maxLength)
 	p.bound = bound{rows: math.MaxInt64, shortest: 1, longest: longest} // of rows that are still to come
-	if p.parts[0].split.Schema().Labels {
+	if p.members[0].split.Schema().Labels {
 		p.bound.longestLabels = longest
 	}
 	rowStream, err := s.newRowStream(p, dealt(p.steps, q.Start, math.MaxInt64))
@@ -310,7 +310,7 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 	stream := &growingStream{building: b, prepared: p, position: q.Start}
 	metadata := p.metadata(0)
 	delete(metadata, "dsload.rows") // not yet known
-	return &feed.Plan{
+	return &feed.Opening{
 		Collate: p.collation, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: rowStream.bytes(0, q.MaxTokens > 0, rows, 0), Stream: stream, Metadata: metadata,
 		Waits: func() bool { return !stream.ended.Load() }, LeftOut: stream.rowsLeftOut,
@@ -378,8 +378,8 @@ func (o Options) buildingBytes() int64 {
 	return minBuildingBytes + max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory)/buildingPart
 }
 
-func (b *Building) memory() []budget.Part {
-	return []budget.Part{
+func (b *Building) memory() []budget.Share {
+	return []budget.Share{
 		{Name: "indexes", Bytes: indexBytes, Why: "12 bytes a record batch of open shards"},
 		{Name: "building", Bytes: b.opts.buildingBytes(), Why: "shards of the unfinished dataset, then its manifest"},
 	}

@@ -91,10 +91,10 @@ func (s *growingStream) deal(ctx context.Context, now *snapshot, b *collate.Batc
 	if now != s.used {
 		p := s.prepared
 		var err error
-		if p.parts, err = now.parts(p.query); err != nil {
+		if p.members, err = now.members(p.query); err != nil {
 			return false, err
 		}
-		rows := p.parts[0].split.NumRows()
+		rows := p.members[0].split.NumRows()
 		if s.rows, err = now.newRowStream(p, dealt(p.steps, s.position, rows)); err != nil {
 			return false, err
 		}

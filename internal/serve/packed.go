@@ -69,10 +69,10 @@ func (r *Reader) packing(q feed.Query) (feed.Query, error) {
 }
 
 // packLength returns the length of packed rows: as asked for, else the build's.
-func packLength(q feed.Query, parts []part) int {
+func packLength(q feed.Query, members []member) int {
 	length := q.PackLength
 	if length == 0 {
-		for _, p := range parts {
+		for _, p := range members {
 			length = max(length, p.dataset.maxLength, int(p.split.Info().MaxLength))
 		}
 	}
@@ -80,8 +80,8 @@ func packLength(q feed.Query, parts []part) int {
 }
 
 // packedCollation completes the collation options for packed rows.
-func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Options, error) {
-	length := packLength(q, parts)
+func packedCollation(q feed.Query, members []member, o collate.Options) (collate.Options, error) {
+	length := packLength(q, members)
 	switch {
 	case o.Labels == collate.Seq2Seq:
 		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
@@ -100,14 +100,14 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 }
 
 // openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(p prepared) (*feed.Plan, error) {
+func (r *Reader) openPacked(p prepared) (*feed.Opening, error) {
 	s, err := r.newPackedStream(p)
 	if err != nil {
 		return nil, err
 	}
 	rows, tokens := p.bound.batch(p.steps)
-	return &feed.Plan{
-		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+	return &feed.Opening{
+		Collate: p.collation, Mixed: len(p.members) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(), Stream: s, Metadata: p.metadata(s.numbers()),
 		LeftOut: s.steps.LeftOut,
 	}, nil
@@ -116,7 +116,7 @@ func (r *Reader) openPacked(p prepared) (*feed.Plan, error) {
 // A packedStream packs the rows of the order, window by window, and reads each step's into a batch.
 // It belongs to one goroutine.
 type packedStream struct {
-	base   rowStream // its parts, order and needs
+	base   rowStream // its members, order and needs
 	opts   sampler.PackOptions
 	packed *sampler.Packed
 	steps  *sampler.PackedSteps
@@ -134,7 +134,7 @@ type packedStream struct {
 	reset   func()
 }
 
-// packedPiece is a run of the tokens of one row of a part.
+// packedPiece is a run of the tokens of one row of a member.
 type packedPiece struct {
 	source   int32
 	row      int64
@@ -149,10 +149,10 @@ func (r *Reader) newPackedStream(p prepared) (*packedStream, error) {
 	if err := checkLongest(p.steps, p.bound.longest); err != nil {
 		return nil, err
 	}
-	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, parts: p.parts,
-		needs: neededColumns(p.parts[0].split.Schema(), p.collation)}}
+	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, members: p.members,
+		needs: neededColumns(p.members[0].split.Schema(), p.collation)}}
 	s.opts = sampler.PackOptions{Policy: p.query.Pack, Length: s.length}
-	for _, p := range p.parts {
+	for _, p := range p.members {
 		s.opts.Tokens += p.split.Info().Tokens
 		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
 	}
@@ -184,7 +184,7 @@ func (s *packedStream) bytes() int64 {
 	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
 		s.opts)*locationBytes +
 		longestRun*(8+16) + int64(s.length)*perToken + s.base.ahead.bytes()
-	if len(s.base.parts) > 1 {
+	if len(s.base.members) > 1 {
 		n += 16 << 10
 	}
 	return n
@@ -221,7 +221,7 @@ func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
 	for i, it := range items {
 		s.found.add(it, i)
 	}
-	if err := s.found.locate(s.base.parts); err != nil {
+	if err := s.found.locate(s.base.members); err != nil {
 		return err
 	}
 	for _, l := range s.found.found {
@@ -238,7 +238,7 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 	for _, p := range row.Pieces {
 		u := &row.Units[p.Item]
 		rowSpan := shard.Span{Off: u.Off, Shard: u.Shard, Len: u.Length}
-		width := int64(s.base.parts[u.Source].split.IDWidth())
+		width := int64(s.base.members[u.Source].split.IDWidth())
 		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan,
 			lastPart: true,
 			span:     shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
@@ -252,14 +252,14 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 	return s.batch.Take(n, collateRow(sampler.Ref{Source: first.source, Row: first.row}, row.Position))
 }
 
-// read appends the values of the row's pieces, those of one part at a time.
+// read appends the values of the row's pieces, those of one member at a time.
 func (s *packedStream) read(dst *collate.Buffers) error {
 	for from := 0; from < len(s.pieces); {
 		to := from + 1
 		for to < len(s.pieces) && s.pieces[to].source == s.pieces[from].source {
 			to++
 		}
-		if err := s.readRun(dst, s.base.parts[s.pieces[from].source].split, s.pieces[from:to]); err != nil {
+		if err := s.readRun(dst, s.base.members[s.pieces[from].source].split, s.pieces[from:to]); err != nil {
 			return err
 		}
 		from = to
@@ -267,7 +267,7 @@ func (s *packedStream) read(dst *collate.Buffers) error {
 	return nil
 }
 
-// readRun appends the values of pieces of one part.
+// readRun appends the values of pieces of one member.
 func (s *packedStream) readRun(dst *collate.Buffers, split *shard.SplitReader, pieces []packedPiece) (err error) {
 	s.rows, s.spans = s.rows[:0], s.spans[:0]
 	for i := range pieces {

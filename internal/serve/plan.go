@@ -20,7 +20,7 @@ import (
 // prepared is what a query comes to before any row is read.
 type prepared struct {
 	query     feed.Query // with the server's default packing
-	parts     []part
+	members   []member
 	collation collate.Options
 	steps     sampler.StepOptions
 	bound     bound
@@ -31,14 +31,14 @@ func (r *Reader) prepare(q feed.Query) (p prepared, err error) {
 	if p.query, err = r.packing(q); err != nil {
 		return p, err
 	}
-	if p.parts, err = r.parts(p.query); err != nil {
+	if p.members, err = r.members(p.query); err != nil {
 		return p, err
 	}
-	p.bound = boundOf(p.parts)
+	p.bound = boundOf(p.members)
 	if p.packs() {
-		p.bound.longest, p.bound.longestLabels = int64(packLength(p.query, p.parts)), 0
+		p.bound.longest, p.bound.longestLabels = int64(packLength(p.query, p.members)), 0
 	}
-	p.collation, err = collationOf(p.query, p.parts)
+	p.collation, err = collationOf(p.query, p.members)
 	p.steps = stepsOf(p.query, p.collation)
 	return p, err
 }
@@ -59,7 +59,7 @@ func refused(err error, format string, args ...any) error {
 }
 
 // Open plans the stream that q asks for.
-func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
+func (r *Reader) Open(q feed.Query) (*feed.Opening, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		rows = min(step, padded/max(1, p.steps.PaddedLength(p.bound.shortest)))
 		tokens = max(padded, rows*p.bound.longestLabels)
 	}
-	return &feed.Plan{
-		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+	return &feed.Opening{
+		Collate: p.collation, Mixed: len(p.members) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(p.bucket(), p.query.MaxTokens > 0, rows, step), Stream: s,
 		Metadata: p.metadata(s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
@@ -106,7 +106,7 @@ func (p *prepared) metadata(rows int64) map[string]string {
 	return map[string]string{
 		"dsload.rows": fmt.Sprint(rows), "dsload.split": p.query.Split,
 		"dsload.pad_token_id": fmt.Sprint(p.collation.PadID),
-		"dsload.tokenizer":    p.parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+		"dsload.tokenizer":    p.members[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
 	}
 }
 
@@ -132,15 +132,15 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 // newOrder makes the order of the rows, with windows of bucket rows sorted by length.
 func (p *prepared) newOrder(bucket int, lengths sampler.LengthsFunc) (*sampler.Order, error) {
 	return sampler.NewOrder(sampler.Options{
-		Sources: sources(p.parts), Shuffle: p.query.Shuffle, Seed: p.query.Seed, Bucket: bucket, Group: p.query.Group,
-		Changes: changes(p.query, p.parts),
+		Sources: sources(p.members), Shuffle: p.query.Shuffle, Seed: p.query.Seed, Bucket: bucket, Group: p.query.Group,
+		Changes: changes(p.query, p.members),
 	}, lengths)
 }
 
 // newRowStream connects the order of rows with the splits that hold them. Errors about options come
 // from the sampler.
 func (r *Reader) newRowStream(p prepared, steps sampler.StepOptions) (*rowStream, error) {
-	s := &rowStream{reader: r, parts: p.parts, needs: neededColumns(p.parts[0].split.Schema(), p.collation)}
+	s := &rowStream{reader: r, members: p.members, needs: neededColumns(p.members[0].split.Schema(), p.collation)}
 	var err error
 	s.order, err = p.newOrder(p.bucket(), s.lengths)
 	if err == nil {
@@ -156,15 +156,15 @@ func (r *Reader) newRowStream(p prepared, steps sampler.StepOptions) (*rowStream
 	return s, err
 }
 
-// part is one dataset's split in a stream.
-type part struct {
+// member is one dataset's split in a stream.
+type member struct {
 	dataset *dataset
 	split   *shard.SplitReader
 	weight  float64
 }
 
-// parts finds the splits that q names, and checks that they can be mixed.
-func (r *Reader) parts(q feed.Query) (parts []part, err error) {
+// members finds the splits that q names, and checks that they can be mixed.
+func (r *Reader) members(q feed.Query) (members []member, err error) {
 	names := r.mixed(q)
 	for _, name := range names {
 		d := r.find(name)
@@ -175,15 +175,15 @@ func (r *Reader) parts(q feed.Query) (parts []part, err error) {
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, part{d, split, float64(split.NumRows())}) // every row as likely as any other
+		members = append(members, member{d, split, float64(split.NumRows())}) // every row as likely as any other
 	}
 	if q.Mix != nil {
-		for i, w := range weights(q.Mix[0], parts) {
-			parts[i].weight = w
+		for i, w := range weights(q.Mix[0], members) {
+			members[i].weight = w
 		}
 	}
-	a := parts[0].dataset
-	for _, p := range parts[1:] {
+	a := members[0].dataset
+	for _, p := range members[1:] {
 		am, bm := a.shards.Manifest(), p.dataset.shards.Manifest()
 		if am.Tokenizer.Fingerprint != bm.Tokenizer.Fingerprint || am.Schema != bm.Schema {
 			return nil, feed.BadParam("mix", fmt.Sprintf("datasets %s and %s differ in tokenizer or columns",
@@ -191,7 +191,7 @@ func (r *Reader) parts(q feed.Query) (parts []part, err error) {
 				"mix datasets that were built with the same tokenizer and kind of source")
 		}
 	}
-	return parts, nil
+	return members, nil
 }
 
 // mixed returns the datasets that q names, in the order of q, or all.
@@ -202,10 +202,10 @@ func (r *Reader) mixed(q feed.Query) (names []string) {
 		}
 	}
 	for _, segment := range q.Mix {
-		for _, p := range segment.Parts {
+		for _, p := range segment.Members {
 			add(p.Name)
 		}
-		if segment.Parts == nil {
+		if segment.Members == nil {
 			for _, d := range r.datasets {
 				add(d.name)
 			}
@@ -219,15 +219,15 @@ func (r *Reader) mixed(q feed.Query) (names []string) {
 	return names
 }
 
-// weights returns those of the parts in a segment of a mix.
-func weights(s feed.MixSegment, parts []part) []float64 {
-	out := make([]float64, len(parts))
-	for i := range parts {
-		if s.Parts == nil {
-			out[i] = power(parts[i].split.NumRows(), s.Temperature)
+// weights returns those of the members in a segment of a mix.
+func weights(s feed.MixSegment, members []member) []float64 {
+	out := make([]float64, len(members))
+	for i := range members {
+		if s.Members == nil {
+			out[i] = power(members[i].split.NumRows(), s.Temperature)
 		}
-		for _, p := range s.Parts {
-			if p.Name == parts[i].dataset.name {
+		for _, p := range s.Members {
+			if p.Name == members[i].dataset.name {
 				out[i] = p.Weight
 			}
 		}
@@ -245,9 +245,9 @@ func power(rows int64, t float64) float64 {
 }
 
 // changes returns the segments of a mix after the first.
-func changes(q feed.Query, parts []part) (out []sampler.Change) {
-	for i := 1; i < len(q.Mix) && len(parts) > 1; i++ {
-		out = append(out, sampler.Change{At: q.Mix[i].At, Weights: weights(q.Mix[i], parts)})
+func changes(q feed.Query, members []member) (out []sampler.Change) {
+	for i := 1; i < len(q.Mix) && len(members) > 1; i++ {
+		out = append(out, sampler.Change{At: q.Mix[i].At, Weights: weights(q.Mix[i], members)})
 	}
 	return out
 }
@@ -276,8 +276,8 @@ func (d *dataset) split(name string) (*shard.SplitReader, error) {
 	return nil, feed.BadParam("split", fmt.Sprintf("dataset %s has no split %q", d.name, name), hint)
 }
 
-func sources(parts []part) (out []sampler.Source) {
-	for _, p := range parts {
+func sources(members []member) (out []sampler.Source) {
+	for _, p := range members {
 		out = append(out, sampler.Source{Rows: p.split.NumRows(), Weight: p.weight})
 	}
 	return out
@@ -316,9 +316,9 @@ func (b bound) balanced(o sampler.StepOptions) (rows int64, err error) {
 	return rows, nil
 }
 
-func boundOf(parts []part) bound {
+func boundOf(members []member) bound {
 	b := bound{shortest: math.MaxInt64}
-	for _, p := range parts {
+	for _, p := range members {
 		info := p.split.Info()
 		b.rows += info.Examples
 		b.shortest, b.longest, b.longestLabels = min(b.shortest, info.MinLength), max(b.longest, info.MaxLength),
@@ -327,9 +327,9 @@ func boundOf(parts []part) bound {
 	return b
 }
 
-// collationOf returns how rows of the parts become the batches that q asks for.
-func collationOf(q feed.Query, parts []part) (collate.Options, error) {
-	schema, m := parts[0].split.Schema(), parts[0].dataset.shards.Manifest()
+// collationOf returns how rows of the members become the batches that q asks for.
+func collationOf(q feed.Query, members []member) (collate.Options, error) {
+	schema, m := members[0].split.Schema(), members[0].dataset.shards.Manifest()
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
@@ -345,10 +345,10 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 			"build it from prompts and targets, or omit labels")
 	}
 	if q.Pack != pack.None {
-		return packedCollation(q, parts, o)
+		return packedCollation(q, members, o)
 	}
 	if q.MaxLength {
-		for _, p := range parts {
+		for _, p := range members {
 			o.FixedLength = max(o.FixedLength, p.dataset.maxLength, int(p.split.Info().MaxLength))
 		}
 		m := max(1, q.PadToMultipleOf)

@@ -17,15 +17,15 @@ import (
 // A rowStream reads the rows of each step into a batch: the sampler chooses them, the shards hold
 // them. It belongs to one goroutine.
 type rowStream struct {
-	reader *Reader
-	parts  []part
-	needs  shard.Columns // besides input_ids
-	order  *sampler.Order
-	steps  *sampler.Steps
-	ahead  *prefetcher // nil if the datasets are not in a bucket
+	reader  *Reader
+	members []member
+	needs   shard.Columns // besides input_ids
+	order   *sampler.Order
+	steps   *sampler.Steps
+	ahead   *prefetcher // nil if the datasets are not in a bucket
 
 	step    sampler.Batch
-	rows    []int64         // scratch: the rows of a run of items of one part
+	rows    []int64         // scratch: the rows of a run of items of one member
 	spans   []shard.Span    // of the input_ids of the step's items
 	more    [3][]shard.Span // of their values in the columns of needs: labels, loss mask, segments
 	located [2]locations    // of rows whose lengths the sampler asked for, the latest first
@@ -80,7 +80,7 @@ func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64
 	if bucket > 0 {
 		n += sampler.WindowBytes(bucket) + int64(bucket)*2*locationBytes
 	}
-	if len(s.parts) > 1 {
+	if len(s.members) > 1 {
 		n += 16 << 10
 	}
 	return n
@@ -188,14 +188,14 @@ func (s *rowStream) appendColumns(dst *collate.Buffers) (err error) {
 	})
 }
 
-// eachRun calls do for each run of items of one part.
+// eachRun calls do for each run of items of one member.
 func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.SplitReader, from, to int) error) error {
 	for from := 0; from < len(items); {
 		to := from + 1
 		for to < len(items) && items[to].Source == items[from].Source {
 			to++
 		}
-		if err := do(s.parts[items[from].Source].split, from, to); err != nil {
+		if err := do(s.members[items[from].Source].split, from, to); err != nil {
 			return err
 		}
 		from = to
@@ -249,7 +249,7 @@ func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
 	for i, it := range items {
 		latest.add(it, i)
 	}
-	if err := latest.locate(s.parts); err != nil {
+	if err := latest.locate(s.members); err != nil {
 		latest.reset(0)
 		return err
 	}
@@ -295,15 +295,15 @@ const longestRun = 1024
 
 // locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
 // order depends on these spans before AppendIDs reads them and compares their record batches.
-func (p *locations) locate(parts []part) error {
-	p.sort(len(parts))
+func (p *locations) locate(members []member) error {
+	p.sort(len(members))
 	for todo := p.found; len(todo) > 0; {
 		n := 0
 		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
 			p.rows = append(p.rows, todo[n].row)
 		}
 		p.spans = slices.Grow(p.spans[:0], n)[:n]
-		if err := parts[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
+		if err := members[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
 			return err
 		}
 		for i, span := range p.spans {

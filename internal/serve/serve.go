@@ -207,7 +207,7 @@ type Backend interface {
 	// defaults returns the parameters that packing sets, as a query.
 	defaults() string
 	// memory returns the fixed parts of the backend's memory.
-	memory() []budget.Part
+	memory() []budget.Share
 	// share passes the ledger that streams take their memory from.
 	share(*budget.Ledger)
 }
@@ -226,7 +226,7 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 		return nil, tooSmall(o.Memory, "a server needs at least %v", units.Size(MinMemory))
 	}
 	ledger := budget.New(o.Memory)
-	fixed := append([]budget.Part{
+	fixed := append([]budget.Share{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
 		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
 		feed.PageMemory(),
@@ -244,8 +244,8 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	}), nil
 }
 
-func (r *Reader) memory() []budget.Part {
-	return []budget.Part{
+func (r *Reader) memory() []budget.Share {
+	return []budget.Share{
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
 			Why: "12 bytes a record batch of open shards, and what manifests say"},
 		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
@@ -268,7 +268,7 @@ func (r *Reader) share(l *budget.Ledger) {
 
 // smallestMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
 // stream. The cache of where rows lie is left out of the sum, because it grows with the cap.
-func smallestMemory(fixed []budget.Part) int64 {
+func smallestMemory(fixed []budget.Share) int64 {
 	need := int64(streamBytes)
 	for _, p := range fixed {
 		if p.Name != placesName {

@@ -25,7 +25,7 @@ type Trace struct {
 
 // A TracedRow is a row of the order.
 type TracedRow struct {
-	Part     int   // the number of its dataset among Datasets
+	Member   int   // the number of its dataset among Datasets
 	Example  int64 // its place in the split
 	Position int64 // in the order, as the column row
 	Step     int64 // counted from the query's start; -1 if it is in none, or where that takes more than arithmetic
@@ -35,7 +35,7 @@ type TracedRow struct {
 // A TracedPiece is a part of a row that is packed while it is served: a run of tokens of a row of a
 // split.
 type TracedPiece struct {
-	Part         int
+	Member       int
 	Example      int64
 	From, Tokens int64 // the first token of the run, and how many it has
 	Whole        bool  // it is the complete row
@@ -69,17 +69,17 @@ func (t *Trace) Rows() int64 {
 	return t.stream.order.Rows()
 }
 
-// Dataset returns the name, the folder and the open dataset of a part.
-func (t *Trace) Dataset(part int) (name, dir string, d *shard.Dataset) {
-	found := t.stream.parts[part].dataset
+// Dataset returns the name, the folder and the open dataset of a member.
+func (t *Trace) Dataset(member int) (name, dir string, d *shard.Dataset) {
+	found := t.stream.members[member].dataset
 	return found.name, found.dir, found.shards
 }
 
-// Parts returns the number of datasets.
-func (t *Trace) Parts() int { return len(t.stream.parts) }
+// Members returns the number of datasets.
+func (t *Trace) Members() int { return len(t.stream.members) }
 
-// Split returns the rows of a part.
-func (t *Trace) Split(part int) *shard.SplitReader { return t.stream.parts[part].split }
+// Split returns the rows of a member.
+func (t *Trace) Split(member int) *shard.SplitReader { return t.stream.members[member].split }
 
 // notThere returns the error for something that the query does not have.
 func notThere(param, format string, args ...any) error {
@@ -153,7 +153,7 @@ func (t *Trace) Row(position int64) (TracedRow, error) {
 	if err != nil {
 		return TracedRow{}, err
 	}
-	return t.located(TracedRow{Part: int(items[0].Source), Example: items[0].Row, Position: position})
+	return t.located(TracedRow{Member: int(items[0].Source), Example: items[0].Row, Position: position})
 }
 
 // end returns the position after the last row of the query.

@@ -8,10 +8,10 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Document returns the rows of a document of a part, at each place in the order where they come, or
+// Document returns the rows of a document of a member, at each place in the order where they come, or
 // only at the first if the query has no end.
-func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error) {
-	split := t.Split(part)
+func (t *Trace) Document(member int, document int64) (rows []TracedRow, err error) {
+	split := t.Split(member)
 	i, end, err := rowsOf(split, document)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error)
 		times = 1
 	}
 	for ; i < end; i++ {
-		ref := sampler.Ref{Source: int32(part), Row: i}
+		ref := sampler.Ref{Source: int32(member), Row: i}
 		if t.packed != nil {
 			if rows, err = t.packedWith(rows, ref, times); err != nil {
 				return nil, err
@@ -33,7 +33,7 @@ func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error)
 			return nil, err
 		}
 		for _, p := range found {
-			row, err := t.located(TracedRow{Part: part, Example: i, Position: p})
+			row, err := t.located(TracedRow{Member: member, Example: i, Position: p})
 			if err != nil {
 				return nil, err
 			}
@@ -47,10 +47,10 @@ func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error)
 	return rows, nil
 }
 
-// SplitOf returns the name of another split of a part that has rows of a document, or "". Splits that
+// SplitOf returns the name of another split of a member that has rows of a document, or "". Splits that
 // were built from different sources count their documents separately, so they share none.
-func (t *Trace) SplitOf(part int, document int64) (string, error) {
-	_, _, d := t.Dataset(part)
+func (t *Trace) SplitOf(member int, document int64) (string, error) {
+	_, _, d := t.Dataset(member)
 	var settings struct {
 		Val []string `json:"val"`
 	}

@@ -32,7 +32,7 @@ func everySent(t *testing.T, fetchRank func(rank int) []wireBatch, world int) (a
 				}
 				r := TracedRow{Example: e, Position: b.order[i], Rank: rank}
 				if b.dataset != nil {
-					r.Part = int(b.dataset[i])
+					r.Member = int(b.dataset[i])
 				}
 				all = append(all, sent{r, b.next[0], b.columns["input_ids"][i][:b.length[i]]})
 			}
@@ -173,8 +173,8 @@ func checkTracedRows(t *testing.T, v url.Values, trace *Trace, all []sent, docum
 		if want.Position%13 != 0 {
 			continue
 		}
-		document := documents[number(want.Part)][want.Example]
-		rows, err := trace.Document(want.Part, document)
+		document := documents[number(want.Member)][want.Example]
+		rows, err := trace.Document(want.Member, document)
 		if err != nil || !slices.ContainsFunc(rows, func(r TracedRow) bool {
 			return r.Position == want.Position && r.Example == want.Example
 		}) {
@@ -187,13 +187,13 @@ func checkTracedRows(t *testing.T, v url.Values, trace *Trace, all []sent, docum
 			}
 			if pieces != nil {
 				if !slices.ContainsFunc(pieces, func(p TracedPiece) bool {
-					return p.Part == want.Part && documents[number(p.Part)][p.Example] == document
+					return p.Member == want.Member && documents[number(p.Member)][p.Example] == document
 				}) {
 					t.Fatalf("%v: document %d: row %v of %v", v, document, r, pieces)
 				}
 				continue
 			}
-			if documents[number(r.Part)][r.Example] != document {
+			if documents[number(r.Member)][r.Example] != document {
 				t.Fatalf("%v: document %d: row %v", v, document, r)
 			}
 		}
@@ -210,7 +210,7 @@ func checkPieces(t *testing.T, v url.Values, trace *Trace, s sent) {
 	var ids []int64
 	for _, p := range pieces {
 		var row shard.Row
-		if err := trace.Split(p.Part).ReadRow(p.Example, &row); err != nil {
+		if err := trace.Split(p.Member).ReadRow(p.Example, &row); err != nil {
 			t.Fatal(err)
 		}
 		of := row.AppendInputIDs(nil)

@@ -30,7 +30,7 @@ type Details struct {
 	Progress
 	Tokenizer string
 	Toward    fault.Text // the option, or "the sources", whose end Fraction counts toward
-	Ledger    []budget.Part
+	Ledger    []budget.Share
 	Leased    int64 // bytes of jobs in flight
 	Stages    Stages
 	Splits    []SplitSummary

@@ -14,7 +14,7 @@ import (
 type Backend interface {
 	// Open plans the stream that q asks for. It reads no rows and holds no memory that grows with
 	// the query. A query that the datasets cannot answer is a *RequestError.
-	Open(q Query) (*Plan, error)
+	Open(q Query) (*Opening, error)
 	// Dataset describes the dataset of that name as JSON; "" is the only one, or all of them. The
 	// answer is the concatenation of the parts, which all callers share and must not change. An
 	// unknown name is a *RequestError.
@@ -34,17 +34,17 @@ type Unfinished interface {
 	// error is ctx's cause, or a *RequestError.
 	Await(ctx context.Context, q *Query) error
 	// Progress returns how far the build is, nil once it has ended.
-	Progress() *Progress
+	Progress() *BuildProgress
 }
 
-// Progress is how far a build is.
-type Progress struct {
+// BuildProgress is how far a build is.
+type BuildProgress struct {
 	Source string           `json:"source"` // what is built
 	Rows   map[string]int64 `json:"rows"`   // of each split, that can be served
 }
 
-// Plan is a stream before its first batch: its shape and its maximum memory.
-type Plan struct {
+// Opening is a stream before its first batch: its shape and its maximum memory.
+type Opening struct {
 	Collate     collate.Options
 	Mixed       bool              // batches have the column dataset
 	BatchRows   int               // most rows of a batch

@@ -240,7 +240,7 @@ type stuckBackend struct {
 	reached chan struct{} // closed when a read hangs
 }
 
-func (b *stuckBackend) Open(q Query) (*Plan, error) {
+func (b *stuckBackend) Open(q Query) (*Opening, error) {
 	p, err := b.fakeBackend.Open(q)
 	if err == nil {
 		p.Stream = &stuckStream{Stream: p.Stream, of: b}

@@ -40,11 +40,11 @@ func (f *fakeBackend) ids(row int64) []byte {
 	return ids
 }
 
-func (f *fakeBackend) Open(q Query) (*Plan, error) {
+func (f *fakeBackend) Open(q Query) (*Opening, error) {
 	if q.Split != "train" {
 		return nil, BadParam("split", "no split "+q.Split, "there is train")
 	}
-	return &Plan{
+	return &Opening{
 		Collate: collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32,
 			Labels: q.Labels},
 		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37,

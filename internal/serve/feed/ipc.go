@@ -64,7 +64,7 @@ type encoder struct {
 	schema  []byte
 }
 
-func newEncoder(p *Plan, narrow bool) *encoder {
+func newEncoder(p *Opening, narrow bool) *encoder {
 	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed}
 	e.layout()
 	var metadata [][2]string

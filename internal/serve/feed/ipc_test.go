@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
-	p := &Plan{
+func drawPlan(t *rapid.T) (*Opening, []*collate.Batch) {
+	p := &Opening{
 		Collate: collate.Options{
 			PadID: 9, Left: rapid.Bool().Draw(t, "left"), Multiple: rapid.SampledFrom([]int{1, 8}).Draw(t,
 				"multiple"), TokenBytes: 2,
@@ -54,7 +54,7 @@ func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 type fataler interface{ Fatal(...any) }
 
 // paddedSchema is the schema of a plan's padded batches, as arrow-go reads it.
-func paddedSchema(t fataler, p *Plan, narrow bool) *arrow.Schema {
+func paddedSchema(t fataler, p *Opening, narrow bool) *arrow.Schema {
 	r, err := ipc.NewReader(io.MultiReader(bytes.NewReader(newEncoder(p, narrow).schema), bytes.NewReader(endOfStream)))
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func paddedSchema(t fataler, p *Plan, narrow bool) *arrow.Schema {
 }
 
 // wire is the body of a response through a piece of the given size.
-func wire(t fataler, p *Plan, narrow bool, batches []*collate.Batch, piece int) []byte {
+func wire(t fataler, p *Opening, narrow bool, batches []*collate.Batch, piece int) []byte {
 	enc := newEncoder(p, narrow)
 	var out bytes.Buffer
 	w := newWriter(&out, enc, piece)
@@ -100,7 +100,7 @@ func dechunk(t fataler, body []byte) (messages [][]byte) {
 }
 
 // slowRecord makes with arrow-go's builders the record that a batch should be.
-func slowRecord(t fataler, p *Plan, narrow bool, b *collate.Batch) arrow.RecordBatch {
+func slowRecord(t fataler, p *Opening, narrow bool, b *collate.Batch) arrow.RecordBatch {
 	schema := paddedSchema(t, p, narrow)
 	rb := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer rb.Release()
@@ -210,7 +210,7 @@ func TestPieceChangesNoByte(t *testing.T) {
 }
 
 func TestWriterAllocatesNothing(t *testing.T) {
-	p := &Plan{Collate: collate.Options{TokenBytes: 2}}
+	p := &Opening{Collate: collate.Options{TokenBytes: 2}}
 	b := collate.New(p.Collate)
 	for range 32 {
 		if err := addRow(b, p.Collate, collate.Buffers{IDs: make([]byte, 40)}, collate.Row{}); err != nil {
@@ -238,7 +238,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func BenchmarkWriter(b *testing.B) {
 	for name, shape := range map[string][2]int{"32x20": {32, 20}, "256x512": {256, 512}} {
 		b.Run(name, func(b *testing.B) {
-			p := &Plan{Collate: collate.Options{TokenBytes: 2}}
+			p := &Opening{Collate: collate.Options{TokenBytes: 2}}
 			batch := collate.New(p.Collate)
 			for range shape[0] {
 				if err := addRow(batch, p.Collate, collate.Buffers{IDs: make([]byte, 2*shape[1])},
@@ -283,7 +283,7 @@ func TestSchemaIsAsDocumented(t *testing.T) {
 			"position_ids list<item: int32>", "segments list<item: int32>"}},
 	} {
 		var got []string
-		for _, f := range paddedSchema(t, &Plan{Collate: c.options, Mixed: true}, c.narrow).Fields() {
+		for _, f := range paddedSchema(t, &Opening{Collate: c.options, Mixed: true}, c.narrow).Fields() {
 			got = append(got, f.Name+" "+strings.ReplaceAll(f.Type.String(), ", nullable", ""))
 		}
 		if diff := cmp.Diff(append(c.want, numbers...), got); diff != "" {

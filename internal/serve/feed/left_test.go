@@ -28,7 +28,7 @@ type leftBackend struct {
 	made bool // the batch is made all the same, as where the client leaves a moment later
 }
 
-func (b *leftBackend) Open(q Query) (*Plan, error) {
+func (b *leftBackend) Open(q Query) (*Opening, error) {
 	p, err := b.fakeBackend.Open(q)
 	if err == nil {
 		p.Stream = &leftStream{p.Stream, b.made}

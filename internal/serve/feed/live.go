@@ -64,8 +64,8 @@ type live struct {
 
 // PageMemory returns what the live page of a server holds at any time. Options.Ledger has it
 // reserved.
-func PageMemory() budget.Part {
-	return budget.Part{Name: "live page", Bytes: page.HistoryBytes(numFigures), Why: "figures of the last two hours"}
+func PageMemory() budget.Share {
+	return budget.Share{Name: "live page", Bytes: page.HistoryBytes(numFigures), Why: "figures of the last two hours"}
 }
 
 // newLive reserves the memory of the page in the server's ledger.

@@ -24,7 +24,7 @@ const (
 	maxWorld      = 1 << 20
 	maxBucketRows = 1 << 20
 	maxPackLength = 1 << 20
-	maxMixParts   = 64
+	maxMixMembers = 64
 
 	maxMixSegments = 64
 	maxTemperature = 8
@@ -62,14 +62,14 @@ const trainSplit = "train"
 
 // MixSegment is the mix from a row of the order on.
 type MixSegment struct {
-	At    int64     // 0 for the first
-	Parts []MixPart // nil = all datasets, weighted by rows to the power of Temperature
+	At      int64       // 0 for the first
+	Members []MixMember // nil = all datasets, weighted by rows to the power of Temperature
 	// Temperature is 1 for weights by rows and 0 for equal ones.
 	Temperature float64
 }
 
-// MixPart is one dataset of a mix.
-type MixPart struct {
+// MixMember is one dataset of a mix.
+type MixMember struct {
 	Name   string
 	Weight float64
 }
@@ -275,13 +275,13 @@ func (s *MixSegment) parse(text string) error {
 		if !found || name == "" || err != nil || !(w > 0) || math.IsInf(w, 0) {
 			return fmt.Errorf("%q is not name=weight with a weight above 0", part)
 		}
-		if slices.ContainsFunc(s.Parts, func(p MixPart) bool { return p.Name == name }) {
+		if slices.ContainsFunc(s.Members, func(p MixMember) bool { return p.Name == name }) {
 			return fmt.Errorf("%q is named twice", name)
 		}
-		if len(s.Parts) == maxMixParts {
-			return fmt.Errorf("more than %d datasets", maxMixParts)
+		if len(s.Members) == maxMixMembers {
+			return fmt.Errorf("more than %d datasets", maxMixMembers)
 		}
-		s.Parts = append(s.Parts, MixPart{name, w})
+		s.Members = append(s.Members, MixMember{name, w})
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func NewServer(o Options) *Server {
 	s.conns = newConnPool(numConns(ledger.Cap() - ledger.Used()))
 	half := max(1, s.conns.size/2)
 	s.waiting, s.answering = make(chan struct{}, half), make(chan struct{}, half)
-	part := budget.Part{Name: "connections", Bytes: int64(s.conns.size) * connBytes,
+	part := budget.Share{Name: "connections", Bytes: int64(s.conns.size) * connBytes,
 		Why: "requests that are no streams, their headers, TLS sessions"}
 	if err := ledger.Reserve(part); err != nil {
 		panic("feed: " + err.Error()) // numConns takes at most half of the free bytes

@@ -34,13 +34,13 @@ const (
 
 // stream is one response to /v1/batches.
 type stream struct {
-	id    uint64
-	query Query
-	raw   string // the query as received
-	from  string
-	plan  *Plan
-	enc   *encoder
-	since time.Time
+	id      uint64
+	query   Query
+	raw     string // the query as received
+	from    string
+	opening *Opening
+	enc     *encoder
+	since   time.Time
 
 	lease  *budget.Lease // everything the stream needs to continue
 	extra  *budget.Lease // a larger piece and batches ahead; nil if memory is short
@@ -65,9 +65,9 @@ type streamStats struct {
 
 // wireBytes returns the size of the largest batch on the wire in bytes.
 func (s *stream) wireBytes() int64 {
-	n := int64(s.plan.BatchRows) * 36
+	n := int64(s.opening.BatchRows) * 36
 	for _, c := range s.enc.lists {
-		n += s.plan.BatchTokens * int64(c.width)
+		n += s.opening.BatchTokens * int64(c.width)
 	}
 	return n
 }
@@ -77,8 +77,8 @@ func (s *stream) wireBytes() int64 {
 // requests wait.
 func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64, admitWait time.Duration,
 	waiting chan struct{}) error {
-	batch := s.plan.Collate.Bytes(s.plan.BatchRows, s.plan.BatchTokens)
-	least := streamOverhead + smallPiece + s.plan.WindowBytes + batch + int64(len(s.raw))
+	batch := s.opening.Collate.Bytes(s.opening.BatchRows, s.opening.BatchTokens)
+	least := streamOverhead + smallPiece + s.opening.WindowBytes + batch + int64(len(s.raw))
 	lease, err := leaseOrWait(ctx, ledger, least, admitWait, waiting)
 	var tooLarge *budget.TooLargeError
 	switch {
@@ -134,7 +134,7 @@ func leaseOrWait(ctx context.Context, ledger *budget.Ledger, n int64, admitWait 
 }
 
 func (s *stream) release() {
-	s.plan.Stream.Close()
+	s.opening.Stream.Close()
 	s.lease.Release()
 	s.extra.Release()
 }
@@ -142,9 +142,9 @@ func (s *stream) release() {
 // next makes the next batch in b.
 func (s *stream) next(ctx context.Context, b *collate.Batch) error {
 	b.Reset()
-	err := s.plan.Stream.Next(ctx, b)
-	if s.leftOut != nil && s.plan.LeftOut != nil {
-		if rows, of := s.plan.LeftOut(); rows > 0 {
+	err := s.opening.Stream.Next(ctx, b)
+	if s.leftOut != nil && s.opening.LeftOut != nil {
+		if rows, of := s.opening.LeftOut(); rows > 0 {
 			s.leftOut(rows, of)
 			s.leftOut = nil
 		}
@@ -170,7 +170,7 @@ func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err e
 			return err
 		}
 		// The trainer waits for its first batch; later ones leave when the piece is full.
-		if n == 0 || s.plan.Waits != nil && s.plan.Waits() {
+		if n == 0 || s.opening.Waits != nil && s.opening.Waits() {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (s *stream) runAhead(ctx context.Context, w *writer, first *collate.Batch) 
 	ctx, stop := context.WithCancel(ctx)
 	free, ready := make(chan *collate.Batch, s.ahead+1), make(chan made, s.ahead+1)
 	for range s.ahead {
-		free <- collate.New(s.plan.Collate)
+		free <- collate.New(s.opening.Collate)
 	}
 	done := make(chan struct{})
 	go func() {
