@@ -14,10 +14,10 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/units"
@@ -98,7 +98,7 @@ func (a *addition) settings() error {
 	if err := a.readHeldOut(o); err != nil {
 		return err
 	}
-	if o.Dedup != shape.None && !a.keeps(shard.HashesName(0)) {
+	if o.Dedup != filter.None && !a.keeps(shard.HashesName(0)) {
 		return fault.BadOption("append", nil, "%s does not keep the hashes that {dedup} compares: another version built it; "+
 			"build it again to add to it", o.Out)
 	}

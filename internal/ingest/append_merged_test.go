@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -22,8 +22,8 @@ func TestAppendToMerged(t *testing.T) {
 		o    option.Options
 	}{
 		{"plain", option.Options{}},
-		{"val and copies", option.Options{Settings: option.Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
-		{"near copies", option.Options{Settings: option.Settings{Dedup: shape.Near}}},
+		{"val and copies", option.Options{Settings: option.Settings{MaxValExamples: 60, Dedup: filter.Exact}}},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: filter.Near}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o

@@ -11,18 +11,18 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // halves returns two corpora of short documents, some of them in both, and the sources that hold
 // them.
-func halves(t *testing.T) (first, second []shapedDocument, sources [2]string) {
+func halves(t *testing.T) (first, second []testDocument, sources [2]string) {
 	t.Helper()
-	documents := shapedCorpus(700, 11)
+	documents := corpusWithCopies(700, 11)
 	for i := range documents { // about a row each
 		documents[i].text = strings.ToValidUTF8(documents[i].text[:min(len(documents[i].text), 300)], "")
 	}
@@ -98,7 +98,7 @@ func TestAppendedCopies(t *testing.T) {
 		t.Errorf("%d rows held out, %d copies of them left out", len(val), s.Copies)
 	}
 
-	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
+	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
 		o := option.Options{Settings: option.Settings{MaxLength: 200, Dedup: dedup}}
 		fsys, _, _ := appendTo(t, o, sources)
 		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", small(), sources[:]
@@ -113,7 +113,7 @@ func TestAppendedCopies(t *testing.T) {
 		// A third addition compares with all before it.
 		o.FS, o.Append, o.Sources = fsys, true,
 			[]string{writeDocuments(t, append(slices.Clone(first[:40]),
-				append(second[:40:40], shapedDocument{"en", 1, "something new at last"})...))}
+				append(second[:40:40], testDocument{"en", 1, "something new at last"})...))}
 		if s := mustBuild(t, o); s.Added != 1 || s.DroppedBy["dedup"] != 80 {
 			t.Errorf("%s: added %d, left out %v", dedup, s.Added, s.DroppedBy)
 		}
@@ -139,7 +139,7 @@ func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
 	base := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 20, CheckpointInterval: 1},
-		Settings: option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, MaxValExamples: 10,
+		Settings: option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: filter.Exact, MaxValExamples: 10,
 			Sources: sources[:1]}}
 	made := shardtest.New()
 	base.FS = made
@@ -213,7 +213,7 @@ func TestAppendRefusals(t *testing.T) {
 		{func(o *option.Options) { o.MaxLength = 41 }, "max-length = 40, not 41"},
 		{func(o *option.Options) { o.Filter.MinChars = 3 }, "min-chars = unset, not 3"},
 		{func(o *option.Options) { o.EOS = option.OwnToken }, "eos = unset"},
-		{func(o *option.Options) { o.Dedup = shape.Exact }, "dedup = unset"},
+		{func(o *option.Options) { o.Dedup = filter.Exact }, "dedup = unset"},
 		{func(o *option.Options) { o.MaxValExamples = 11 }, "leave the option out"},
 		{func(o *option.Options) { o.MaxValExamples, o.ValSources = 0, sources[1:] }, "adds to train alone"},
 		{func(o *option.Options) { o.Sources = nil }, "name the sources"},
@@ -245,7 +245,7 @@ func TestAnotherAddition(t *testing.T) {
 	fsys := shardtest.New()
 	o := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
-		Settings:  option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, Sources: sources[:1]}}
+		Settings:  option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: filter.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := files(fsys)
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
@@ -297,7 +297,7 @@ func TestAppendNothing(t *testing.T) {
 	fsys := shardtest.New()
 	o := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
-		Settings:  option.Settings{Dedup: shape.Exact, Sources: sources[:1]}}
+		Settings:  option.Settings{Dedup: filter.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := fsys.Files()
 	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
@@ -314,7 +314,7 @@ func TestAppendToDamaged(t *testing.T) {
 		fsys := shardtest.New()
 		o := option.Options{Out: "data",
 			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
-			Settings:  option.Settings{Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1]}}
+			Settings:  option.Settings{Dedup: filter.Exact, MaxValExamples: 20, Sources: sources[:1]}}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)
 		o.Append, o.Sources = true, sources[1:]

@@ -9,10 +9,10 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
@@ -52,7 +52,7 @@ type build struct {
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
-	filter    *shape.Filter
+	filter    *filter.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
 	chat      *chats            // nil if no input holds conversations
@@ -299,7 +299,7 @@ func (f *flusher) begun() bool {
 
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
-		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup),
+		skip: b.target.skip, filter: b.filter, sketcher: filter.NewSketcher(b.opts.Dedup),
 		asIs: b.template == "", judges: b.opts.JudgesDocuments()}
 }
 

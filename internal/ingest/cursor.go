@@ -32,7 +32,7 @@ type cursor struct {
 
 	report.Totals
 	IllFormed report.IllFormed `json:"ill_formed,omitzero"`
-	shaped
+	filtered
 	Lines   report.LineStats `json:"lines,omitzero"`
 	Unfound report.Unfound   `json:"unfound,omitzero"`
 	Rejects []report.Reject  `json:"rejects,omitempty"`

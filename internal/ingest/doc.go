@@ -11,7 +11,7 @@
 // What knows nothing of a running build lies in packages below this one, each with a narrow door:
 //
 //	option                  what people choose, in one table
-//	source, example, shape  read and format records, and choose among them
+//	source, example, filter read and format records, and choose among them
 //	command                 the command of Options.Map
 //	partition, merge        plans and parts; the targets that make them are here
 //	report, advice          what a build says of itself, and what to do about an error

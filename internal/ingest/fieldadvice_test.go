@@ -11,8 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -150,7 +150,7 @@ func TestWhereOfASchema(t *testing.T) {
 	} {
 		o := option.Options{Out: "data",
 			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
-			Settings:  option.Settings{Filter: shape.Options{Where: c.where}}}
+			Settings:  option.Settings{Filter: filter.Options{Where: c.where}}}
 		for _, s := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, s))
 		}

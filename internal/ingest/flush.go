@@ -10,9 +10,9 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -30,7 +30,7 @@ type flusher struct {
 	taken   taken                        // scratch
 	first   int64                        // ordinal of the first document
 	hold    *holdout
-	seen    *shape.Seen
+	seen    *filter.Seen
 	pack    *packing // nil where rows are not packed
 	state   cursor   // what a checkpoint saves besides the open shards
 	origins originFiles

@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
@@ -103,8 +103,8 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	_, _, more := b.target.memory()
 	fixed = append(fixed, more...)
 	var need int64
-	if o.Dedup != shape.None {
-		need += seenShare(shape.PoolBytes(o.Memory)).Bytes
+	if o.Dedup != filter.None {
+		need += seenShare(filter.PoolBytes(o.Memory)).Bytes
 	}
 	for _, part := range fixed {
 		need += part.Bytes
@@ -129,10 +129,10 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
 	fixed = append(fixed, list)
 	need += list.Bytes
-	if o.Dedup != shape.None { // half of what jobs leave
-		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
+	if o.Dedup != filter.None { // half of what jobs leave
+		p.seenPool = filter.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
 		fixed = append(fixed, seenShare(p.seenPool))
-		need += fixed[len(fixed)-1].Bytes - seenShare(shape.PoolBytes(o.Memory)).Bytes
+		need += fixed[len(fixed)-1].Bytes - seenShare(filter.PoolBytes(o.Memory)).Bytes
 	}
 	if kept := phases[0].set.KeptBytes(); o.Memory-need-kept < (4*workers+4)*p.jobLease {
 		phases[0].set.Forget() // jobs need the room

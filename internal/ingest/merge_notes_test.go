@@ -8,15 +8,15 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 )
 
 // TestMergeSaysWhatWasLeftOut compares what a merge reports with what the single build reports.
 func TestMergeSaysWhatWasLeftOut(t *testing.T) {
 	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 400, 1)}, MaxLength: 48,
-		MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate},
+		MaxValExamples: 20, Filter: filter.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate},
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")

@@ -11,8 +11,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
@@ -119,7 +119,7 @@ func (b *build) resolved() (json.RawMessage, error) {
 		s.Overflow = example.Chunk // the policy decides, and is named where it differs
 	}
 	unset(&s.Pack, pack.None)
-	unset(&s.Dedup, shape.None)
+	unset(&s.Dedup, filter.None)
 	unset(&s.Sample, 1)
 	unset(&s.SpecialTokens, option.SpecialOfDocument)
 	s.ChatTemplate, s.ToolTemplate, s.Date = "", "", ""

@@ -14,9 +14,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/dsload/dsload/shard"
@@ -89,7 +89,7 @@ func TestColumnPartitions(t *testing.T) {
 	}{
 		{"plain", option.Options{}, []int{1, 3, 17, 60}, true},
 		{"val", option.Options{Settings: option.Settings{MaxValExamples: 50}}, []int{1, 6}, true},
-		{"copies", option.Options{Settings: option.Settings{Dedup: shape.Exact}}, []int{5}, true},
+		{"copies", option.Options{Settings: option.Settings{Dedup: filter.Exact}}, []int{5}, true},
 		{"max-examples", option.Options{Settings: option.Settings{MaxExamples: 711}}, []int{6}, false},
 		{"damage is skipped", option.Options{Settings: option.Settings{OnBadRecord: option.SkipBadRecord}}, []int{6}, true},
 	} {

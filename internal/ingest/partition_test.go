@@ -18,11 +18,11 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
@@ -160,7 +160,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 	ofChats := option.Options{Settings: option.Settings{Sources: []string{chats}, Format: source.Chat,
 		ChatTemplate: chatTemplate}}
 	chatsAndVal, chatBytes := ofChats, ofChats
-	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, shape.Exact
+	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, filter.Exact
 	chatBytes.MaxBytes = 50_001
 	for i, c := range []struct {
 		name     string
@@ -192,14 +192,14 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"jsonl pairs", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
 			MaxTokens: 5000}}, []int{3},
 			false},
-		{"exact copies", option.Options{Settings: option.Settings{Dedup: shape.Exact}}, []int{1, 7}, true},
-		{"near copies", option.Options{Settings: option.Settings{Dedup: shape.Near, MaxValExamples: 30}}, []int{4}, true},
-		{"copies, val and a budget", option.Options{Settings: option.Settings{Dedup: shape.Exact, MaxValExamples: 50,
+		{"exact copies", option.Options{Settings: option.Settings{Dedup: filter.Exact}}, []int{1, 7}, true},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: filter.Near, MaxValExamples: 30}}, []int{4}, true},
+		{"copies, val and a budget", option.Options{Settings: option.Settings{Dedup: filter.Exact, MaxValExamples: 50,
 			MaxExamples: 333}}, []int{5},
 			false},
-		{"copies in val sources", option.Options{Settings: option.Settings{Dedup: shape.Exact,
+		{"copies in val sources", option.Options{Settings: option.Settings{Dedup: filter.Exact,
 			ValSources: sources[1:3]}}, []int{3}, true},
-		{"filters", option.Options{Settings: option.Settings{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"},
+		{"filters", option.Options{Settings: option.Settings{Filter: filter.Options{MinChars: 40, Match: []string{"a[a-m]"},
 			Sample: 0.7}, MaxValExamples: 20}}, []int{3}, true},
 		{"conversations", ofChats, []int{3}, true},
 		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},

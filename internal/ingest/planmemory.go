@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -24,7 +24,7 @@ func (s *scan) memory() (heldOut int64, why string, more []budget.Share) {
 	}
 	more = append(more, budget.Share{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
 		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
-	if o.Dedup != shape.None {
+	if o.Dedup != filter.None {
 		more = append(more, budget.Share{Name: "copies", Bytes: o.Memory / copiesShare,
 			Why: "lists of the documents that are left out as copies"})
 	}

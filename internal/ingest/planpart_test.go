@@ -11,10 +11,10 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -27,7 +27,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *partit
 			strings.Repeat("word ", 1+i%7))
 	}
 	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
-		Settings: option.Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}}
+		Settings: option.Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: filter.Exact}}
 	path = filepath.Join(t.TempDir(), shard.PlanName)
 	p := planned(t, o, partitions)
 	if err := p.Write(t.Context(), path); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -312,9 +312,9 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 			continue
 		}
 		switch {
-		case reason == string(shape.Copied), reason == string(shape.ValCopy):
+		case reason == string(filter.Copied), reason == string(filter.ValCopy):
 			return fault.Textf("{dedup}: it is a copy of an earlier document")
-		case slices.Contains(shape.Reasons, shape.Reason(reason)):
+		case slices.Contains(filter.Reasons, filter.Reason(reason)):
 			return fault.Textf("%v", fault.Option(reason))
 		}
 		return fault.Plain("it is " + reason)
@@ -328,7 +328,7 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 // beginning returns the beginning of the text of a document, or of its record where there is no text yet.
 func (v *previewer) beginning(j *job, d *document) string {
 	text := v.w.text.Prompt
-	if d.dropped == shape.ByWhere {
+	if d.dropped == filter.ByWhere {
 		if text = j.raw; len(d.Columns) > 0 {
 			return ""
 		}

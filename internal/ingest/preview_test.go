@@ -12,8 +12,8 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -69,7 +69,7 @@ func checkPreview(t *testing.T, o option.Options) *Previewed {
 }
 
 func TestPreviewIsTheBuild(t *testing.T) {
-	documents := shapedCorpus(90, 3) // less than what a preview samples
+	documents := corpusWithCopies(90, 3) // less than what a preview samples
 	lines, text := filepath.Join(t.TempDir(), "lines.txt"), strings.Repeat("Some words, and ümlauts.\n\nand more\n", 20)
 	if err := os.WriteFile(lines, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,9 +79,9 @@ func TestPreviewIsTheBuild(t *testing.T) {
 		"json":     {Sources: []string{writeDocuments(t, documents), lines}, MaxLength: 64},
 		"truncate": {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Overflow: example.Truncate},
 		"drop":     {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Overflow: example.Drop},
-		"filters": {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Dedup: shape.Exact,
-			Filter: shape.Options{Where: []string{"meta.lang=en"}, MinChars: 50}},
-		"near":    {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Dedup: shape.Near},
+		"filters": {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Dedup: filter.Exact,
+			Filter: filter.Options{Where: []string{"meta.lang=en"}, MinChars: 50}},
+		"near":    {Sources: []string{writeDocuments(t, documents)}, MaxLength: 64, Dedup: filter.Near},
 		"val":     {Sources: []string{writeDocuments(t, documents)}, ValSources: []string{lines}, MaxLength: 64},
 		"heldout": {Sources: []string{lines}, MaxValExamples: 1000},
 	} {
@@ -148,7 +148,7 @@ func TestPreviewOfMuch(t *testing.T) {
 	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Examples != files {
 		t.Errorf("%+v, %v for a row of each file", p.Estimate, err)
 	}
-	o.Format, o.Pack, o.Dedup = "text", pack.None, shape.Near // whose keys would fill a file
+	o.Format, o.Pack, o.Dedup = "text", pack.None, filter.Near // whose keys would fill a file
 	if p, err = Preview(context.Background(), o, MaxPreview); err != nil || p.Estimate.Kept == 0 {
 		t.Errorf("%+v, %v where copies are left out", p.Estimate, err)
 	}

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -147,7 +147,7 @@ func (s *scan) finish(f *flusher) (*report.Summary, error) {
 // needsText reports whether what a document holds decides about later ones, or their numbers.
 func needsText(o *option.Options) bool {
 	heldOut := o.MaxValExamples > 0 && len(o.ValSources) == 0
-	return heldOut || o.MaxBytes > 0 || o.Dedup != shape.None
+	return heldOut || o.MaxBytes > 0 || o.Dedup != filter.None
 }
 
 // beginPhase begins the reading of a phase.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/example"
-	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/zeebo/xxh3"
 )
@@ -24,8 +24,8 @@ type worker struct {
 	judges    bool              // documents are judged
 	unhashed  bool              // no document is held out by its hash
 	chat      *chatWorker       // nil if no input holds conversations
-	filter    *shape.Filter
-	sketcher  *shape.Sketcher
+	filter    *filter.Filter
+	sketcher  *filter.Sketcher
 	skip      func(*document) bool // reports whether the ids of a document are not needed
 }
 

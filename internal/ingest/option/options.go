@@ -9,8 +9,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/resident"
@@ -129,7 +129,7 @@ func (o Options) WithDefaults() Options {
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
-	o.Dedup = cmp.Or(o.Dedup, shape.None)
+	o.Dedup = cmp.Or(o.Dedup, filter.None)
 	o.Sample = cmp.Or(o.Sample, 1)
 	o.CheckpointInterval = cmp.Or(o.CheckpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
@@ -162,7 +162,7 @@ func (o *Options) DelimiterByte() byte {
 }
 
 // JudgesDocuments reports whether documents are judged, and so wanted whole.
-func (o *Options) JudgesDocuments() bool { return o.Filter.Active() || o.Dedup != shape.None }
+func (o *Options) JudgesDocuments() bool { return o.Filter.Active() || o.Dedup != filter.None }
 
 // BudgetOf returns the value of a budget by its name.
 func (o *Options) BudgetOf(name string) int64 {

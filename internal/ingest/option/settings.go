@@ -6,7 +6,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
-	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 )
@@ -66,8 +66,8 @@ type Settings struct {
 	Date string `json:"date,omitempty"`
 	// Filter selects the documents that stay, by their fields, text and length. Default: all.
 	Filter
-	// Dedup selects which copies of earlier documents are left out. Default shape.None.
-	Dedup shape.Dedup `json:"dedup,omitempty"`
+	// Dedup selects which copies of earlier documents are left out. Default filter.None.
+	Dedup filter.Dedup `json:"dedup,omitempty"`
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
 	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
 	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
@@ -101,7 +101,7 @@ type Settings struct {
 }
 
 // Filter selects documents.
-type Filter = shape.Options
+type Filter = filter.Options
 
 // A Token is a token's id, the token as the vocabulary writes it, OwnToken or NoToken. In JSON an id is a
 // number.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
-	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/tokenize"
@@ -105,7 +105,7 @@ var table = []Row{
 	{Name: "sample", Group: GroupFilters, Kind: Share,
 		Help:  "keep this share of the documents, chosen by content hash, such as 0.1",
 		field: func(o *Options) any { return &o.Sample }},
-	{Name: "dedup", Group: GroupFilters, Kind: Word, Words: words(shape.Dedups),
+	{Name: "dedup", Group: GroupFilters, Kind: Word, Words: words(filter.Dedups),
 		Help:  "drop copies of earlier documents: none, exact, or near for nearly the same words",
 		field: func(o *Options) any { return (*string)(&o.Dedup) }},
 

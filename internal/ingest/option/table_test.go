@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/filter"
 )
 
 // notGiven are the fields of Settings that no option sets: sources are arguments, a build finds the
@@ -64,11 +64,11 @@ func TestOptionLimits(t *testing.T) {
 		r    Resources
 		want string
 	}{
-		{s: Settings{Filter: shape.Options{MinChars: -1}}, want: "`min-chars` -1: must be at least 0"},
-		{s: Settings{Filter: shape.Options{MaxChars: -1}}, want: "`max-chars` -1: must be at least 0"},
-		{s: Settings{Filter: shape.Options{Sample: 1.5}}, want: "`sample` 1.5: must be above 0 and at most 1"},
-		{s: Settings{Filter: shape.Options{Sample: -0.1}}, want: "above 0 and at most 1"},
-		{s: Settings{Filter: shape.Options{Sample: math.NaN()}}, want: "above 0 and at most 1"},
+		{s: Settings{Filter: filter.Options{MinChars: -1}}, want: "`min-chars` -1: must be at least 0"},
+		{s: Settings{Filter: filter.Options{MaxChars: -1}}, want: "`max-chars` -1: must be at least 0"},
+		{s: Settings{Filter: filter.Options{Sample: 1.5}}, want: "`sample` 1.5: must be above 0 and at most 1"},
+		{s: Settings{Filter: filter.Options{Sample: -0.1}}, want: "above 0 and at most 1"},
+		{s: Settings{Filter: filter.Options{Sample: math.NaN()}}, want: "above 0 and at most 1"},
 		{s: Settings{MaxLength: maxMaxLength + 1}, want: "`max-length` 16777217: must be at most 16777216"},
 		{s: Settings{MaxLength: -1}, want: "`max-length` -1: must be at least 1"},
 		{s: Settings{Pack: "wraped"}, want: "did you mean wrapped?"},

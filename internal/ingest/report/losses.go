@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/shape"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -122,16 +122,16 @@ func damageLosses(c counts.Counts) []fault.Text {
 
 // Dropped returns sentences about what filters and Dedup left out.
 func Dropped(c counts.Counts) (notes []fault.Text) {
-	for _, reason := range shape.Reasons {
+	for _, reason := range filter.Reasons {
 		n := c.DroppedBy[string(reason)]
 		if n == 0 {
 			continue
 		}
 		what := fault.Textf("documents left out by %v", fault.Option(reason))
 		switch reason {
-		case shape.Copied:
+		case filter.Copied:
 			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
-		case shape.ValCopy:
+		case filter.ValCopy:
 			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
 		}
 		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))

@@ -16,25 +16,25 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// A shapedDocument is a document of a generated corpus.
-type shapedDocument struct {
+// A testDocument is a document of a generated corpus.
+type testDocument struct {
 	lang string
 	n    int
 	text string
 }
 
-// shapedCorpus makes n documents. Many come twice, and a few are longer than a piece.
-func shapedCorpus(n int, seed uint64) (documents []shapedDocument) {
+// corpusWithCopies makes n documents. Many come twice, and a few are longer than a piece.
+func corpusWithCopies(n int, seed uint64) (documents []testDocument) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for i := range n {
-		d := shapedDocument{lang: []string{"en", "de", "fr"}[rnd.IntN(3)], n: i % 10}
+		d := testDocument{lang: []string{"en", "de", "fr"}[rnd.IntN(3)], n: i % 10}
 		words := 1 + rnd.IntN(40)
 		if i%400 == 100 {
 			words = 3 * pieceBytes / 6
@@ -51,7 +51,7 @@ func shapedCorpus(n int, seed uint64) (documents []shapedDocument) {
 	return documents
 }
 
-func writeDocuments(t testing.TB, documents []shapedDocument) string {
+func writeDocuments(t testing.TB, documents []testDocument) string {
 	t.Helper()
 	var b strings.Builder
 	for i, d := range documents {
@@ -89,26 +89,26 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 	return rows, documents
 }
 
-// shapedOptions returns options that use every filter at once.
-func shapedOptions(source string, dedup shape.Dedup) option.Options {
+// filteredOptions returns options that use every filter at once.
+func filteredOptions(source string, dedup filter.Dedup) option.Options {
 	return option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small()},
 		Settings: option.Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
-			Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
+			Filter: filter.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
 				"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
 				MaxChars: 1 << 19}}}
 }
 
 // TestShapingEqualsAReference compares filters with plain loops over the same documents.
 func TestShapingEqualsAReference(t *testing.T) {
-	documents := shapedCorpus(2500, 1)
+	documents := corpusWithCopies(2500, 1)
 	fsys := shardtest.New()
-	o := shapedOptions(writeDocuments(t, documents), shape.Exact)
+	o := filteredOptions(writeDocuments(t, documents), filter.Exact)
 	o.FS = fsys
 	s := mustBuild(t, o)
 
 	dropped, seen := map[string]int64{}, map[string]bool{}
-	var kept []shapedDocument
+	var kept []testDocument
 	var ordinals []int64
 	for i, d := range documents {
 		chars := utf8.RuneCountInString(d.text)
@@ -152,8 +152,8 @@ func TestShapingEqualsAReference(t *testing.T) {
 }
 
 func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
-	path := writeDocuments(t, shapedCorpus(1500, 2))
-	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
+	path := writeDocuments(t, corpusWithCopies(1500, 2))
+	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
 		var want map[string][]byte
 		for _, c := range []struct {
 			name   string
@@ -169,7 +169,7 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 			o := option.Options{Out: "data",
 				Resources: option.Resources{LoadedTokenizer: small()},
 				Settings: option.Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
-					Filter: shape.Options{Sample: 0.8}}}
+					Filter: filter.Options{Sample: 0.8}}}
 			o.FS = fsys
 			c.change(&o)
 			mustBuild(t, o)
@@ -185,9 +185,9 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 // TestShapedCrashes stops builds at operations of the file system, loses what was not synced, and
 // continues.
 func TestShapedCrashes(t *testing.T) {
-	path := writeDocuments(t, shapedCorpus(400, 3))
-	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
-		base := shapedOptions(path, dedup)
+	path := writeDocuments(t, corpusWithCopies(400, 3))
+	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
+		base := filteredOptions(path, dedup)
 		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 10, 2, 5, 1
 		whole := base
 		wholeFS := shardtest.New()
@@ -223,7 +223,7 @@ func TestShapedCrashes(t *testing.T) {
 
 // TestCopiesAcrossSplits: no text is in both splits, and each kind of copy is counted.
 func TestCopiesAcrossSplits(t *testing.T) {
-	documents := shapedCorpus(1200, 4)
+	documents := corpusWithCopies(1200, 4)
 	for i := range documents { // short: a document a row
 		documents[i].text = strings.ToValidUTF8(documents[i].text[:min(len(documents[i].text), 40)], "")
 	}
@@ -236,7 +236,7 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	check := func(o option.Options) *report.Summary {
 		t.Helper()
 		fsys := shardtest.New()
-		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), shape.Exact
+		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), filter.Exact
 		s := mustBuild(t, o)
 		train, _ := splitRows(t, fsys, "data", splitTrain)
 		val, _ := splitRows(t, fsys, "data", splitVal)
@@ -256,7 +256,7 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	if s.Copies == 0 || s.Copies+s.DroppedBy["dedup"] != int64(len(documents)-len(distinct)) {
 		t.Errorf("%d copies of held-out documents and %v of %d", s.Copies, s.DroppedBy, len(documents)-len(distinct))
 	}
-	other := shapedCorpus(1, 9)
+	other := corpusWithCopies(1, 9)
 	other[0].text = "a text of val alone"
 	distinct[other[0].text] = true
 	s = check(option.Options{Settings: option.Settings{Sources: []string{path},
@@ -267,21 +267,21 @@ func TestCopiesAcrossSplits(t *testing.T) {
 }
 
 func TestFiltersThatLeaveNothing(t *testing.T) {
-	path := writeDocuments(t, shapedCorpus(50, 5))
+	path := writeDocuments(t, corpusWithCopies(50, 5))
 	text := filepath.Join(t.TempDir(), "plain.txt")
 	put(t, text, []byte("one line\n"+strings.Repeat("long ", 1<<20)+"\n"))
 	for _, c := range []struct {
 		source string
-		filter shape.Options
-		dedup  shape.Dedup
+		filter filter.Options
+		dedup  filter.Dedup
 		want   []string
 	}{
-		{path, shape.Options{Where: []string{"lnag=en"}}, "", []string{"`where`: 50 of 50",
+		{path, filter.Options{Where: []string{"lnag=en"}}, "", []string{"`where`: 50 of 50",
 			`no record has the field "lnag"; the first has id, meta, text`}},
-		{path, shape.Options{Match: []string{"never"}, MinChars: 100}, "", []string{"`match`", "`min-chars`"}},
-		{text, shape.Options{Where: []string{"lang=en"}}, "", []string{"`where` lang=en",
+		{path, filter.Options{Match: []string{"never"}, MinChars: 100}, "", []string{"`match`", "`min-chars`"}},
+		{text, filter.Options{Where: []string{"lang=en"}}, "", []string{"`where` lang=en",
 			"format text have no fields", "plain.txt"}},
-		{text, shape.Options{}, shape.Exact, []string{"plain.txt, row 2", "judge whole documents",
+		{text, filter.Options{}, filter.Exact, []string{"plain.txt, row 2", "judge whole documents",
 			"`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
@@ -300,7 +300,7 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 		if _, err := shard.ReadManifest(fsys, "data"); !errors.Is(err, shard.ErrNotFound) {
 			t.Errorf("%+v: a manifest: %v", c.filter, err)
 		}
-		o.Filter, o.Dedup, o.OnBadRecord = shape.Options{}, shape.Exact,
+		o.Filter, o.Dedup, o.OnBadRecord = filter.Options{}, filter.Exact,
 			option.SkipBadRecord // other settings in the same folder
 		if c.dedup == "" {
 			mustBuild(t, o)

@@ -11,9 +11,9 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/shape"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -22,7 +22,7 @@ import (
 // the sources. What either leaves out is counted by the name of the option.
 
 func (b *build) openFilter(context.Context) (err error) {
-	b.filter, err = shape.NewFilter(b.opts.Filter)
+	b.filter, err = filter.NewFilter(b.opts.Filter)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (b *build) conditions() (conditions []source.Condition) {
 			if names := p.Names(); len(names) > 1 {
 				c.Paths = append(c.Paths, names)
 			}
-			c.CanHold = func(s source.Stats) bool { return b.filter.CanHold(i, shape.Extent(s)) }
+			c.CanHold = func(s source.Stats) bool { return b.filter.CanHold(i, filter.Extent(s)) }
 		}
 		conditions = append(conditions, c)
 	}
@@ -84,7 +84,7 @@ func (b *build) checkFields(context.Context) error {
 }
 
 // filterShares returns the parts of the memory cap that filters take, none without them.
-func filterShares(o *option.Options, f *shape.Filter) (parts []budget.Share) {
+func filterShares(o *option.Options, f *filter.Filter) (parts []budget.Share) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Share{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
 			Why: "conditions and expressions, and what each worker's matches take"})
@@ -94,15 +94,15 @@ func filterShares(o *option.Options, f *shape.Filter) (parts []budget.Share) {
 
 // seenShare returns the part of the memory cap that Dedup takes with pool bytes of pages.
 func seenShare(pool int64) budget.Share {
-	return budget.Share{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
+	return budget.Share{Name: "dedup", Bytes: filter.SeenBytes(pool), Why: fmt.Sprintf(
 		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
 }
 
 // judged is what a worker found about a document for the filter.
 type judged struct {
-	dropped shape.Reason
+	dropped filter.Reason
 	has     uint64   // the fields of conditions that the record has, a bit each
-	asText  bool     // shape.Verdict has it
+	asText  bool     // filter.Verdict has it
 	names   []string // of the fields of the first record of all, where it lacks one
 	key     span     // in job.keys
 }
@@ -114,14 +114,14 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 	all := uint64(1)<<len(fields) - 1
 	switch {
 	case d.Skipped:
-		d.dropped, d.has = shape.ByWhere, all
+		d.dropped, d.has = filter.ByWhere, all
 		return false
 	case d.Decided == all:
 		d.has = all
 		return true
 	}
 	data := j.raw[d.raw.start:d.raw.end]
-	var v shape.Verdict
+	var v filter.Verdict
 	switch {
 	case len(d.Columns) > 0:
 		var at func(int) []byte
@@ -141,7 +141,7 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 		}
 	}
 	if d.err == nil && !v.Holds {
-		d.dropped = shape.ByWhere
+		d.dropped = filter.ByWhere
 	}
 	return v.Holds
 }
@@ -150,7 +150,7 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 // compares it.
 func (w *worker) judgeText(j *job, d *document) bool {
 	f := &w.text
-	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != shape.Kept {
+	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != filter.Kept {
 		return false
 	}
 	d.key.start = len(j.keys)
@@ -159,11 +159,11 @@ func (w *worker) judgeText(j *job, d *document) bool {
 	return true
 }
 
-// shaped is the part of the cursor about fields and copies.
-type shaped struct {
-	Has   uint64      `json:"where_fields,omitempty"`
-	Names []string    `json:"first_fields,omitempty"`
-	Seen  *shape.Mark `json:"seen,omitempty"`
+// filtered is the part of the cursor about fields and copies.
+type filtered struct {
+	Has   uint64       `json:"where_fields,omitempty"`
+	Names []string     `json:"first_fields,omitempty"`
+	Seen  *filter.Mark `json:"seen,omitempty"`
 }
 
 // drop leaves out a document that a filter or Dedup drops, and counts it.
@@ -177,20 +177,20 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 		s.Names = d.names
 	}
 	reason := d.dropped
-	if reason == shape.Kept && f.b.opts.Dedup != shape.None {
+	if reason == filter.Kept && f.b.opts.Dedup != filter.None {
 		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.keys[d.key.start:d.key.end])
 		switch {
 		case err != nil || !isCopy:
 			return true, err
 		case s.Phase == phaseVal:
-			reason = shape.ValCopy
+			reason = filter.ValCopy
 		case f.hold.full() && f.hold.has(d.hash):
 			return true, nil // counts as a copy of a held-out document
 		default:
-			reason = shape.Copied
+			reason = filter.Copied
 		}
 	}
-	if reason == shape.Kept {
+	if reason == filter.Kept {
 		return true, nil
 	}
 	n := int64(1)
@@ -205,8 +205,8 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 
 // openSeen makes an empty record of the documents that were seen.
 func (f *flusher) openSeen(log, scratch string) {
-	if o := &f.b.opts; o.Dedup != shape.None {
-		f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
+	if o := &f.b.opts; o.Dedup != filter.None {
+		f.seen = filter.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
 	}
 }
 

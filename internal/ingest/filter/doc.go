@@ -1,4 +1,4 @@
-// Package shape decides which documents stay in a dataset.
+// Package filter decides which documents stay in a dataset.
 //
 // A Filter judges documents one by one: their fields (Where), their text (Match, NoMatch), their
 // length, and a sample by content hash. It is pure: it always judges the same document alike. A
@@ -14,4 +14,4 @@
 //	I2  Memory is fixed: a Seen keeps its hashes in a file and a fixed number of its entries in
 //	    memory, so it works for any number of documents.
 //	I3  After Restore, a Seen holds exactly what it held at the Mark.
-package shape
+package filter
