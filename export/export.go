@@ -238,7 +238,8 @@ func claim(m *shard.Manifest, o *Options) error {
 		return foreignOut(o.Out, "holds the export of another dataset; name another folder, or pass {overwrite}")
 	case errors.Is(err, fs.ErrNotExist):
 		if name := foreign(m, o); name != "" {
-			return foreignOut(o.Out, "already holds %s, which no export made; name another folder, or pass {overwrite}", name)
+			return foreignOut(o.Out, "already holds %s, which no export made; name another folder, or pass {overwrite}",
+				name)
 		}
 	default:
 		return err

@@ -39,7 +39,8 @@ func readParquet(t *testing.T, out, split string, _ int) (docs [][]uint32) {
 				InputIDs []uint32 `json:"input_ids"`
 				LossMask []bool   `json:"loss_mask"`
 			}
-			if err := json.Unmarshal(object, &row); err != nil || row.LossMask != nil && len(row.LossMask) != len(row.InputIDs) {
+			if err := json.Unmarshal(object, &row); err != nil || row.LossMask != nil &&
+				len(row.LossMask) != len(row.InputIDs) {
 				t.Fatalf("%.80s: %v", object, err)
 			}
 			docs = append(docs, row.InputIDs)

@@ -61,9 +61,11 @@ func ExampleServe() {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error)
 	go func() {
-		served <- loader.Serve(ctx, loader.ServeOptions{Datasets: []string{"../testdata/datasets/words"}, Socket: socket})
+		served <- loader.Serve(ctx, loader.ServeOptions{Datasets: []string{"../testdata/datasets/words"},
+			Socket: socket})
 	}()
-	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn,
+		error) {
 		return net.Dial("unix", socket)
 	}}}
 	for {

@@ -12,13 +12,15 @@ import (
 // var kind interface{ Kind() string }: "usage" where something cannot be done as it was asked for, "corrupt" where
 // data is damaged or is not what it claims to be.
 var (
-	ErrCorrupt   = &sentinel{"corrupt", "corrupt"}                 // bytes are not what was written
-	ErrTruncated = &sentinel{"corrupt", "truncated"}               // a file is shorter than it must be
-	ErrTooLarge  = errors.New("too large")                         // a row, file or number beyond the limits of FORMAT.md
-	ErrShardList = errors.New("the list of shards is full")        // Builder: Options.MaxShards reached
-	ErrVersion   = &sentinel{"corrupt", "unknown format version"}  // written by another dsload
-	ErrNotFound  = &sentinel{"usage", "no dataset here"}           // a folder without manifest.json
-	ErrReplaced  = errors.New("the dataset was replaced")          // Dataset: the folder no longer holds what was opened
+	ErrCorrupt   = &sentinel{"corrupt", "corrupt"}   // bytes are not what was written
+	ErrTruncated = &sentinel{"corrupt", "truncated"} // a file is shorter than it must be
+	// a row, file or number beyond the limits of FORMAT.md
+	ErrTooLarge  = errors.New("too large")
+	ErrShardList = errors.New("the list of shards is full")       // Builder: Options.MaxShards reached
+	ErrVersion   = &sentinel{"corrupt", "unknown format version"} // written by another dsload
+	ErrNotFound  = &sentinel{"usage", "no dataset here"}          // a folder without manifest.json
+	// Dataset: the folder no longer holds what was opened
+	ErrReplaced  = errors.New("the dataset was replaced")
 	ErrLockLost  = errors.New("its lock file is gone")             // Builder: the folder may be another build's by now
 	ErrFinished  = errors.New("the dataset is already built")      // OpenBuilder: finished, with equal settings
 	ErrForeign   = &sentinel{"usage", "folder holds other files"}  // OpenBuilder: not ours to build into

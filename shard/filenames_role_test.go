@@ -6,7 +6,8 @@ import "testing"
 func TestRoles(t *testing.T) {
 	part := Part{Number: 7, Of: 9}
 	for name, want := range map[string]Role{
-		ManifestName: RoleWhole, RunName: RoleWhole, PlanName: RoleWhole, OriginsName: RoleWhole, HashesName(1): RoleWhole,
+		ManifestName: RoleWhole, RunName: RoleWhole, PlanName: RoleWhole, OriginsName: RoleWhole,
+		HashesName(1):       RoleWhole,
 		part.ManifestName(): RoleWhole, part.ExtraName(HashesName(0)): RoleWhole,
 		shardName("train", 3): RoleWhole, part.cutShardName("val", 3): RoleWhole,
 		TempName(shardName("train", 3)): RoleGrowing, TempName(part.ShardName("val", 3)): RoleGrowing,
@@ -15,7 +16,8 @@ func TestRoles(t *testing.T) {
 		CheckpointName(Part{}, true): RoleCheckpoint, CheckpointName(Part{}, false): RoleCheckpoint,
 		CheckpointName(part, false): RoleCheckpoint,
 		lockName:                    RoleScratch, part.lockName(): RoleScratch, part.PlanTempName(): RoleScratch,
-		seenLogName + tempSuffix: RoleScratch, checkpointName + tempSuffix: RoleScratch, ManifestName + tempSuffix: RoleScratch,
+		seenLogName + tempSuffix: RoleScratch, checkpointName + tempSuffix: RoleScratch,
+		ManifestName + tempSuffix: RoleScratch,
 	} {
 		if got := RoleOf(name); got != want {
 			t.Errorf("%s: role %d, want %d", name, got, want)
@@ -30,7 +32,8 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: a shard is %v", name, !want)
 		}
 	}
-	for name, want := range map[string]bool{part.ManifestName(): true, part.checkpointName(): false, ManifestName: false,
+	for name, want := range map[string]bool{part.ManifestName(): true, part.checkpointName(): false,
+		ManifestName:                     false,
 		part.ManifestName() + tempSuffix: false} {
 		if IsPartManifest(name) != want {
 			t.Errorf("%s: a manifest of a part is %v", name, !want)

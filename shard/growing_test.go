@@ -21,7 +21,8 @@ func TestOpenUnfinished(t *testing.T) {
 	} {
 		c := corpus{schema: schema, n: effort.Of(500, 900, 900), maxLen: 30}
 		fsys, rnd := shardtest.New(), rand.New(rand.NewPCG(1, 2))
-		if _, err := (shard.ReaderOptions{}).OpenUnfinished(fsys, "data", provenance.Tokenizer, 9); !errors.Is(err, shard.ErrNotFound) {
+		if _, err := (shard.ReaderOptions{}).OpenUnfinished(fsys, "data", provenance.Tokenizer, 9); !errors.Is(err,
+			shard.ErrNotFound) {
 			t.Fatalf("without a build: %v", err)
 		}
 		b, _, err := shard.OpenBuilder(fsys, "data", c.options())
@@ -62,7 +63,8 @@ func TestOpenUnfinished(t *testing.T) {
 		if len(opened) < 5 {
 			t.Fatalf("only %d checkpoints", len(opened))
 		}
-		if _, err := (shard.ReaderOptions{}).OpenUnfinished(fsys, "data", provenance.Tokenizer, 1); !errors.Is(err, shard.ErrShardList) {
+		if _, err := (shard.ReaderOptions{}).OpenUnfinished(fsys, "data", provenance.Tokenizer, 1); !errors.Is(err,
+			shard.ErrShardList) {
 			t.Errorf("too many shards: %v", err)
 		}
 		if _, err := b.Finish(provenance); err != nil {

@@ -63,7 +63,8 @@ func merger(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings
 func merge(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings json.RawMessage) {
 	t.Helper()
 	m := merger(t, fsys, dir, parts, listed, settings)
-	if _, err := m.Finish(func([]string) (shard.Provenance, error) { return shard.Provenance{}, nil }, nil); err != nil {
+	if _, err := m.Finish(func([]string) (shard.Provenance, error) { return shard.Provenance{}, nil },
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if removed, err := m.Tidy(); err != nil || removed > 0 {
@@ -91,7 +92,8 @@ func listedTwice(t testing.TB) (plain, long *shardtest.FS) {
 // them.
 func TestShardList(t *testing.T) {
 	plain, long := listedTwice(t)
-	want, have := openDataset(t, plain, shard.ReaderOptions{}), openDataset(t, long, shard.ReaderOptions{MaxOpenShards: 2})
+	want, have := openDataset(t, plain, shard.ReaderOptions{}),
+		openDataset(t, long, shard.ReaderOptions{MaxOpenShards: 2})
 	for i := range want.Manifest().Splits {
 		name := want.Manifest().Splits[i].Name
 		w, h := split(t, want, name), split(t, have, name)
@@ -142,7 +144,8 @@ func TestShardList(t *testing.T) {
 		t.Errorf("merged again: %d removed, %v", removed, err)
 	}
 	long.Put("/d/train-p00002-99999.arrow", []byte("stray"))
-	if damage, err := shard.Verify(ctx, long, "/d", nil); err != nil || len(damage) != 1 || damage[0].File != "train-p00002-99999.arrow" {
+	if damage, err := shard.Verify(ctx, long, "/d", nil); err != nil || len(damage) != 1 ||
+		damage[0].File != "train-p00002-99999.arrow" {
 		t.Error(damage, err)
 	}
 	if removed, err := m.Tidy(); err != nil || removed != 1 {
@@ -209,15 +212,19 @@ func TestForgedShardList(t *testing.T) {
 	good := fsys.Files()[path]
 	number := func(data []byte, at int, value byte) { copy(data[at:], []byte{value, 0, 0, 0, 0, 0, 0, 0}) }
 	cases := map[string]func(data []byte, m *shard.Manifest) []byte{
-		"magic":              func(d []byte, _ *shard.Manifest) []byte { d[0] ^= 1; return d },
-		"count in the head":  func(d []byte, _ *shard.Manifest) []byte { d[8]++; return d },
-		"no rows":            func(d []byte, _ *shard.Manifest) []byte { number(d, 16+64, 0); return d },
-		"more rows":          func(d []byte, _ *shard.Manifest) []byte { d[len(d)-32]++; return d },
-		"fewer tokens":       func(d []byte, _ *shard.Manifest) []byte { d[16+72]--; return d },
-		"other bytes":        func(d []byte, _ *shard.Manifest) []byte { d[16+80]++; return d },
-		"another part":       func(d []byte, _ *shard.Manifest) []byte { d[16+88] = 9; return d },
-		"an entry twice":     func(d []byte, _ *shard.Manifest) []byte { copy(d[16+96+88:], d[16+88:16+96]); return d },
-		"of another split":   func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.File = shard.ListName("val"); return d },
+		"magic":             func(d []byte, _ *shard.Manifest) []byte { d[0] ^= 1; return d },
+		"count in the head": func(d []byte, _ *shard.Manifest) []byte { d[8]++; return d },
+		"no rows":           func(d []byte, _ *shard.Manifest) []byte { number(d, 16+64, 0); return d },
+		"more rows":         func(d []byte, _ *shard.Manifest) []byte { d[len(d)-32]++; return d },
+		"fewer tokens":      func(d []byte, _ *shard.Manifest) []byte { d[16+72]--; return d },
+		"other bytes":       func(d []byte, _ *shard.Manifest) []byte { d[16+80]++; return d },
+		"another part":      func(d []byte, _ *shard.Manifest) []byte { d[16+88] = 9; return d },
+		"an entry twice":    func(d []byte, _ *shard.Manifest) []byte { copy(d[16+96+88:], d[16+88:16+96]); return d },
+		"of another split": func(d []byte,
+			m *shard.Manifest) []byte {
+			m.Splits[0].List.File = shard.ListName("val")
+			return d
+		},
 		"count":              func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Shards++; return d },
 		"a huge count":       func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Shards = 1 << 60; return d },
 		"size of all":        func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Bytes++; return d },

@@ -24,7 +24,8 @@ func TestOffsetPage(t *testing.T) {
 		p := newOffsetPage(raw, 0, maxRowTokens)
 		for i, n := range lengths {
 			if p.start(int64(i)) != int64(offsets[i]) || p.length(int64(i)) != int64(n) {
-				t.Fatalf("row %d: %d values from %d, want %d from %d", i, p.length(int64(i)), p.start(int64(i)), n, offsets[i])
+				t.Fatalf("row %d: %d values from %d, want %d from %d", i, p.length(int64(i)), p.start(int64(i)),
+					n, offsets[i])
 			}
 		}
 		if p.bytes() > maxPageBytes+8 {

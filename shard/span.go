@@ -111,7 +111,8 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 		b := int64(int32(binary.LittleEndian.Uint32(offsets[4:])))
 		if !r.holds(place, col, t, a, b) {
 			least, most := r.lengths(col)
-			return r.damaged(p, int(row-rows[0]), "offsets %d to %d in a column of %d bytes, whose rows have %d to %d values",
+			return r.damaged(p, int(row-rows[0]),
+				"offsets %d to %d in a column of %d bytes, whose rows have %d to %d values",
 				a, b, place.valuesLen, least, most)
 		}
 		set(at+j, span(a, b))

@@ -77,7 +77,8 @@ func TestWordsFixture(t *testing.T) {
 	}
 	err = errors.Join(err, b.WriteFile(shard.TokenizerName, bytes.NewReader(file)))
 	_, ferr := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "words", Fingerprint: tok.Fingerprint(),
-		VocabSize: tok.VocabSize()}, Sources: []shard.SourceInfo{{URI: "words.txt", Bytes: 92, Checksum: "xxh3-128:00"}}})
+		VocabSize: tok.VocabSize()},
+		Sources: []shard.SourceInfo{{URI: "words.txt", Bytes: 92, Checksum: "xxh3-128:00"}}})
 	if err := errors.Join(err, ferr); err != nil {
 		t.Fatal(err)
 	}

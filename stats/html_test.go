@@ -217,10 +217,12 @@ func TestReportCanBeReadByEveryone(t *testing.T) {
 // TestLabelsOfChartsHaveRoom: wherever the marks lie, no text in a chart can lie on another. The names
 // of the marks are in the key, which is text of the page.
 func TestLabelsOfChartsHaveRoom(t *testing.T) {
-	lengths := [][][2]int64{{{1, 1}}, {{27, 9}, {35, 8}, {36, 1}, {507, 1}}, {{512, 1e9}}, {{1, 1e7}, {2, 3}, {1 << 20, 1}},
+	lengths := [][][2]int64{{{1, 1}}, {{27, 9}, {35, 8}, {36, 1}, {507, 1}}, {{512, 1e9}},
+		{{1, 1e7}, {2, 3}, {1 << 20, 1}},
 		{{99999, 100000}, {100000, 100000}}}
 	for _, pairs := range lengths {
-		c := histogram("documents", pairs, []mark{{"mean", 35}, {"median", 27}, {"longest", 507}, {"--max-length", 512}}, 0)
+		c := histogram("documents", pairs, []mark{{"mean", 35}, {"median", 27}, {"longest", 507},
+			{"--max-length", 512}}, 0)
 		const wide, high = 8.5, 14.0 // of a character at the larger size of text
 		type box struct{ left, right, top, bottom float64 }
 		boxes := []box{{384 - wide*float64(len("tokens")), 384, 242 - high*0.8, 242 + high*0.2},

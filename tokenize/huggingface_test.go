@@ -124,7 +124,8 @@ func (p *hfPipeline) run(line []byte) {
 			p.errorf("seed %d, %s: %v decoded %+q, want %+q", row.Seed, c.Decoder, ids, d, *decoded)
 		}
 		if d := string(tok.AppendText(nil, ids, DecodeOptions{SkipSpecial: true})); skipped != nil && d != *skipped {
-			p.errorf("seed %d, %s: %v decoded without special tokens %+q, want %+q", row.Seed, c.Decoder, ids, d, *skipped)
+			p.errorf("seed %d, %s: %v decoded without special tokens %+q, want %+q", row.Seed, c.Decoder, ids,
+				d, *skipped)
 		}
 		if cut := encodeCut(tok, enc, []byte(text), &p.cuts); !slices.Equal(cut, ids) {
 			p.errorf("seed %d, %s: %+q: in pieces %v, want %v", row.Seed, what, text, cut, ids)

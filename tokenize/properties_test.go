@@ -130,7 +130,8 @@ func TestSmallTokenizers(t *testing.T) {
 		enc := tok.NewEncoder(EncoderOptions{})
 		ids := enc.AppendTokens(nil, text)
 		if tok.pipeline.Kind != "general" || effort.Raced {
-			continue // the engines have such tests of their own; under the race detector sync.Pool drops what it is given
+			// the engines have such tests of their own; under the race detector sync.Pool drops what it is given
+			continue
 		}
 		if n := testing.AllocsPerRun(50, func() { ids = enc.AppendTokens(ids[:0], text) }); n != 0 {
 			t.Errorf("%s: %v allocations a document", tok.pipeline.Kind, n)

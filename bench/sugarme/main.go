@@ -78,8 +78,9 @@ func run() (err error) {
 		}
 		seconds = append(seconds, (cpu() - before).Seconds())
 	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{"seconds": seconds, "tokens": tokens, "documents": len(docs),
-		"sha256": fmt.Sprintf("%x", sha256.Sum256(ids)), "version": "0.3.0"})
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{"seconds": seconds, "tokens": tokens,
+		"documents": len(docs),
+		"sha256":    fmt.Sprintf("%x", sha256.Sum256(ids)), "version": "0.3.0"})
 }
 
 // cpu returns the CPU time of the process so far.

@@ -13,7 +13,8 @@ func TestProcsWithin(t *testing.T) {
 		{16 << 30, 256 << 20, 201},
 	} {
 		if got := procsWithin(c.limit, c.capBytes); got != c.want {
-			t.Errorf("%d threads within %s and a cap of %s, want %d", got, formatSize(c.limit), formatSize(c.capBytes), c.want)
+			t.Errorf("%d threads within %s and a cap of %s, want %d", got, formatSize(c.limit), formatSize(c.capBytes),
+				c.want)
 		}
 		if err := checkAddresses(c.limit, c.capBytes); (err != nil) != (c.limit < 2<<30) {
 			t.Errorf("%s with a cap of %s: %v", formatSize(c.limit), formatSize(c.capBytes), err)

@@ -39,7 +39,8 @@ func TestAzureSources(t *testing.T) {
 		}
 	}
 	build := func(source, out string) []string {
-		return []string{"build", source, "--out", filepath.Join(dir, out), "--memory", "64MiB", "--max-val-examples", "5"}
+		return []string{"build", source, "--out", filepath.Join(dir, out), "--memory", "64MiB", "--max-val-examples",
+			"5"}
 	}
 	connection := []string{"AZURE_STORAGE_CONNECTION_STRING=BlobEndpoint=" + c.Endpoint + ";AccountName=" + c.Account +
 		";AccountKey=" + c.Key}
@@ -87,20 +88,24 @@ func TestAzureSources(t *testing.T) {
 		{c.Env, "az://bucket/t/*.csv", "no file matches", 2},
 		{c.Env, "az://nothere/x", "no such container; check the container's name", 2},
 		{with("AZURE_STORAGE_KEY=d3Jvbmc="), "az://bucket/t/a.txt", "check the account's name, its key", 1},
-		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt", "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING", -1},
+		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt",
+			"set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING", -1},
 		{with("AZURE_STORAGE_KEY=", "AZURE_STORAGE_SAS_TOKEN=sv=2024-01-01&sig="+c.Key), "az://bucket/t/a.txt",
 			"check the shared access signature", 1},
-		{nil, "az://bucket/t/a.txt", "no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT", 2},
+		{nil, "az://bucket/t/a.txt",
+			"no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT", 2},
 		{with("AZURE_STORAGE_BLOB_ENDPOINT=http://127.0.0.1:9"), "az://bucket/t/a.txt", "refused", 6},
 	} {
 		code, text := runWith(t, f.env, exe, build(f.source, "none")...)
-		if f.code >= 0 && code != f.code || code == 0 || !strings.Contains(text, f.says) || strings.Contains(text, c.Key) ||
+		if f.code >= 0 && code != f.code || code == 0 || !strings.Contains(text, f.says) ||
+			strings.Contains(text, c.Key) ||
 			strings.Count(text, "\n") != 1 || !strings.Contains(text, f.source) {
 			t.Errorf("%s: exit %d, want %d: %s", f.source, code, f.code, text)
 		}
 	}
 	for _, args := range [][]string{{"build", local, "--out", "az://bucket/new"}, {"serve", "az://bucket/new"}} {
-		if code, text := runWith(t, c.Env, exe, args...); code != 2 || !strings.Contains(text, "addresses of kind az:// cannot be") {
+		if code, text := runWith(t, c.Env, exe, args...); code != 2 ||
+			!strings.Contains(text, "addresses of kind az:// cannot be") {
 			t.Errorf("%v: exit %d: %s", args, code, text)
 		}
 	}
@@ -144,7 +149,8 @@ func TestAzureKilled(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 	before := len(srv.Requests())
 	srv.Fail(remotetest.Fault{}, remotetest.Fault{}, remotetest.Fault{Drop: 100_000})
-	if code, out := runWith(t, env, exe, build("killed")...); code != 0 || !strings.Contains(out, "resumed at example") {
+	if code, out := runWith(t, env, exe, build("killed")...); code != 0 ||
+		!strings.Contains(out, "resumed at example") {
 		t.Fatalf("exit %d: %s", code, out)
 	}
 	wantTree(t, "after a kill", filepath.Join(dir, "killed"), want)

@@ -111,7 +111,8 @@ func printStages(w io.Writer, f *buildFigures) error {
 		if s.CPUSeconds > 0 {
 			rate = fmt.Sprintf("%.0f", s.MBPerCPUSecond)
 		}
-		fmt.Fprintf(t, "%s\t%.3f\t%.0f%%\t%s\t\n", s.Stage, s.CPUSeconds, 100*s.CPUSeconds/max(f.CPUSeconds, 1e-9), rate)
+		fmt.Fprintf(t, "%s\t%.3f\t%.0f%%\t%s\t\n", s.Stage, s.CPUSeconds, 100*s.CPUSeconds/max(f.CPUSeconds, 1e-9),
+			rate)
 	}
 	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
 	if err := t.Flush(); err != nil {

@@ -89,7 +89,8 @@ func TestSamplesOfStages(t *testing.T) {
 	if err := addSamples(counts, path); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int64{"read": 1, "tokenize": 2, "write": 3, "hash": 4, "format": 5, "cut": 6, "rest": 7, "start": 8}
+	want := map[string]int64{"read": 1, "tokenize": 2, "write": 3, "hash": 4, "format": 5, "cut": 6,
+		"rest": 7, "start": 8}
 	if !maps.Equal(counts, want) {
 		t.Errorf("%v, want %v", counts, want)
 	}

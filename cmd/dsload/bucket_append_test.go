@@ -37,8 +37,10 @@ func TestBucketAppend(t *testing.T) {
 		srv.Put("/old.txt", remotetest.File{Data: remoteLines(12_000)})
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
 		build := func(source, out string, more ...string) []string {
-			return append([]string{"build", srv.URL + source, "--out", out, "--checkpoint-every", "500", "--shard-bytes", "256KiB",
-				"--memory", "64MiB", "--workers", "1", "--progress", "none", "--dedup", "near", "--max-val-examples", "50"}, more...)
+			return append([]string{"build", srv.URL + source, "--out", out, "--checkpoint-every", "500",
+				"--shard-bytes", "256KiB",
+				"--memory", "64MiB", "--workers", "1", "--progress", "none", "--dedup", "near", "--max-val-examples",
+				"50"}, more...)
 		}
 		local := filepath.Join(dir, "local")
 		b.run(t, dir, 0, build("/old.txt", local)...)
@@ -71,7 +73,8 @@ func TestBucketAppend(t *testing.T) {
 				}
 			}
 			printed := b.run(t, second, 0, add...)
-			if resumed := strings.Contains(printed, "resumed at example"); c.signal != 0 && resumed == (c.folder == "lost") {
+			if resumed := strings.Contains(printed, "resumed at example"); c.signal != 0 &&
+				resumed == (c.folder == "lost") {
 				t.Errorf("%s: resumed is %v: %s", c.folder, resumed, printed)
 			}
 			got := b.tree(t, "append/"+c.folder)
@@ -94,16 +97,19 @@ func TestBucketAppend(t *testing.T) {
 			}
 			b.run(t, first, 0, "verify", out)
 			for _, machine := range []string{first, second} {
-				if left, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "*")); len(left) > 0 && c.folder != "moved" && c.folder != "lost" {
+				if left, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "*")); len(left) > 0 &&
+					c.folder != "moved" && c.folder != "lost" {
 					t.Errorf("%s: left in the scratch folder: %v", c.folder, left)
 				}
 			}
 		}
-		if out := b.run(t, dir, 2, build("/corpus.txt", b.URI+"/append/none", "--append")...); !strings.Contains(out, "holds no finished dataset to add to") ||
+		if out := b.run(t, dir, 2, build("/corpus.txt", b.URI+"/append/none", "--append")...); !strings.Contains(out,
+			"holds no finished dataset to add to") ||
 			!strings.Contains(out, b.URI+"/append/none") {
 			t.Errorf("no dataset: %s", out)
 		}
-		if out := b.run(t, dir, 2, build("/corpus.txt", b.URI+"/append/"+whole, "--append", "--max-length", "9")...); !strings.Contains(out, "max-length") {
+		if out := b.run(t, dir, 2, build("/corpus.txt", b.URI+"/append/"+whole, "--append", "--max-length",
+			"9")...); !strings.Contains(out, "max-length") {
 			t.Errorf("other settings: %s", out)
 		}
 	})

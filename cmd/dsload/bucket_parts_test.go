@@ -25,7 +25,8 @@ func TestBucketParts(t *testing.T) {
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
 		machine := func(name string) string { return filepath.Join(dir, name) }
 		plan, local := filepath.Join(dir, "plan.json"), filepath.Join(dir, "local")
-		b.run(t, machine("a"), 0, "plan", "-n", "3", "--out", plan, "--max-val-examples", "100", "--shard-bytes", "256KiB",
+		b.run(t, machine("a"), 0, "plan", "-n", "3", "--out", plan, "--max-val-examples", "100", "--shard-bytes",
+			"256KiB",
 			"--progress", "none", srv.URL+"/corpus.txt")
 		text, err := os.ReadFile(plan)
 		if err != nil {
@@ -87,7 +88,8 @@ func TestBucketParts(t *testing.T) {
 		if text := b.run(t, machine("d"), 0, "merge", out); !strings.Contains(text, "already merged") {
 			t.Errorf("merged again: %s", text)
 		}
-		if text := b.run(t, machine("d"), 0, build(0, out)...); !strings.Contains(text, "the partitions are already merged") {
+		if text := b.run(t, machine("d"), 0, build(0, out)...); !strings.Contains(text,
+			"the partitions are already merged") {
 			t.Errorf("after the merge: %s", text)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*", "dsload", "out", "*")); len(left) > 0 {
@@ -98,7 +100,8 @@ func TestBucketParts(t *testing.T) {
 
 // stopPart runs the build of a partition until its source stalls and its checkpoint has rows, then
 // ends it.
-func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal syscall.Signal, machine string, args []string) {
+func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal syscall.Signal, machine string,
+	args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
 	srv.Fail(remotetest.Fault{Stall: 300_000, Then: func() { close(stalled) }})

@@ -96,7 +96,8 @@ func TestBucketServe(t *testing.T) {
 		}{
 			{"shuffle=full&seed=1", []string{local}, []string{far, "--cache", "16MiB"}},
 			{"shuffle=none", []string{local, "--verify"}, []string{far + "/", "--verify"}},
-			{"seed=1", []string{local, "--pack", "bfd", "--max-length", "512"}, []string{far, "--pack", "bfd", "--max-length", "512"}},
+			{"seed=1", []string{local, "--pack", "bfd", "--max-length", "512"},
+				[]string{far, "--pack", "bfd", "--max-length", "512"}},
 			{"mix=a=0.3,b=0.7&seed=2", []string{"a=" + local, "b=" + local}, []string{"a=" + local, "b=" + far}},
 		} {
 			want, got := b.served(t, dir, c.query, c.here...), b.served(t, dir, c.query, c.there...)

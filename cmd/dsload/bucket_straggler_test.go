@@ -53,7 +53,8 @@ func TestBucketStraggler(t *testing.T) {
 		if err := slow.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		if err := slow.Wait(); err != nil || !strings.Contains(output.String(), "another process committed the partition first") {
+		if err := slow.Wait(); err != nil ||
+			!strings.Contains(output.String(), "another process committed the partition first") {
 			t.Errorf("the straggler: %v\n%s", err, output.String())
 		}
 		got := b.tree(t, "late")

@@ -220,7 +220,8 @@ func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, si
 	folder string, args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
-	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Drip: 50 * time.Millisecond, Then: func() { close(stalled) }})
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Drip: 50 * time.Millisecond,
+		Then: func() { close(stalled) }})
 	cmd := b.command(machine, args...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output

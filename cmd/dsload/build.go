@@ -235,7 +235,8 @@ func notices(progress string, stderr io.Writer) func(fault.Text) {
 	case "json":
 		enc := json.NewEncoder(stderr)
 		return func(text fault.Text) {
-			_ = enc.Encode(map[string]string{"notice": text.In(flagName)}) // a reader that is gone does not end the build
+			// a reader that is gone does not end the build
+			_ = enc.Encode(map[string]string{"notice": text.In(flagName)})
 		}
 	}
 	return func(text fault.Text) { fmt.Fprintln(stderr, oneLine(text.In(flagName))) }

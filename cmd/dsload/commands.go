@@ -6,7 +6,8 @@ import "github.com/spf13/cobra"
 func commandGroups() []commandGroup {
 	return []commandGroup{
 		{"Make a dataset", []*cobra.Command{newBuildCommand(), newPlanCommand(), newMergeCommand()}},
-		{"Look into it", []*cobra.Command{newInspectCommand(), newStatsCommand(), newVerifyCommand(), newWhichCommand()}},
+		{"Look into it", []*cobra.Command{newInspectCommand(), newStatsCommand(), newVerifyCommand(),
+			newWhichCommand()}},
 		{"Train with it", []*cobra.Command{newServeCommand(), newExportCommand(), newHealthCommand()}},
 		{"Tools", []*cobra.Command{newTokenizerCommand(), newBenchCommand(), newDoctorCommand(), newVersionCommand()}},
 	}

@@ -157,7 +157,8 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, messages = b.run(t, out, func(*exec.Cmd) {
-			if err := mount("remount,ro"); err != nil { // refused while a file is open for writing: then the build completes
+			// refused while a file is open for writing: then the build completes
+			if err := mount("remount,ro"); err != nil {
 				t.Logf("remount: %v", err)
 			}
 		})

@@ -100,7 +100,8 @@ func TestFlagNames(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fault.Errorf("no room; raise {memory}, or choose another {out}"), "no room; raise --memory, or choose another --out"},
+		{fault.Errorf("no room; raise {memory}, or choose another {out}"),
+			"no room; raise --memory, or choose another --out"},
 		{fault.BadOption("max-length", 0, "must be at least %d", 1), "--max-length 0: must be at least 1"},
 		{fault.BadOption("source", "`memory`", "is a name"), "source `memory`: is a name"},
 		{fault.Errorf("{eos}=TOKEN adds one"), "--eos=TOKEN adds one"},

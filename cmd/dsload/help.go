@@ -218,7 +218,8 @@ func flagTables(cmd *cobra.Command) (tables []helpTable) {
 			tables = addRow(tables, cmp.Or(firstOf(f, flagGroup), commonGroups[f.Name], groupOther), flagRow(f))
 		}
 	})
-	tables = addRow(tables, groupOther, helpRow{name: "-h, --help", text: "a screen of help (-h), or all of it (--help)"})
+	tables = addRow(tables, groupOther,
+		helpRow{name: "-h, --help", text: "a screen of help (-h), or all of it (--help)"})
 	last := lastGroups()
 	slices.SortStableFunc(tables, func(a, b helpTable) int {
 		return slices.Index(last, a.title) - slices.Index(last, b.title)

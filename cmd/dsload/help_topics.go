@@ -100,11 +100,13 @@ Network faults are retried, and a source that changes during a build is refused.
 			"cat notes.txt | dsload build -",
 		},
 		tables: append([]helpTable{{title: "Sources", rows: []helpRow{
-			{name: "PATH, FOLDER, GLOB", text: "files on this machine; quote globs, so that the shell leaves them to dsload"},
+			{name: "PATH, FOLDER, GLOB",
+				text: "files on this machine; quote globs, so that the shell leaves them to dsload"},
 			{name: "-", text: "standard input"},
 			{name: "https://HOST/FILE", text: "one file; http:// too"},
 			{name: "s3://, gs://, az://", text: "files, folders and globs in a bucket: s3://BUCKET/PATH"},
-			{name: "hf://datasets/OWNER/NAME", text: "a dataset of the Hugging Face Hub, with @REVISION and /PATH if need be"},
+			{name: "hf://datasets/OWNER/NAME",
+				text: "a dataset of the Hugging Face Hub, with @REVISION and /PATH if need be"},
 			{name: "synth://wikitext?seed=1", text: "a generated corpus, endless; synth://recipes too. The same seed " +
 				"gives the same bytes"},
 		}}}, optionTable(option.GroupSources)...),

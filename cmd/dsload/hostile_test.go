@@ -52,7 +52,8 @@ func TestHostileConfigurations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it runs the program under a control group again and again")
 	}
-	count, seed, only := effort.Count(t, "DSLOAD_HOSTILE", 13, 13, 1000), effort.Count(t, "DSLOAD_HOSTILE_SEED", 1, 1, 1),
+	count, seed, only := effort.Count(t, "DSLOAD_HOSTILE", 13, 13, 1000),
+		effort.Count(t, "DSLOAD_HOSTILE_SEED", 1, 1, 1),
 		effort.Count(t, "DSLOAD_HOSTILE_CASE", -1, -1, -1)
 	t.Logf("DSLOAD_HOSTILE=%d DSLOAD_HOSTILE_SEED=%d", count, seed)
 	if _, err := newCgroup(t, 64<<20); err != nil {

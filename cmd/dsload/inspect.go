@@ -121,8 +121,9 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
-		cut: report.DescribeCut(m).In(flagName), losses: fault.All(report.Losses(m), flagName), Packing: report.Packed(m),
-		Adding: shard.HasAddition(fsys, dir)}
+		cut: report.DescribeCut(m).In(flagName), losses: fault.All(report.Losses(m), flagName),
+		Packing: report.Packed(m),
+		Adding:  shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := tokenizers.OfDataset(fsys, dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())

@@ -32,7 +32,8 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		return b.String()
 	}
 	sources := map[string][]byte{
-		"a.txt": []byte(text(paragraphs)), "b.txt.gz": gzipped(t, text(paragraphs)), "c.txt.zst": zstded(t, text(paragraphs)),
+		"a.txt": []byte(text(paragraphs)), "b.txt.gz": gzipped(t, text(paragraphs)),
+		"c.txt.zst": zstded(t, text(paragraphs)),
 	}
 	args := []string{"build"}
 	for _, name := range []string{"a.txt", "b.txt.gz", "c.txt.zst"} {
@@ -42,7 +43,8 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		}
 		args = append(args, path)
 	}
-	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", strconv.Itoa(4*paragraphs), "--max-val-examples",
+	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", strconv.Itoa(4*paragraphs),
+		"--max-val-examples",
 		"300", "--max-length", "128",
 		"--shard-bytes", "1MiB", "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
 	build := func(out string, workers int) *exec.Cmd {

@@ -34,7 +34,8 @@ func TestByteOrder(t *testing.T) {
 	if err := checkByteOrder(binary.LittleEndian); err != nil {
 		t.Error(err)
 	}
-	if err := checkByteOrder(binary.BigEndian); err == nil || !strings.Contains(err.Error(), "use a little-endian machine") {
+	if err := checkByteOrder(binary.BigEndian); err == nil ||
+		!strings.Contains(err.Error(), "use a little-endian machine") {
 		t.Errorf("big-endian: %v", err)
 	}
 }

@@ -34,7 +34,8 @@ func TestCapHoldsInsideACgroup(t *testing.T) {
 	}
 	exe, dir := builtProgram(t), t.TempDir()
 	args := func(out, memory, workers string) []string {
-		return []string{"build", "synth://wikitext?seed=7", "--max-bytes", effort.Of("500MB", "500MB", "2GB"), "--max-examples", "0", "--memory",
+		return []string{"build", "synth://wikitext?seed=7", "--max-bytes", effort.Of("500MB", "500MB", "2GB"),
+			"--max-examples", "0", "--memory",
 			memory, "--workers", workers,
 			"--out", filepath.Join(dir, out), "--progress", "none", "--json"}
 	}

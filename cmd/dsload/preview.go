@@ -237,7 +237,8 @@ func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
 // examples writes what all examples have in common.
 func (s *previewScreen) examples(p *ingest.Previewed) {
 	o := &p.Options
-	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"), loss(p))
+	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"),
+		loss(p))
 	if o.Pack != pack.None {
 		s.printf("; packed by %s, which fills each row with several documents\n", o.Pack)
 		return

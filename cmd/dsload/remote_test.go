@@ -162,7 +162,8 @@ func TestSharedAccessSignature(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
 	srv := remotetest.New()
 	defer srv.Close()
-	srv.Put("/container/a b.jsonl", remotetest.File{Data: []byte(strings.Repeat("{\"text\": \"a line of text\"}\n", 400))})
+	srv.Put("/container/a b.jsonl",
+		remotetest.File{Data: []byte(strings.Repeat("{\"text\": \"a line of text\"}\n", 400))})
 	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.HasPrefix(r.URL.Query().Get("sig"), "pa55/word+") && r.URL.Query().Get("sp") == "r" {
 			return false
@@ -171,7 +172,8 @@ func TestSharedAccessSignature(t *testing.T) {
 		return true
 	}
 	build := func(sig string) (int, string) {
-		return runProgram(t, exe, "build", srv.URL+"/container/a%20b.jsonl?sp=r&st=2026-01-01T00:00:00Z&se=2027-01-01T00:00:00Z&spr=https&sv=2024-11-04&sr=b&sig="+sig,
+		return runProgram(t, exe, "build",
+			srv.URL+"/container/a%20b.jsonl?sp=r&st=2026-01-01T00:00:00Z&se=2027-01-01T00:00:00Z&spr=https&sv=2024-11-04&sr=b&sig="+sig,
 			"--out", filepath.Join(dir, "data"), "--memory", "64MiB", "--progress", "none")
 	}
 	srv.Fail(remotetest.Fault{}, remotetest.Fault{Drop: 5000}, remotetest.Fault{Status: 503})

@@ -73,7 +73,8 @@ func TestNoSecretInAnyArtifact(t *testing.T) {
 		}
 	}
 
-	build := []string{"build", source, "--out", "data", "--checkpoint-every", "500", "--memory", "64MiB", "--workers", "1",
+	build := []string{"build", source, "--out", "data", "--checkpoint-every", "500", "--memory", "64MiB", "--workers",
+		"1",
 		"--shard-bytes", "256KiB", "--progress", "json", "--notify", "env:HOOK"}
 	stalled := make(chan struct{})
 	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: len(data) / 2, Then: func() { close(stalled) }})
@@ -110,7 +111,8 @@ func TestNoSecretInAnyArtifact(t *testing.T) {
 	for _, place := range []string{"s3://bucket/a.txt", "az://bucket/a.txt", "hf://datasets/owner/name", missing} {
 		run(false, "build", place, "--out", "failed", "--progress", "none", "--notify", "env:HOOK")
 	}
-	run(false, "build", "synth://recipes?seed=1", "--max-examples", "9", "--out", "s3://bucket/out", "--progress", "none")
+	run(false, "build", "synth://recipes?seed=1", "--max-examples", "9", "--out", "s3://bucket/out", "--progress",
+		"none")
 
 	token := filepath.Join(dir, "token")
 	if err := os.WriteFile(token, []byte(secret["the token of the feed"]+"\n"), 0o600); err != nil {
@@ -151,7 +153,8 @@ func TestNoSecretInAnyArtifact(t *testing.T) {
 	}
 	for place, text := range shown {
 		for what, value := range secret {
-			for _, form := range []string{value, url.QueryEscape(value), base64.StdEncoding.EncodeToString([]byte(value))} {
+			for _, form := range []string{value, url.QueryEscape(value),
+				base64.StdEncoding.EncodeToString([]byte(value))} {
 				if strings.Contains(text, form) {
 					t.Errorf("%s is in %s", what, place)
 				}

@@ -78,9 +78,10 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 			return fault.Kindf(fault.Corrupt, "chat: stdin line %d: %w", n, err)
 		}
 		if t := &c.text; t.Unfound > 0 {
-			warn(cmd.ErrOrStderr(), fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, because "+
-				"they were not found in the text that the chat template writes: %d; the first is message %d", n,
-				t.Unfound, t.FirstUnfound))
+			warn(cmd.ErrOrStderr(),
+				fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, because "+
+					"they were not found in the text that the chat template writes: %d; the first is message %d", n,
+					t.Unfound, t.FirstUnfound))
 		}
 		return nil
 	})

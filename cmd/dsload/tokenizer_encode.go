@@ -218,7 +218,8 @@ func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer)
 			var part []byte
 			part, err = in.ReadSlice('\n')
 			if len(line)+len(part) > maxTextBytes {
-				return errors.Join(fault.Kindf(fault.Limit, "read stdin: line %d has more than %s; break it, or use 'dsload build'",
+				return errors.Join(fault.Kindf(fault.Limit,
+					"read stdin: line %d has more than %s; break it, or use 'dsload build'",
 					n, formatSize(maxTextBytes)), out.Flush())
 			}
 			line = append(line, part...)

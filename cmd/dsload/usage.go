@@ -91,7 +91,8 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	}
 	switch info, err := os.Stat(typed); {
 	case meant != "":
-		return usagef("%sthere is no command %q; did you mean '%s %s'? See '%s -h'", label(cmd), typed, path, meant, path)
+		return usagef("%sthere is no command %q; did you mean '%s %s'? See '%s -h'", label(cmd), typed, path,
+			meant, path)
 	case err == nil && !cmd.HasParent() && shard.IsDataset(typed):
 		return usagef("%s is a dataset, not a command; look into it with '%s inspect %s'", typed, path,
 			shell.Quote(typed))

@@ -26,29 +26,30 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 (s3://, gs://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(store.ReaderOptions{NoCache: true}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
-			damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)
-			if err != nil {
-				return err
-			}
-			for _, d := range damage {
-				if fault.KindOf(d.Err) == fault.Unreachable {
-					return fmt.Errorf("verify %s: %w", args[0], d.Err)
+		RunE: onDatasets(store.ReaderOptions{NoCache: true},
+			func(cmd *cobra.Command, args []string, at *datasetFS) error {
+				damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)
+				if err != nil {
+					return err
 				}
-			}
-			out := cmd.OutOrStdout()
-			if err := reportDamage(out, args[0], damage, damaged, asJSON); err != nil {
+				for _, d := range damage {
+					if fault.KindOf(d.Err) == fault.Unreachable {
+						return fmt.Errorf("verify %s: %w", args[0], d.Err)
+					}
+				}
+				out := cmd.OutOrStdout()
+				if err := reportDamage(out, args[0], damage, damaged, asJSON); err != nil {
+					return err
+				}
+				if len(damage) > 0 {
+					return fault.Kindf(fault.Corrupt, "verify %s: %s damaged; build it again with --overwrite",
+						args[0], plural(damaged, "file"))
+				}
+				if !asJSON {
+					err = writeText(out, fmt.Sprintf("%s: intact\n", oneLine(args[0])))
+				}
 				return err
-			}
-			if len(damage) > 0 {
-				return fault.Kindf(fault.Corrupt, "verify %s: %s damaged; build it again with --overwrite",
-					args[0], plural(damaged, "file"))
-			}
-			if !asJSON {
-				err = writeText(out, fmt.Sprintf("%s: intact\n", oneLine(args[0])))
-			}
-			return err
-		}),
+			}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -62,7 +62,8 @@ func TestSecurityNamesItsTests(t *testing.T) {
 		t.Errorf("only %d tests are named", len(names))
 	}
 	if missing = slices.Compact(missing); len(missing) > 0 {
-		t.Errorf("docs/security.md or docs/compatibility.md names tests that do not exist: %s", strings.Join(missing, ", "))
+		t.Errorf("docs/security.md or docs/compatibility.md names tests that do not exist: %s",
+			strings.Join(missing, ", "))
 	}
 	_, promises, found := strings.Cut(string(text), "## A corpus")
 	if !found {

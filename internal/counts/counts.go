@@ -34,15 +34,16 @@ type numbers struct {
 
 	CopiedExamples int64 `json:"copied_examples,omitempty"` // that Copies would have made
 	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents that val had no room for
-	WithoutTarget  int64 `json:"without_target,omitempty"`  // examples left out because no token of a target was in them
-	Truncated      int64 `json:"truncated,omitempty"`       // documents, and pairs, that were cut to the longest row
-	Empty          int64 `json:"empty,omitempty"`           // documents without text, pairs without prompt or target
-	Untrained      int64 `json:"untrained,omitempty"`       // conversations left out because no token is trained on
-	UntrainedRows  int64 `json:"untrained_rows,omitempty"`  // rows of others without a trained token, which are kept
-	UnfoundTurns   int64 `json:"unfound_turns,omitempty"`   // of the assistant, not found in what the template writes
-	WhereAsText    int64 `json:"where_as_text,omitempty"`   // documents with a text that was compared with a number
-	Mapped         int64 `json:"mapped,omitempty"`          // records that went through the command of the option map
-	DamagedInputs  int64 `json:"damaged_inputs,omitempty"`  // of which something was lost
+	// examples left out because no token of a target was in them
+	WithoutTarget int64 `json:"without_target,omitempty"`
+	Truncated     int64 `json:"truncated,omitempty"`      // documents, and pairs, that were cut to the longest row
+	Empty         int64 `json:"empty,omitempty"`          // documents without text, pairs without prompt or target
+	Untrained     int64 `json:"untrained,omitempty"`      // conversations left out because no token is trained on
+	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept
+	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
+	WhereAsText   int64 `json:"where_as_text,omitempty"`  // documents with a text that was compared with a number
+	Mapped        int64 `json:"mapped,omitempty"`         // records that went through the command of the option map
+	DamagedInputs int64 `json:"damaged_inputs,omitempty"` // of which something was lost
 	// DamagedCutOff counts those of DamagedInputs whose rest was lost, of unknown length.
 	DamagedCutOff int64 `json:"damaged_inputs_cut_off,omitempty"`
 	// DroppedTokens counts the tokens of text that packing left out; nil where rows are not packed.

@@ -36,12 +36,15 @@ func TestShow(t *testing.T) {
 		{fmt.Errorf("a: %w", &foreign{base}), "a: open `data`: no room for `{memory}`; raise `memory`",
 			"a: open `data`: no room for `{memory}`; raise --memory"},
 		{errors.Join(Errorf("{out}"), Errorf("{val}")), "`out`\n`val`", "--out\n--val"},
-		{Advise(fs.ErrExist, "give {overwrite}"), "file already exists; give `overwrite`", "file already exists; give --overwrite"},
-		{BadOption("val", 3, "too many for %v", Option("out")), "`val` 3: too many for `out`", "--val 3: too many for --out"},
+		{Advise(fs.ErrExist, "give {overwrite}"), "file already exists; give `overwrite`",
+			"file already exists; give --overwrite"},
+		{BadOption("val", 3, "too many for %v", Option("out")), "`val` 3: too many for `out`",
+			"--val 3: too many for --out"},
 		{BadOption("val", nil, "100%% of %d", 5), "`val`: 100% of 5", "--val: 100% of 5"},
 		{BadOption("val", "", "empty"), "`val`: empty", "--val: empty"},
 		{Of(fs.ErrExist, "{{end}} of %q", []byte("x")), `{{end}} of "x"`, `{{end}} of "x"`},
-		{fmt.Errorf("read: %w", context.Canceled), "read: context canceled", "read: interrupted; run the same command again"},
+		{fmt.Errorf("read: %w", context.Canceled), "read: context canceled",
+			"read: interrupted; run the same command again"},
 	} {
 		if got := c.err.Error(); got != c.plain {
 			t.Errorf("%q, want %q", got, c.plain)
@@ -55,7 +58,8 @@ func TestShow(t *testing.T) {
 // TestTextKeepsWhatItWasMadeOf: buffers are used again after an error is made.
 func TestTextKeepsWhatItWasMadeOf(t *testing.T) {
 	buffer := []byte("text")
-	texts := []Text{Textf("%s", buffer), Textf("%s {memory}", buffer), Kindf(Corrupt, "%q %w", buffer, fs.ErrExist).(*Error).What}
+	texts := []Text{Textf("%s", buffer), Textf("%s {memory}", buffer),
+		Kindf(Corrupt, "%q %w", buffer, fs.ErrExist).(*Error).What}
 	copy(buffer, "else")
 	for i, want := range []string{"text", "text `memory`", `"text" file already exists`} {
 		if got := texts[i].String(); got != want {

@@ -64,7 +64,8 @@ func (a *addition) open() error {
 		if near != "" && near != filepath.Clean(o.Out) {
 			near = "; did you mean " + near + "?"
 		}
-		return fault.BadOption("append", nil, "%s holds no finished dataset to add to; build it first, without {append}%s",
+		return fault.BadOption("append", nil,
+			"%s holds no finished dataset to add to; build it first, without {append}%s",
 			o.Out, near)
 	}
 	if err != nil {
@@ -99,8 +100,9 @@ func (a *addition) settings() error {
 		return err
 	}
 	if o.Dedup != filter.None && !a.keeps(shard.HashesName(0)) {
-		return fault.BadOption("append", nil, "%s does not keep the hashes that {dedup} compares: another version built it; "+
-			"build it again to add to it", o.Out)
+		return fault.BadOption("append", nil,
+			"%s does not keep the hashes that {dedup} compares: another version built it; "+
+				"build it again to add to it", o.Out)
 	}
 	o.MaxValExamples = 0
 	s := &a.b.shards
@@ -253,8 +255,9 @@ func (a *addition) readHeldOut(o *option.Options) error {
 			return err
 		}
 		if a.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
-			return fault.BadOption("append", nil, "%s holds documents out and does not keep which: another version built it; "+
-				"build it again to add to it", o.Out)
+			return fault.BadOption("append", nil,
+				"%s holds documents out and does not keep which: another version built it; "+
+					"build it again to add to it", o.Out)
 		}
 		return nil
 	}

@@ -54,7 +54,8 @@ func TestAppendToMerged(t *testing.T) {
 				if err == nil {
 					break
 				}
-				if damage, verr := shard.Verify(context.Background(), shard.OS(), dir, nil); verr != nil || len(damage) > 0 {
+				if damage, verr := shard.Verify(context.Background(), shard.OS(), dir, nil); verr != nil ||
+					len(damage) > 0 {
 					t.Errorf("verify of an unfinished addition: %v %v", damage, verr)
 				}
 				if !errors.Is(err, ErrInterrupted) {
@@ -69,10 +70,12 @@ func TestAppendToMerged(t *testing.T) {
 			sameDataset(t, dir, whole.Out, true)
 			m := must(shard.ReadManifest(shard.OS(), dir))
 			last := m.Splits[0].Shards[len(m.Splits[0].Shards)-1].Name
-			if want := fmt.Sprintf("train-p%05d-", 3); m.Merged == nil || m.Merged.Partitions != 4 || last[:len(want)] != want {
+			if want := fmt.Sprintf("train-p%05d-", 3); m.Merged == nil || m.Merged.Partitions != 4 ||
+				last[:len(want)] != want {
 				t.Errorf("%+v, the last shard is %s", m.Merged, last)
 			}
-			if s, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil || !s.Already || s.Removed > 0 {
+			if s, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil || !s.Already ||
+				s.Removed > 0 {
 				t.Errorf("merged again: %+v %v", s, err)
 			}
 		})

@@ -89,7 +89,8 @@ func TestAppendFolder(t *testing.T) {
 	lineFile(t, dir, "f.jsonl", "sixth one")
 	_, err := Run(context.Background(), o)
 	var option *fault.Error
-	if !errors.As(err, &option) || !strings.Contains(err.Error(), "corpus/a.jsonl, corpus/sub/c.jsonl; nothing was added") {
+	if !errors.As(err, &option) ||
+		!strings.Contains(err.Error(), "corpus/a.jsonl, corpus/sub/c.jsonl; nothing was added") {
 		t.Errorf("changed files: %v", err)
 	}
 	o.Exclude = []string{"a.jsonl", "c.jsonl"}
@@ -138,7 +139,8 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 	o.Append = true
 	for _, arg := range []string{dir, filepath.Join(dir, "*.jsonl")} {
 		o.Sources = []string{arg}
-		if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "from 1001 files of "+dir) {
+		if _, err := Run(context.Background(), o); err == nil ||
+			!strings.Contains(err.Error(), "from 1001 files of "+dir) {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}

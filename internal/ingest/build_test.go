@@ -295,7 +295,8 @@ func TestBudgetsAreExact(t *testing.T) {
 		o = base
 		o.FS, o.MaxValExamples = shardtest.New(), n/3+1
 		s = mustBuild(t, o)
-		if got := s.Splits[len(s.Splits)-1]; got.Name != "val" || got.Examples != n/3+1 || s.Stopped.String() != stoppedAtEnd {
+		if got := s.Splits[len(s.Splits)-1]; got.Name != "val" || got.Examples != n/3+1 ||
+			s.Stopped.String() != stoppedAtEnd {
 			t.Errorf("--max-val-examples %d gave %+v, stopped: %s", n/3+1, got, s.Stopped)
 		}
 	}

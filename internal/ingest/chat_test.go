@@ -128,13 +128,16 @@ func TestChatOptions(t *testing.T) {
 		"a template for records": {func(o *option.Options) { o.Template = "recipe" }, "template"},
 		"a text field":           {func(o *option.Options) { o.TextField = "x" }, "text-field"},
 		"pairs":                  {func(o *option.Options) { o.CausalPairs = true }, "causal-pairs"},
-		"chunks with tokens":     {func(o *option.Options) { o.SpecialTokens = option.SpecialOfChunk }, "special-tokens"},
-		"no chat template":       {func(o *option.Options) { o.ChatTemplate = "" }, "tokenizer"},
-		"no such template":       {func(o *option.Options) { o.ChatTemplate = "none.jinja" }, "chat-template"},
-		"no such turns":          {func(o *option.Options) { o.TrainOn = "first" }, "train-on"},
-		"no such day":            {func(o *option.Options) { o.Date = "2026-02-30" }, "date"},
-		"no conversations":       {func(o *option.Options) { o.Format, o.Sources = "", []string{text} }, "chat-template"},
-		"some conversations":     {func(o *option.Options) { o.Format, o.Sources = "", []string{text, chats} }, "format"},
+		"chunks with tokens": {func(o *option.Options) { o.SpecialTokens = option.SpecialOfChunk },
+			"special-tokens"},
+		"no chat template": {func(o *option.Options) { o.ChatTemplate = "" }, "tokenizer"},
+		"no such template": {func(o *option.Options) { o.ChatTemplate = "none.jinja" }, "chat-template"},
+		"no such turns":    {func(o *option.Options) { o.TrainOn = "first" }, "train-on"},
+		"no such day":      {func(o *option.Options) { o.Date = "2026-02-30" }, "date"},
+		"no conversations": {func(o *option.Options) { o.Format, o.Sources = "", []string{text} },
+			"chat-template"},
+		"some conversations": {func(o *option.Options) { o.Format, o.Sources = "", []string{text, chats} },
+			"format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := chatOptions(chats, template)
@@ -158,7 +161,8 @@ func TestChatOptions(t *testing.T) {
 // Turns of the assistant that the chat template does not write are counted and named.
 func TestTurnsThatAreNotFound(t *testing.T) {
 	chats, template := writeChats(t, 20)
-	text := strings.Replace(testChatTemplate, "m.content }}", "(m.content if loop.index0 != 1 or not messages[2:]) }}", 1)
+	text := strings.Replace(testChatTemplate, "m.content }}", "(m.content if loop.index0 != 1 or not messages[2:]) }}",
+		1)
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

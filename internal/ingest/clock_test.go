@@ -46,7 +46,8 @@ func TestClockJumpsChangeNothing(t *testing.T) {
 		}
 		base := option.Options{Out: "data",
 			Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
-			Settings:  option.Settings{Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10, MaxLength: 64}}
+			Settings: option.Settings{Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10,
+				MaxLength: 64}}
 		whole := base
 		wholeFS := shardtest.New()
 		whole.FS = wholeFS

@@ -36,7 +36,8 @@ func TestCutIsSaid(t *testing.T) {
 			"`max-examples` 15 reached; 108 of 424 bytes", 108},
 		{"within the first", option.Settings{MaxExamples: 5}, []string{"max-examples"},
 			"`max-examples` 5 reached; 320 of 424 bytes of the sources were left unread, 1 of 2 inputs untouched", 320},
-		{"all examples", option.Settings{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended", -1},
+		{"all examples", option.Settings{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended",
+			-1},
 		{"more than all", option.Settings{MaxExamples: 21}, nil, stoppedAtEnd, -1},
 		{"within a document", option.Settings{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"},
 			"`max-examples` 20 reached; ", 212 + 3},
@@ -89,7 +90,8 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 			if got != all || s.Splits[1].Examples != 20 {
 				t.Errorf("max length %d: %d examples of %d are accounted for: %+v", maxLength, got, all, s)
 			}
-			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil),
+				func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
 				t.Errorf("notes %q", s.Notes)
 			}
 		}
@@ -102,7 +104,9 @@ func TestExamplesBeforeValIsFull(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 		Settings:  option.Settings{Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000}}
 	s := mustBuild(t, o)
-	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
+	if !slices.Equal(s.CutBy, []string{"max-examples"}) ||
+		!slices.ContainsFunc(fault.All(s.Notes, nil),
+			func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
 		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
 	}
 }
@@ -130,7 +134,8 @@ func TestValFromTheSourceItself(t *testing.T) {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
 		}
 		s := mustBuild(t, o)
-		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil), func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
+		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil),
+			func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
 			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
 		}
 	}

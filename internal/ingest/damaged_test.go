@@ -74,15 +74,18 @@ func TestDamagedSources(t *testing.T) {
 			CheckpointInterval: 1},
 		Settings: option.Settings{Sources: damagedSources(t)}}
 	fails := o
-	if _, err := Run(context.Background(), fails); !source.IsDamage(err) || !strings.Contains(err.Error(), "e.parquet") ||
+	if _, err := Run(context.Background(), fails); !source.IsDamage(err) ||
+		!strings.Contains(err.Error(), "e.parquet") ||
 		!strings.Contains(err.Error(), "`on-bad-record` skip") {
 		t.Errorf("sources of which one has no footer: %v", err)
 	}
-	for i, row := range []string{"a.jsonl.gz, row ", "b.jsonl.zst, row ", "the checksum of 20.txt differs", "d.tar, row 31"} {
+	for i, row := range []string{"a.jsonl.gz, row ", "b.jsonl.zst, row ", "the checksum of 20.txt differs",
+		"d.tar, row 31"} {
 		fails.Sources = o.Sources[i : i+1]
 		fails.FS = shardtest.New()
 		_, err := Run(context.Background(), fails)
-		if !source.IsDamage(err) || !strings.Contains(err.Error(), row) || !strings.Contains(err.Error(), "`on-bad-record` skip") {
+		if !source.IsDamage(err) || !strings.Contains(err.Error(), row) ||
+			!strings.Contains(err.Error(), "`on-bad-record` skip") {
 			t.Errorf("%s: %v", fails.Sources[0], err)
 		}
 		fails.OnBadRecord = option.SkipBadRecord

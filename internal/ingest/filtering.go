@@ -71,7 +71,8 @@ func (b *build) checkFields(context.Context) error {
 		at := slices.IndexFunc(where, func(w string) bool {
 			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
 		})
-		return fault.BadOption("where", where[max(at, 0)], "%v", advice.NoField(fields[i].Root(), "the columns are", has))
+		return fault.BadOption("where", where[max(at, 0)], "%v",
+			advice.NoField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
 		if in, found := p.set.Fieldless(); found {

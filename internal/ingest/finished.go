@@ -121,7 +121,8 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 		case i >= len(inputs):
 			return stale(m.Sources[i].URI, "is no longer among the sources")
 		case i >= len(m.Sources) || inputs[i].URI != m.Sources[i].URI:
-			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in", i+1)
+			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in",
+				i+1)
 		case !rereadable(&inputs[i]):
 			return stale(sourceName(inputs[i].URI), "cannot be compared with what it was made from")
 		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:

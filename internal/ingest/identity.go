@@ -127,8 +127,9 @@ func ReadFinished(fsys shard.FS, dir string) (*report.Summary, error) {
 
 // summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *report.Summary {
-	s := &report.Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
-		Counts: counts.Of(m.Counters, m.Dropped)}
+	s := &report.Summary{Out: dir, AlreadyBuilt: true,
+		Stopped: fault.Plain("nothing to do: the dataset is already built"),
+		Counts:  counts.Of(m.Counters, m.Dropped)}
 	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}

@@ -235,7 +235,8 @@ func (m *mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 		return dst, context.Canceled
 	case errors.Is(err, command.ErrTooLong):
 		q.Err = &source.RecordError{URI: m.uri(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
-			Member: q.Member, Cause: fault.Of(source.ErrTooLarge, "{map} answered with more than the %v that a record may have",
+			Member: q.Member, Cause: fault.Of(source.ErrTooLarge,
+				"{map} answered with more than the %v that a record may have",
 				units.Size(maxRecordBytes))}
 	case err == io.ErrUnexpectedEOF && m.process.Wait() != nil, err != nil && err != io.ErrUnexpectedEOF:
 		return dst, m.tooFew(q)
@@ -308,8 +309,10 @@ func (m *mapping) end(err error) error {
 		return context.Canceled
 	}
 	if len(extra) > 0 || err == nil || errors.Is(err, command.ErrTooLong) {
-		return fault.Of(errMiscounted, "build %s: {map} gave more answers than the %s records it got, the first too many: "+
-			"%.*q; it must answer each with one line: %s", m.b.opts.Out, units.Count(m.asked.Load()), shownAnswer, extra,
+		return fault.Of(errMiscounted,
+			"build %s: {map} gave more answers than the %s records it got, the first too many: "+
+				"%.*q; it must answer each with one line: %s", m.b.opts.Out, units.Count(m.asked.Load()), shownAnswer,
+			extra,
 			givenUp)
 	}
 	if status := m.process.Wait(); m.stopped.Err() != nil {
@@ -332,8 +335,9 @@ func (m *mapping) tooFew(q *queued) error {
 		return context.Canceled
 	}
 	if status == nil {
-		return fault.Of(errMiscounted, "build %s: {map} ended with fewer answers than records: %s, up to those before %s%s; "+
-			"it must answer each with one line: %s", m.b.opts.Out, m.numbers(), m.where(q), m.said(), givenUp)
+		return fault.Of(errMiscounted,
+			"build %s: {map} ended with fewer answers than records: %s, up to those before %s%s; "+
+				"it must answer each with one line: %s", m.b.opts.Out, m.numbers(), m.where(q), m.said(), givenUp)
 	}
 	return fault.Errorf("build %s: {map} failed (%v): %s, up to those before %s%s; "+
 		"once it is fixed, run the same command again: it resumes from its last checkpoint",

@@ -66,7 +66,8 @@ func TestMapTakesEveryFormat(t *testing.T) {
 			t.Errorf("%s: rows differ", c.name)
 		}
 		if s.Mapped != s.Documents || s.Documents != plain.Documents || s.Replaced != plain.Replaced {
-			t.Errorf("%s: %d of %d documents through the map, %d parts replaced; without it %d documents, %d parts", c.name,
+			t.Errorf("%s: %d of %d documents through the map, %d parts replaced; without it %d documents, %d parts",
+				c.name,
 				s.Mapped, s.Documents, s.Replaced, plain.Documents, plain.Replaced)
 		}
 	}
@@ -167,9 +168,10 @@ func matches(pattern, text string) bool {
 // TestMapThatChanged resumes through a command whose answers are not those that the checkpoint was made of.
 func TestMapThatChanged(t *testing.T) {
 	for name, scripts := range map[string][2]string{
-		"other answers":   {`NR>1500{exit 1} {print}`, `{sub("document", "text"); print}`},
-		"left one out":    {`NR>1500{exit 1} NR!=7{print}`, `{print}`},
-		"counts what was": {`NR>1500{exit 1} {sub("document", "text " NR); print}`, `{sub("document", "text " NR); print}`},
+		"other answers": {`NR>1500{exit 1} {print}`, `{sub("document", "text"); print}`},
+		"left one out":  {`NR>1500{exit 1} NR!=7{print}`, `{print}`},
+		"counts what was": {`NR>1500{exit 1} {sub("document", "text " NR); print}`,
+			`{sub("document", "text " NR); print}`},
 	} {
 		o := mapped(t, "a.jsonl", jsonLines(0, 3000, -1), "")
 		script := filepath.Join(t.TempDir(), "script")
@@ -224,7 +226,8 @@ func TestInterruptMapThatHangs(t *testing.T) {
 		if err = syscall.Kill(n, 0); err != nil {
 			break
 		}
-		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n)); err == nil &&
+			bytes.Contains(stat, []byte(") Z ")) {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -37,7 +37,8 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if plan, err = PlanMemory(small); err != nil {
 		t.Fatal(err)
 	}
-	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4 // more ids than that many shards hold: a token has fewer than eight bytes of text
+	// more ids than that many shards hold: a token has fewer than eight bytes of text
+	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4
 	_, err = Run(context.Background(), small)
 	if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "raise `memory`") {
 		t.Fatalf("%d shards at most: %v", plan.maxShards, err)
@@ -95,7 +96,8 @@ func TestPlanIsTheCap(t *testing.T) {
 // the metadata was only counted.
 func TestMetadataIsInThePlan(t *testing.T) {
 	for name, p := range map[string]columnartest.Parquet{
-		"row groups": {Groups: 150_000}, "counted row groups": {Groups: 400_000}, "chunks": {Groups: 1500, Columns: 300},
+		"row groups": {Groups: 150_000}, "counted row groups": {Groups: 400_000},
+		"chunks": {Groups: 1500, Columns: 300},
 	} {
 		path := filepath.Join(t.TempDir(), "x.parquet")
 		if err := os.WriteFile(path, p.Bytes(), 0o600); err != nil {
@@ -127,7 +129,8 @@ func TestMetadataIsInThePlan(t *testing.T) {
 func TestSmallFilesYield(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 40 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), bytes.Repeat([]byte("text\n"), 60<<10/5), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), bytes.Repeat([]byte("text\n"), 60<<10/5),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

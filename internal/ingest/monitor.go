@@ -81,7 +81,8 @@ func (b *build) toward(p report.Progress) (name fault.Text) {
 	}{
 		{fault.Plain("the sources"), p.SourceBytes, p.TotalBytes},
 		{fault.Textf("{max-examples}"), p.Examples, budgetSum(b.opts.MaxExamples, b.opts.MaxValExamples)},
-		{fault.Textf("{max-bytes}"), p.TextBytes, b.opts.MaxBytes}, {fault.Textf("{max-tokens}"), p.Tokens, b.opts.MaxTokens},
+		{fault.Textf("{max-bytes}"), p.TextBytes, b.opts.MaxBytes},
+		{fault.Textf("{max-tokens}"), p.Tokens, b.opts.MaxTokens},
 	} {
 		if c.want > 0 && float64(c.have)/float64(c.want) > best {
 			name, best = c.name, float64(c.have)/float64(c.want)

@@ -45,14 +45,17 @@ func (b *build) explainFolder(err error) error {
 func (b *build) explainSettings(other *shard.SettingsError) error {
 	switch {
 	case other.Name == "additions" && !b.opts.Append:
-		return fault.Of(other, "%s has additions since it was built: %s; to add more, give {append}; to build it without "+
-			"them, give {overwrite} or choose another {out}", other.Dir, additionNames(other.Have))
+		return fault.Of(other,
+			"%s has additions since it was built: %s; to add more, give {append}; to build it without "+
+				"them, give {overwrite} or choose another {out}", other.Dir, additionNames(other.Have))
 	case other.Name == "additions":
-		return fault.Of(other, "%s holds unfinished additions: %s; finish them with the same command as before, or give "+
-			"them up with {append} and {overwrite}", other.Dir, additionNames(other.Have))
+		return fault.Of(other,
+			"%s holds unfinished additions: %s; finish them with the same command as before, or give "+
+				"them up with {append} and {overwrite}", other.Dir, additionNames(other.Have))
 	case other.Name == "sources" && !b.opts.Append:
-		err := fault.Of(other, "%s holds a build of %s, not of %s; use the same sources, another {out}, or {overwrite} to "+
-			"start afresh", other.Dir, namedSources(other.Have), namedSources(other.Want))
+		err := fault.Of(other,
+			"%s holds a build of %s, not of %s; use the same sources, another {out}, or {overwrite} to "+
+				"start afresh", other.Dir, namedSources(other.Have), namedSources(other.Want))
 		if _, unfinished := shard.ReadManifest(b.opts.FS, b.opts.Out); unfinished == nil {
 			err = fault.Advise(err, "{append} adds new sources")
 		}

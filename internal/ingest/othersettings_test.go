@@ -73,7 +73,8 @@ func TestTruncationOfTheTokenizer(t *testing.T) {
 			Sources: []string{lineFile(t, dir, "a.jsonl", "a")}},
 			Out: filepath.Join(t.TempDir(), "data")}
 		s := mustBuild(t, o)
-		if len(s.Warnings) != want || want > 0 && !strings.Contains(s.Warnings[0].String(), "cuts texts at 100 tokens, and rows have up to 101") {
+		if len(s.Warnings) != want || want > 0 &&
+			!strings.Contains(s.Warnings[0].String(), "cuts texts at 100 tokens, and rows have up to 101") {
 			t.Errorf("length %d: %q", length, s.Warnings)
 		}
 	}

@@ -360,7 +360,8 @@ func TestPackRefusals(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	for _, s := range []option.Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
+	for _, s := range []option.Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"},
+		{Pack: "concat"},
 		{Pack: pack.None, Overflow: example.Drop}} {
 		o := option.Options{Settings: s}
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
@@ -423,7 +424,8 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) },
 		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
 	} {
-		f := &flusher{b: &build{opts: option.Options{Settings: option.Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
+		f := &flusher{b: &build{opts: option.Options{Settings: option.Settings{MaxLength: length}}},
+			hold: newHoldout(0, 0),
 			pack: &packing{policy: pack.BFD,
 				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
 		f.pack.state, f.b.target = &f.state, newTarget(f.b)

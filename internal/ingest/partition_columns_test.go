@@ -40,7 +40,8 @@ func arrowFile(t *testing.T, rows int, stream bool) []byte {
 		n = min(rows-at, 7+at%31)
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 		for i := range n {
-			b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("row %d of a table%s", at+i, strings.Repeat(" and more", (at+i)%23)))
+			b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("row %d of a table%s", at+i,
+				strings.Repeat(" and more", (at+i)%23)))
 		}
 		if err := w.Write(b.NewRecordBatch()); err != nil {
 			t.Fatal(err)
@@ -91,7 +92,8 @@ func TestColumnPartitions(t *testing.T) {
 		{"val", option.Options{Settings: option.Settings{MaxValExamples: 50}}, []int{1, 6}, true},
 		{"copies", option.Options{Settings: option.Settings{Dedup: filter.Exact}}, []int{5}, true},
 		{"max-examples", option.Options{Settings: option.Settings{MaxExamples: 711}}, []int{6}, false},
-		{"damage is skipped", option.Options{Settings: option.Settings{OnBadRecord: option.SkipBadRecord}}, []int{6}, true},
+		{"damage is skipped", option.Options{Settings: option.Settings{OnBadRecord: option.SkipBadRecord}},
+			[]int{6}, true},
 	} {
 		if testing.Short() && c.name != "val" {
 			continue
@@ -228,7 +230,8 @@ func TestRemoteColumnPartitions(t *testing.T) {
 	sameDataset(t, out, whole.Out, true)
 	srv.Put("/a.parquet", remotetest.File{Data: data, ETag: `"another"`})
 	var changed *source.SourceChangedError
-	if _, err := buildPart(p, 1, filepath.Join(t.TempDir(), "fresh")); !errors.As(err, &changed) || changed.What != "ETag" {
+	if _, err := buildPart(p, 1, filepath.Join(t.TempDir(), "fresh")); !errors.As(err, &changed) ||
+		changed.What != "ETag" {
 		t.Errorf("another ETag: %v", err)
 	}
 }

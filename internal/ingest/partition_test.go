@@ -174,12 +174,14 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"max-examples", option.Options{Settings: option.Settings{MaxExamples: 777}}, []int{1, 6}, false},
 		{"max-examples and val", option.Options{Settings: option.Settings{MaxExamples: 300, MaxValExamples: 60}},
 			[]int{7}, false},
-		{"more than there is", option.Options{Settings: option.Settings{MaxExamples: 1e9, MaxTokens: 1e12}}, []int{2}, true},
+		{"more than there is", option.Options{Settings: option.Settings{MaxExamples: 1e9, MaxTokens: 1e12}},
+			[]int{2}, true},
 		{"max-tokens", option.Options{Settings: option.Settings{MaxTokens: 20011}}, []int{1, 5}, false},
 		{"max-tokens in val", option.Options{Settings: option.Settings{MaxTokens: 9001, MaxValExamples: 200}}, []int{4},
 			false},
 		{"max-bytes", option.Options{Settings: option.Settings{MaxBytes: 70001}}, []int{1, 3}, true},
-		{"max-bytes and val", option.Options{Settings: option.Settings{MaxBytes: 200003, MaxValExamples: 100}}, []int{4},
+		{"max-bytes and val", option.Options{Settings: option.Settings{MaxBytes: 200003, MaxValExamples: 100}},
+			[]int{4},
 			true},
 		{"truncate", option.Options{Settings: option.Settings{Overflow: example.Truncate, EOS: option.OwnToken}},
 			[]int{3}, true},
@@ -189,17 +191,20 @@ func TestPartitionsEqualWhole(t *testing.T) {
 			MaxValExamples: 100}}, []int{3}, false},
 		{"val sources, tokens", option.Options{Settings: option.Settings{ValSources: sources[7:], MaxTokens: 60000}},
 			[]int{6}, false},
-		{"jsonl pairs", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
-			MaxTokens: 5000}}, []int{3},
+		{"jsonl pairs", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair,
+			CausalPairs: true,
+			MaxTokens:   5000}}, []int{3},
 			false},
 		{"exact copies", option.Options{Settings: option.Settings{Dedup: filter.Exact}}, []int{1, 7}, true},
-		{"near copies", option.Options{Settings: option.Settings{Dedup: filter.Near, MaxValExamples: 30}}, []int{4}, true},
+		{"near copies", option.Options{Settings: option.Settings{Dedup: filter.Near, MaxValExamples: 30}},
+			[]int{4}, true},
 		{"copies, val and a budget", option.Options{Settings: option.Settings{Dedup: filter.Exact, MaxValExamples: 50,
 			MaxExamples: 333}}, []int{5},
 			false},
 		{"copies in val sources", option.Options{Settings: option.Settings{Dedup: filter.Exact,
 			ValSources: sources[1:3]}}, []int{3}, true},
-		{"filters", option.Options{Settings: option.Settings{Filter: filter.Options{MinChars: 40, Match: []string{"a[a-m]"},
+		{"filters", option.Options{Settings: option.Settings{Filter: filter.Options{MinChars: 40,
+			Match:  []string{"a[a-m]"},
 			Sample: 0.7}, MaxValExamples: 20}}, []int{3}, true},
 		{"conversations", ofChats, []int{3}, true},
 		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},
@@ -356,7 +361,8 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "train-p00001-00000.arrow")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir, Quick: true}); !errors.Is(err, shard.ErrCorrupt) {
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir, Quick: true}); !errors.Is(err,
+		shard.ErrCorrupt) {
 		t.Errorf("merge: %v", err)
 	}
 	if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {

@@ -60,14 +60,18 @@ func TestPlanPart(t *testing.T) {
 		}
 		n := len(p.Phases[0].Inputs)
 		if kept += n; n > 40 || len(p.Sources) > 0 || p.Bytes() >= whole.Bytes()/2 {
-			t.Errorf("partition %d holds %d inputs and %d sources, %d bytes of %d", number, n, len(p.Sources), p.Bytes(),
+			t.Errorf("partition %d holds %d inputs and %d sources, %d bytes of %d", number, n, len(p.Sources),
+				p.Bytes(),
 				whole.Bytes())
 		}
 		part := must(p.Partition(number))
 		o := part.Options()
 		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 256<<20
 		m := must(PartitionMemory(o, part))
-		if !slices.ContainsFunc(m.Shares, func(b budget.Share) bool { return b.Name == "plan" && b.Bytes == p.Bytes() }) {
+		if !slices.ContainsFunc(m.Shares, func(b budget.Share) bool {
+			return b.Name == "plan" &&
+				b.Bytes == p.Bytes()
+		}) {
 			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Shares)
 		}
 	}
@@ -117,7 +121,8 @@ func TestDamagedPlanPart(t *testing.T) {
 	data := must(os.ReadFile(path))
 	bad := filepath.Join(t.TempDir(), "plan.json")
 	for at := 0; at < len(data); at += 1 + len(data)/200 {
-		for _, damaged := range [][]byte{data[:at], append(append(append([]byte{}, data[:at]...), data[at]^1), data[at+1:]...)} {
+		for _, damaged := range [][]byte{data[:at], append(append(append([]byte{}, data[:at]...), data[at]^1),
+			data[at+1:]...)} {
 			put(t, bad, damaged)
 			if _, err := partition.Open(bad, 1); err == nil {
 				t.Fatalf("byte %d of %d: read", at, len(data))

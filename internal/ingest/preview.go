@@ -139,7 +139,8 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 			if err != nil {
 				return err
 			}
-			p.Inputs = append(p.Inputs, PreviewInput{URI: sourceName(in.URI), Val: number == phaseVal, Format: in.Format,
+			p.Inputs = append(p.Inputs, PreviewInput{URI: sourceName(in.URI), Val: number == phaseVal,
+				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
 				return advise(err)

@@ -40,7 +40,8 @@ func checkPreview(t *testing.T, o option.Options) *Previewed {
 		for _, d := range in.Documents {
 			documents++
 			if d.LeftOut.IsZero() != (d.NumExamples > 0) || d.NumExamples > 0 != (d.Split != "") {
-				t.Errorf("row %d makes %d rows of %q and is left out because %q", d.Record, d.NumExamples, d.Split, d.LeftOut)
+				t.Errorf("row %d makes %d rows of %q and is left out because %q", d.Record, d.NumExamples,
+					d.Split, d.LeftOut)
 			}
 			if d.NumExamples == 0 {
 				continue
@@ -48,7 +49,8 @@ func checkPreview(t *testing.T, o option.Options) *Previewed {
 			kept++
 			for i, row := range d.Examples {
 				if want := rows[d.Split][at[d.Split]+i]; !slices.Equal(row.InputIDs, want) {
-					t.Fatalf("row %d, part %d: %d tokens, and the build writes %d", d.Record, i, len(row.InputIDs), len(want))
+					t.Fatalf("row %d, part %d: %d tokens, and the build writes %d", d.Record, i, len(row.InputIDs),
+						len(want))
 				}
 			}
 			at[d.Split] += d.NumExamples
@@ -133,7 +135,8 @@ func TestPreviewOfMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.Inputs) != previewInputs || p.MoreInputs != files-previewInputs || len(p.Inputs[0].Documents) != 2 {
-		t.Errorf("%d inputs and %d more, the first of %d documents", len(p.Inputs), p.MoreInputs, len(p.Inputs[0].Documents))
+		t.Errorf("%d inputs and %d more, the first of %d documents", len(p.Inputs), p.MoreInputs,
+			len(p.Inputs[0].Documents))
 	}
 	if e := p.Estimate; e.Exact || !e.Known || e.Examples < files*lines*9/10 || e.Examples > files*lines*11/10 ||
 		e.Seconds <= 0 {

@@ -241,7 +241,8 @@ func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict
 func (s *scan) border(f *flusher, m *mark) {
 	s.noteHeld(f)
 	s.endCopies()
-	s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: m.phase, From: m.at, TextBytes: m.text, Before: s.state(f)})
+	s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: m.phase, From: m.at, TextBytes: m.text,
+		Before: s.state(f)})
 }
 
 func (s *scan) state(f *flusher) partition.State {

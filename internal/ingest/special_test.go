@@ -91,7 +91,8 @@ func TestEndsOfDocuments(t *testing.T) {
 			Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
 			false},
 		{"post-processor", bertPost, option.Settings{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
-		{"each chunk", bertPost, option.Settings{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
+		{"each chunk", bertPost, option.Settings{SpecialTokens: "chunk"},
+			[]string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
 			false},
 		{"each chunk and eos", bertPost, option.Settings{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
 			[]string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
@@ -108,7 +109,8 @@ func TestEndsOfDocuments(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil),
+				func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
 				t.Errorf("notes: %q", s.Notes)
 			}
 		})
@@ -123,7 +125,8 @@ func TestTokensThatAreNone(t *testing.T) {
 		{option.Options{Settings: option.Settings{EOS: "<eot>"}}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
 		{option.Options{Settings: option.Settings{BOS: "16"}}, []string{"`bos` 16", "no token of that id", "to 15"}},
 		{option.Options{Settings: option.Settings{EOS: "7"}}, []string{"`eos` 7", "no token of that id"}},
-		{option.Options{Settings: option.Settings{EOS: "1", BOS: "0", MaxLength: 2}}, []string{"`max-length` 2", "take 2"}},
+		{option.Options{Settings: option.Settings{EOS: "1", BOS: "0", MaxLength: 2}},
+			[]string{"`max-length` 2", "take 2"}},
 		{option.Options{Settings: option.Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row",
 			"document, chunk"}},
 	} {
@@ -184,7 +187,8 @@ func TestCausalPairs(t *testing.T) {
 		{"a separator is not an end", bertPost, "a", "x", option.Settings{}, []string{"3 10 14* 4"}, 0},
 		{"chunks", noPost, "a b c", "x y x", option.Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
 		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", option.Settings{}, []string{"10 11 14* 15*"}, 1},
-		{"each chunk", endPost, "a b", "x y x", option.Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
+		{"each chunk", endPost, "a b", "x y x", option.Settings{SpecialTokens: "chunk"},
+			[]string{"0 14* 15* 1", "0 14* 1*"},
 			1},
 		{"truncated", noPost, "a b c", "x y", option.Settings{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
 		{"dropped", noPost, "a b c", "x y", option.Settings{Overflow: "drop"}, nil, 0},

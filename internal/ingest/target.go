@@ -137,7 +137,8 @@ func (w whole) explained(located *source.RecordError) error {
 		return advice.Field(located, field, w.b.inputOf(located))
 	}
 	if errors.Is(located.Cause, source.ErrRecords) {
-		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
+		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",
+			located)
 	}
 	lists := advice.Records(located, &example.FieldError{}, w.b.inputOf(located))
 	if !lists.IsZero() && w.b.lacksRecords(located.Cause) {

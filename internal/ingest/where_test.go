@@ -60,7 +60,8 @@ func TestGroupsLeftOut(t *testing.T) {
 		where  []string
 	}{
 		{damaged, []string{"score>=14"}}, {damaged, []string{"score>=14", "score!=17", "score<19"}},
-		{damaged, []string{"score<=0.5"}}, {scoresFile, []string{"score!=3"}}, {scoresFile, []string{"score<3", "text!=row 7 of a table"}},
+		{damaged, []string{"score<=0.5"}}, {scoresFile, []string{"score!=3"}},
+		{scoresFile, []string{"score<3", "text!=row 7 of a table"}},
 		{scoresFile, []string{"text>=row 9", "score=4", "score=19"}}, {scoresFile, []string{"score=7"}},
 	} {
 		var rows [2][][]uint32
@@ -77,7 +78,8 @@ func TestGroupsLeftOut(t *testing.T) {
 			len(rows[0]) == 0 {
 			t.Errorf("%v: documents %v, want %v", c.where, documents[0], documents[1])
 		}
-		if a, b := counts[0], counts[1]; a.Documents != 400 || b.Documents != 400 || !maps.Equal(a.DroppedBy, b.DroppedBy) {
+		if a, b := counts[0], counts[1]; a.Documents != 400 || b.Documents != 400 ||
+			!maps.Equal(a.DroppedBy, b.DroppedBy) {
 			t.Errorf("%v: %d documents, %v dropped, want %v", c.where, a.Documents, a.DroppedBy, b.DroppedBy)
 		}
 	}
@@ -97,7 +99,8 @@ func TestPreviewOfGroupsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents := p.Inputs[0].Documents
-	if first := documents[0]; first.Record != 1 || first.Unread != 20 || !strings.Contains(first.LeftOut.String(), "where") {
+	if first := documents[0]; first.Record != 1 || first.Unread != 20 ||
+		!strings.Contains(first.LeftOut.String(), "where") {
 		t.Errorf("%+v", first)
 	}
 	if d := documents[19]; d.Record != 362 || d.Unread != 0 || d.NumExamples != 1 {
@@ -126,7 +129,8 @@ func TestGroupsLeftOutOfParts(t *testing.T) {
 	}
 
 	resumed := whole
-	resumed.Out, resumed.Workers, resumed.CheckpointEvery, resumed.CheckpointInterval = filepath.Join(t.TempDir(), "again"), 1, 1, 1
+	resumed.Out, resumed.Workers, resumed.CheckpointEvery, resumed.CheckpointInterval = filepath.Join(t.TempDir(),
+		"again"), 1, 1, 1
 	resumed.Memory = 64 << 20
 	runs := 0
 	for {

@@ -34,7 +34,8 @@ func text(t *testing.T, start fields, lines ...fields) string {
 
 // snap returns a snapshot of an unremarkable step with some fields changed.
 func snap(step int, phase string, changed fields) fields {
-	l := fields{"type": "snapshot", "step": step, "phase": phase, "allocated": gib, "reserved": 2 * gib, "peak": 2 * gib,
+	l := fields{"type": "snapshot", "step": step, "phase": phase, "allocated": gib, "reserved": 2 * gib,
+		"peak": 2 * gib,
 		"free": 13 * gib, "rss": gib, "batch": fields{"rows": 8, "length": 128}}
 	maps.Copy(l, changed)
 	return l
@@ -86,7 +87,8 @@ func TestEachCauseIsFound(t *testing.T) {
 			append(calm(12), oom("backward", fields{"allocated": 14 * gib, "reserved": 15 * gib, "free": gib,
 				"batch": fields{"rows": 64, "length": 128}}))},
 		{"leak", "optimizer",
-			"allocated memory grows by 50.0 MiB a step over 17 steps; the 13.0 GiB that are free last 266 more steps", nil,
+			"allocated memory grows by 50.0 MiB a step over 17 steps; the 13.0 GiB that are free last 266 more steps",
+			nil,
 			steps(19, "optimizer", func(i int) fields { return fields{"allocated": gib + i*50*mib} })},
 		{"host_leak", "load", "the process grows by 20.0 MiB of host memory a step, 520.0 MiB so far", nil,
 			steps(29, "load", func(i int) fields { return fields{"rss": gib + i*20*mib} })},
@@ -96,9 +98,11 @@ func TestEachCauseIsFound(t *testing.T) {
 				return []fields{{"grad_norm": 1.0, "nonfinite": 0}, {"grad_norm": 90.0, "nonfinite": 0},
 					{"grad_norm": nil, "nonfinite": 2}}[map[int]int{5: 2, 7: 1}[i]]
 			})},
-		{"fragmentation", "forward", "5.0 GiB of 14.0 GiB reserved lie unused in pieces while 2.0 GiB could not be found",
-			nil, append(calm(12), oom("forward", fields{"allocated": 9 * gib, "reserved": 14 * gib, "requested": 2 * gib,
-				"free": gib}))},
+		{"fragmentation", "forward",
+			"5.0 GiB of 14.0 GiB reserved lie unused in pieces while 2.0 GiB could not be found",
+			nil, append(calm(12),
+				oom("forward", fields{"allocated": 9 * gib, "reserved": 14 * gib, "requested": 2 * gib,
+					"free": gib}))},
 		{"other_processes", "load",
 			"9.0 GiB of the device's 16.0 GiB are in use, but not by this process's allocator", nil,
 			steps(12, "load", func(int) fields { return fields{"free": 5 * gib} })},

@@ -130,7 +130,8 @@ func TestTimelineOfASmallRun(t *testing.T) {
 		b.WriteString(`{"type":"start","device":"cpu","device_total":25769803776}` + "\n")
 		for i := 1; i <= steps; i++ {
 			for _, phase := range []string{"load", "forward"} {
-				fmt.Fprintf(&b, `{"type":"snapshot","step":%d,"phase":%q,"rss":%d}`+"\n", i, phase, int64(300<<20+i<<20))
+				fmt.Fprintf(&b, `{"type":"snapshot","step":%d,"phase":%q,"rss":%d}`+"\n", i, phase,
+					int64(300<<20+i<<20))
 			}
 		}
 		rec, err := read(strings.NewReader(b.String()))
@@ -146,7 +147,8 @@ func TestTimelineOfASmallRun(t *testing.T) {
 			t.Errorf("%d steps: %s, want %s", steps, got, want)
 		}
 		var x, y float64
-		if _, err := fmt.Sscanf(c.Lines[0].Path, "M%f %f", &x, &y); err != nil || y > (plotTop+plotBottom)/2 || c.Cap != nil {
+		if _, err := fmt.Sscanf(c.Lines[0].Path, "M%f %f", &x, &y); err != nil || y > (plotTop+plotBottom)/2 ||
+			c.Cap != nil {
 			t.Errorf("%d steps: the line begins at %s (%v); the device: %v", steps, c.Lines[0].Path, err, c.Cap)
 		}
 		if !strings.Contains(c.Label, "the device has 24 GiB") {

@@ -191,7 +191,8 @@ func (n *Notifier) Close(wait time.Duration) {
 func (n *Notifier) run(s *service) {
 	for m := range s.waiting {
 		if err := n.deliver(s, m); err != nil {
-			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: %v", kinds[s.kind].name, m.Event, err))
+			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: %v", kinds[s.kind].name,
+				m.Event, err))
 		}
 	}
 }

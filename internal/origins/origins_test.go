@@ -89,7 +89,8 @@ func TestEveryDocumentIsFound(t *testing.T) {
 			o, ok, err := f.Find(d.ordinal)
 			name := d.name[:min(len(d.name), maxName)]
 			if err != nil || !ok || o.Source != name || o.Record != d.record {
-				t.Fatalf("seed %d: document %d: %v %v %v, want record %d of %s", seed, d.ordinal, o, ok, err, d.record, name)
+				t.Fatalf("seed %d: document %d: %v %v %v, want record %d of %s", seed, d.ordinal, o, ok, err,
+					d.record, name)
 			}
 			if i > 0 && d.ordinal > docs[i-1].ordinal+1 {
 				if o, ok, err := f.Find(d.ordinal - 1); ok || err != nil {

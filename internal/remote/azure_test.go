@@ -56,7 +56,8 @@ func TestAzureFaults(t *testing.T) {
 			{Drop: 2 * megabyte}}},
 		"denied": {faults: []remotetest.Fault{{Drop: 5}, {Status: 403}}, want: ErrDenied,
 			says: "answers 403 Forbidden; no credentials were found: set AZURE_STORAGE_KEY"},
-		"redirect": {faults: []remotetest.Fault{{Status: 302, Header: http.Header{"Location": {"http://127.0.0.1:9/"}}}},
+		"redirect": {faults: []remotetest.Fault{{Status: 302,
+			Header: http.Header{"Location": {"http://127.0.0.1:9/"}}}},
 			want: ErrUnreachable, says: "answers 302 Found; check AZURE_STORAGE_BLOB_ENDPOINT"},
 		"down": {faults: slices.Repeat([]remotetest.Fault{{Status: 500}}, 4), want: ErrUnreachable,
 			says: "answers 500 Internal Server Error, 4 times in a row"},
@@ -108,7 +109,8 @@ func TestAzureList(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	stop := errors.New("stop")
-	if err := s.List(context.Background(), "az://con", func(string, Object) error { return stop }); !errors.Is(err, stop) {
+	if err := s.List(context.Background(), "az://con", func(string, Object) error { return stop }); !errors.Is(err,
+		stop) {
 		t.Error(err)
 	}
 	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
@@ -119,7 +121,8 @@ func TestAzureList(t *testing.T) {
 		}
 		return true
 	}
-	if err := s.List(context.Background(), "az://con", nil); err == nil || !strings.Contains(err.Error(), "the response is too long") {
+	if err := s.List(context.Background(), "az://con", nil); err == nil ||
+		!strings.Contains(err.Error(), "the response is too long") {
 		t.Errorf("an endless list: %v", err)
 	}
 }
@@ -145,15 +148,19 @@ func TestAzureAccount(t *testing.T) {
 		{"BLOB_ENDPOINT=" + srv.URL + " ACCOUNT=acc KEY=" + key, "its key", true, false, ErrDenied},
 		{"SERVICE_ENDPOINT=" + srv.URL + "/acc ACCOUNT_NAME=acc ACCOUNT_KEY=" + key, "its key", true, false, ErrDenied},
 		{"BLOB_ENDPOINT=" + srv.URL + " SAS_TOKEN=?" + sig, "shared access signature", false, true, ErrDenied},
-		{"BLOB_ENDPOINT=" + srv.URL + " ACCOUNT=acc KEY=" + key + " SAS_TOKEN=" + sig, "its key", true, false, ErrDenied},
-		{"CONNECTION_STRING=" + at + "AccountName=acc;AccountKey=" + key + "; ACCOUNT=other", "its key", true, false, ErrDenied},
+		{"BLOB_ENDPOINT=" + srv.URL + " ACCOUNT=acc KEY=" + key + " SAS_TOKEN=" + sig, "its key", true,
+			false, ErrDenied},
+		{"CONNECTION_STRING=" + at + "AccountName=acc;AccountKey=" + key + "; ACCOUNT=other", "its key", true,
+			false, ErrDenied},
 		{"CONNECTION_STRING=" + at + "SharedAccessSignature=" + sig, "signature", false, true, ErrDenied},
-		{"CONNECTION_STRING=AccountName=acc;AccountKey=" + key + " BLOB_ENDPOINT=" + srv.URL, "its key", true, false, ErrDenied},
+		{"CONNECTION_STRING=AccountName=acc;AccountKey=" + key + " BLOB_ENDPOINT=" + srv.URL, "its key", true,
+			false, ErrDenied},
 		{"", "no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY",
 			false, false, ErrUsage},
 		{"KEY=" + key, "no storage account is named", false, false, ErrUsage},
 		{"BLOB_ENDPOINT=" + srv.URL + " KEY=" + key, "set AZURE_STORAGE_ACCOUNT", false, false, ErrUsage},
-		{"BLOB_ENDPOINT=" + srv.URL + " ACCOUNT=acc KEY=S3cret!", "not in base64; check AZURE_STORAGE_KEY", false, false, ErrUsage},
+		{"BLOB_ENDPOINT=" + srv.URL + " ACCOUNT=acc KEY=S3cret!", "not in base64; check AZURE_STORAGE_KEY", false,
+			false, ErrUsage},
 		{"CONNECTION_STRING=" + at + "AccountName=acc;AccountKey=S3cret!", "check AccountKey", false, false, ErrUsage},
 		{"CONNECTION_STRING=S3cret", "cannot be parsed", false, false, ErrUsage},
 		{"CONNECTION_STRING=AccountKey=" + key, "names no storage account", false, false, ErrUsage},
@@ -178,7 +185,8 @@ func TestAzureAccount(t *testing.T) {
 				t.Errorf("%s: the error shows a secret: %v", c.env, err)
 			}
 		}
-		if c.keyed != strings.HasPrefix(authorization, "SharedKey acc:") || c.sured != strings.Contains(query, "sig=S3cret%2Bsig") {
+		if c.keyed != strings.HasPrefix(authorization, "SharedKey acc:") ||
+			c.sured != strings.Contains(query, "sig=S3cret%2Bsig") {
 			t.Errorf("%s: sent %q, %q", c.env, query, authorization)
 		}
 	}
@@ -255,7 +263,8 @@ func TestAzurite(t *testing.T) {
 		t.Errorf("a signed address: %v", err)
 	}
 	for _, name := range []string{"az://Bad_Name/x", "az:///x", "az://user:S3cret@bucket/x"} {
-		if _, err := s.Describe(context.Background(), name); !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "S3cret") ||
+		if _, err := s.Describe(context.Background(), name); !errors.Is(err, ErrUsage) ||
+			strings.Contains(err.Error(), "S3cret") ||
 			!strings.Contains(err.Error(), "write az://CONTAINER/PATH") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -19,7 +19,8 @@ func TestBucketNames(t *testing.T) {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"s3://ab/x", "s3://" + strings.Repeat("a", 64) + "/x", "s3://a..b/x", "s3://10.0.0.1/x",
+	for _, bad := range []string{"s3://ab/x", "s3://" + strings.Repeat("a", 64) + "/x", "s3://a..b/x",
+		"s3://10.0.0.1/x",
 		"gs://ab", "gs://Abc/x", "gs://-abc/x", "az://ab/x", "az://a--b/x", "az://Abc/x", "s3://", "s3://a b/x"} {
 		_, _, err := parseBucket(bad)
 		var e *Error
@@ -79,7 +80,10 @@ func TestListsThatRepeat(t *testing.T) {
 func TestOtherListsThatRepeat(t *testing.T) {
 	var srv *remotetest.Server
 	for uri, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"gs://bucket/a": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"nextPageToken": "same"}`) },
+		"gs://bucket/a": func(w http.ResponseWriter,
+			_ *http.Request) {
+			io.WriteString(w, `{"nextPageToken": "same"}`)
+		},
 		"az://bucket/a": func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "<EnumerationResults><Blobs/><NextMarker>same</NextMarker></EnumerationResults>")
 		},

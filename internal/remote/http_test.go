@@ -294,7 +294,8 @@ func TestRedirects(t *testing.T) {
 	s := newStore(t, srv)
 	s.client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
 	for _, path := range []string{"/own", "/other"} {
-		o, _, err := s.Stat(context.Background(), strings.Replace(srv.URL, "://", "://joe:pa55word@", 1)+path+"?sig=S3cret",
+		o, _, err := s.Stat(context.Background(), strings.Replace(srv.URL, "://", "://joe:pa55word@",
+			1)+path+"?sig=S3cret",
 			make([]byte, 10))
 		if err != nil {
 			t.Fatal(err)

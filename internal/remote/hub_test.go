@@ -70,7 +70,8 @@ func TestHub(t *testing.T) {
 	if again := describe1(t, s, "hf://datasets/acme/docs/a/b.jsonl"); again != o {
 		t.Errorf("%+v after the branch moved, want %+v", again, o)
 	}
-	for folder, want := range map[string]string{"hf://datasets/acme/docs": "README.md a/b.jsonl a/small.csv c d/é.txt", "hf://datasets/acme/docs/a/": "b.jsonl small.csv",
+	for folder, want := range map[string]string{"hf://datasets/acme/docs": "README.md a/b.jsonl a/small.csv c d/é.txt",
+		"hf://datasets/acme/docs/a/":                   "b.jsonl small.csv",
 		"hf://datasets/acme/docs@refs/convert/parquet": "default/train/0.txt", "hf://datasets/acme/docs@" +
 			remotetest.Commit(3): "a/b.jsonl"} {
 		var names []string

@@ -170,8 +170,10 @@ func (s *stream) accept(b *body) (enough bool, err error) {
 		return true, nil // it is the first one
 	}
 	if s.unproven++; s.unproven > maxUnproven {
-		return false, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s breaks off at byte %d, and its next answers have "+
-			"neither an ETag nor a time by which they could be known to continue the same file", s.tries.host, s.at),
+		return false, &Error{Kind: ErrUnreachable,
+			Text: fmt.Sprintf("%s breaks off at byte %d, and its next answers have "+
+				"neither an ETag nor a time by which they could be known to continue the same file", s.tries.host,
+				s.at),
 			Hint: "download the file, and name the copy"}
 	}
 	s.reread = true

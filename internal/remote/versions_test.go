@@ -27,12 +27,16 @@ func TestVersionsAreNotMixed(t *testing.T) {
 		noRanges   bool
 	}{
 		{name: "no validators", was: remotetest.File{ETag: none}, later: remotetest.File{ETag: none}},
-		{name: "no validators, no ranges", was: remotetest.File{ETag: none}, later: remotetest.File{ETag: none}, noRanges: true},
+		{name: "no validators, no ranges", was: remotetest.File{ETag: none}, later: remotetest.File{ETag: none},
+			noRanges: true},
 		{name: "an ETag that is missing", was: remotetest.File{ETag: `"1"`}, later: remotetest.File{ETag: none}},
-		{name: "an ETag, then a time", was: remotetest.File{ETag: `"1"`}, later: remotetest.File{ETag: none, Modified: then}},
-		{name: "a time that is missing", was: remotetest.File{ETag: none, Modified: then}, later: remotetest.File{ETag: none}},
+		{name: "an ETag, then a time", was: remotetest.File{ETag: `"1"`},
+			later: remotetest.File{ETag: none, Modified: then}},
+		{name: "a time that is missing", was: remotetest.File{ETag: none, Modified: then},
+			later: remotetest.File{ETag: none}},
 		{name: "a validator that comes late", was: remotetest.File{ETag: none}, later: remotetest.File{ETag: `"1"`}},
-		{name: "the same ETag, no ranges", was: remotetest.File{ETag: `"1"`}, later: remotetest.File{ETag: `"1"`}, noRanges: true},
+		{name: "the same ETag, no ranges", was: remotetest.File{ETag: `"1"`}, later: remotetest.File{ETag: `"1"`},
+			noRanges: true},
 	} {
 		for what, now := range map[string][]byte{"the same": data, "other bytes before": early} {
 			srv := remotetest.New()
@@ -59,7 +63,8 @@ func TestVersionsAreNotMixed(t *testing.T) {
 	srv.Put("/f", remotetest.File{Data: data, ETag: none})
 	s := newStore(t, srv)
 	o := stat(t, s, srv.URL+"/f")
-	srv.Fail(remotetest.Fault{Drop: megabyte / 2, Then: func() { srv.Put("/f", remotetest.File{Data: other, ETag: none}) }})
+	srv.Fail(remotetest.Fault{Drop: megabyte / 2,
+		Then: func() { srv.Put("/f", remotetest.File{Data: other, ETag: none}) }})
 	if got, err := readFile(t, s, o, 0); err != nil || !bytes.Equal(got, other) {
 		t.Errorf("one that begins alike: %d bytes, %v", len(got), err)
 	}
@@ -103,7 +108,8 @@ func TestBreaksWithoutValidators(t *testing.T) {
 	srv.Fail(half, remotetest.Fault{}, half, half, half, half, half, half, half, half)
 	before := len(srv.Requests())
 	got, err := readFile(t, s, o, 0)
-	if n := len(srv.Requests()) - before; !errors.Is(err, ErrUnreachable) || n > maxUnproven+2 || len(got) != megabyte/2 {
+	if n := len(srv.Requests()) - before; !errors.Is(err, ErrUnreachable) || n > maxUnproven+2 ||
+		len(got) != megabyte/2 {
 		t.Errorf("%d bytes, %v after %d requests", len(got), err, n)
 	}
 }

@@ -60,7 +60,8 @@ func (b *slowBuild) finish() {
 }
 
 func testTokenizer(memoryRows) shard.TokenizerInfo {
-	return shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: 1000, Special: map[string]int64{"pad": 5, "eos": 6}}
+	return shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: 1000,
+		Special: map[string]int64{"pad": 5, "eos": 6}}
 }
 
 // serve serves the build.
@@ -177,7 +178,8 @@ func TestOtherRequestsWaitForTheBuild(t *testing.T) {
 	}
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if got := string(body); !contains(got, `"source":"corpus.jsonl"`, `"train":1`) || resp.Header.Get(feed.SealHeader) != "text-1" {
+	if got := string(body); !contains(got, `"source":"corpus.jsonl"`, `"train":1`) ||
+		resp.Header.Get(feed.SealHeader) != "text-1" {
 		t.Errorf("%s %v", got, resp.Header)
 	}
 	for i, q := range queries {
@@ -230,7 +232,8 @@ func TestAFailedBuildCutsItsStreams(t *testing.T) {
 			t.Error("a stream ended quietly")
 		}
 	}
-	if _, err := fetch(client, "shuffle=none&epochs=1"); err == nil || !contains(err.Error(), "500", "build corpus.jsonl: record 250 is no JSON") {
+	if _, err := fetch(client, "shuffle=none&epochs=1"); err == nil ||
+		!contains(err.Error(), "500", "build corpus.jsonl: record 250 is no JSON") {
 		t.Errorf("%v", err)
 	}
 	resp, err := client.Get("http://dsload/healthz")

@@ -257,7 +257,8 @@ func TestPackedTails(t *testing.T) {
 					for _, r := range unpack(t, b, false) {
 						if tail != "once" || r.Number >= 0 {
 							got = append(got, r)
-						} else if len(b) == 0 || slices.ContainsFunc(r.Labels, func(l int64) bool { return l != -100 }) {
+						} else if len(b) == 0 ||
+							slices.ContainsFunc(r.Labels, func(l int64) bool { return l != -100 }) {
 							t.Errorf("world %d, batch %d: a filler with labels %v", world, size, r.Labels)
 						}
 					}
@@ -310,7 +311,8 @@ func TestPackedCollation(t *testing.T) {
 						want = -100
 					}
 					if r.Labels[at] != want {
-						t.Fatalf("%s row %d, token %d of its document: label %d, want %d", borders, i, j, r.Labels[at], want)
+						t.Fatalf("%s row %d, token %d of its document: label %d, want %d", borders, i, j, r.Labels[at],
+							want)
 					}
 					at++
 				}

@@ -27,7 +27,8 @@ func TestLocationsAreSorted(t *testing.T) {
 		}
 		seen := map[int32]bool{}
 		for _, l := range p.found {
-			if seen[l.index] || want[slices.IndexFunc(want, func(w location) bool { return w.index == l.index })].row != l.row {
+			if seen[l.index] || want[slices.IndexFunc(want,
+				func(w location) bool { return w.index == l.index })].row != l.row {
 				t.Fatalf("index %d is not of its row", l.index)
 			}
 			seen[l.index] = true

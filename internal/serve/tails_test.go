@@ -69,7 +69,8 @@ func TestRowsAreServedOnceOrCounted(t *testing.T) {
 			return ranks
 		}
 		for _, query := range []string{"batch_size=32", "batch_size=7", "batch_size=1", "batch_size=500",
-			"max_tokens=300", "batch_size=8&balance=tokens", "batch_size=8&balance=quadratic", "batch_size=8&bucket=40"} {
+			"max_tokens=300", "batch_size=8&balance=tokens", "batch_size=8&balance=quadratic",
+			"batch_size=8&bucket=40"} {
 			for _, world := range []int{1, 2, 3, 8} {
 				ranks := fetchAll(query+"&shuffle=none", world)
 				rows := served(t, ranks)

@@ -20,7 +20,8 @@ func TestDistance(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	words := []string{"none", "exact", "near", "batch_size", "pad_to_multiple_of", "jsonl", "json"}
-	for typed, want := range map[string]string{"exct": "exact", "Near": "near", "batch-sise": "batch_size", "non": "none",
+	for typed, want := range map[string]string{"exct": "exact", "Near": "near", "batch-sise": "batch_size",
+		"non":             "none",
 		"pad_to_multiple": "pad_to_multiple_of", "jsnl": "jsonl", "jsonlines": "jsonl", "zebra": "", "": "", "x": "",
 		strings.Repeat("near", 1000): ""} {
 		if got := Nearest(typed, words); got != want {

@@ -35,11 +35,13 @@ func TestDistance(t *testing.T) {
 		for j := range ids {
 			ids[j] = rng.Uint32N(50_000)
 		}
-		if err := b.Append("train", &shard.Example{InputIDs: ids[:1+rng.IntN(length)], Document: int64(i)}); err != nil {
+		if err := b.Append("train", &shard.Example{InputIDs: ids[:1+rng.IntN(length)],
+			Document: int64(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: 50_000}}); err != nil {
+	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+		VocabSize: 50_000}}); err != nil {
 		t.Fatal(err)
 	}
 	real := remotetest.Buckets(t)["s3"]

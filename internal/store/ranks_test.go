@@ -53,7 +53,8 @@ func TestRanksShareOneReader(t *testing.T) {
 		for epoch := range 2 {
 			for rank := range ranks {
 				group.Go(func() {
-					status, body, err := get(fmt.Sprintf("%s/v1/batches?epochs=1&seed=%d&rank=%d&world=%d", server, epoch, rank, ranks))
+					status, body, err := get(fmt.Sprintf("%s/v1/batches?epochs=1&seed=%d&rank=%d&world=%d", server,
+						epoch, rank, ranks))
 					if err != nil || status != http.StatusOK || len(body) < 10_000 {
 						t.Errorf("rank %d: %v, status %d: %.200s", rank, err, status, body)
 					}

@@ -47,7 +47,8 @@ func build(t *testing.T, dir string, rows int, seed uint64) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: 50_000}}); err != nil {
+	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+		VocabSize: 50_000}}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -213,7 +214,8 @@ func TestServedFromABucket(t *testing.T) {
 		fsys := open(t, store.ReaderOptions{BlockBytes: 16 << 10, CacheBytes: 256 << 10})
 		local, far := start(t, shard.OS(), dir), start(t, fsys, uri+"/")
 		var group sync.WaitGroup
-		for _, query := range []string{"shuffle=none&batch_size=64", "shuffle=block&seed=3&bucket=512", "shuffle=full&seed=1&rank=1&world=16",
+		for _, query := range []string{"shuffle=none&batch_size=64", "shuffle=block&seed=3&bucket=512",
+			"shuffle=full&seed=1&rank=1&world=16",
 			"shuffle=full&seed=2&rank=3&world=16&max_tokens=4096"} {
 			group.Go(func() {
 				_, want, err := get(local + "/v1/batches?" + query)

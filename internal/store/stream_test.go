@@ -20,7 +20,8 @@ func TestStreamsAreReadAhead(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", envOf(b, "STORAGE_EMULATOR_HOST"))
 	upload(t, dir, uri)
 	local := start(t, shard.OS(), dir)
-	for i, query := range []string{"shuffle=none&epochs=2", "shuffle=block&seed=3", "shuffle=full&rank=1&world=3&tail=pad&batch_size=7",
+	for i, query := range []string{"shuffle=none&epochs=2", "shuffle=block&seed=3",
+		"shuffle=full&rank=1&world=3&tail=pad&batch_size=7",
 		"shuffle=full&bucket=1000&start=2500", "shuffle=block&max_tokens=2048&rank=1&world=2&balance=tokens",
 		"pack=bfd&max_length=300&shuffle=block"} {
 		if testing.Short() && i%2 == 0 {

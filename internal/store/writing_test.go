@@ -102,7 +102,8 @@ func (w *writing) build(machine string, to int, meanwhile func()) error {
 		w.now = w.now.Add(checkpointInterval)
 		return w.now
 	}}
-	return Build(w.t.Context(), target, func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
+	return Build(w.t.Context(), target,
+		func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
 }
 
 // compare compares the bucket's folder with a local one.

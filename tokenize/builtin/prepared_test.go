@@ -73,7 +73,8 @@ func encodePrepared(t *testing.T, tokens [][]byte, fingerprint string) []byte {
 			if int(l) >= id || int(r) >= id {
 				t.Fatalf("rank %d is a merge of %d and %d, want lower ones", id, l, r)
 			}
-			planes[i], planes[merges+i], planes[2*merges+i], planes[3*merges+i] = byte(l), byte(l>>8), byte(r), byte(r>>8)
+			planes[i], planes[merges+i], planes[2*merges+i], planes[3*merges+i] = byte(l), byte(l>>8),
+				byte(r), byte(r>>8)
 			high[i] = byte(l>>16 | r>>16<<4)
 		}
 	}

@@ -48,7 +48,8 @@ func pairAdvice(names []string) fault.Text {
 	}
 	body := reference(prompt)
 	for _, more := range []string{"input", "context"} {
-		if prompt != more && answer != more && strings.HasPrefix(prompt, "instruction") && slices.Contains(names, more) {
+		if prompt != more && answer != more && strings.HasPrefix(prompt, "instruction") &&
+			slices.Contains(names, more) {
 			body += `{{"\n"}}` + reference(more)
 			break
 		}
@@ -152,7 +153,8 @@ func Records(err *source.RecordError, field *example.FieldError, in source.Input
 	case len(lists) == 0:
 		return advice
 	case len(lists) == 1:
-		return fault.Textf("if the records are the elements of an array in it, pass {records} %s", shell.Quote(lists[0]))
+		return fault.Textf("if the records are the elements of an array in it, pass {records} %s",
+			shell.Quote(lists[0]))
 	}
 	var ways []fault.Text
 	for _, list := range lists {

@@ -20,14 +20,17 @@ func TestDirectEqualsGeneral(t *testing.T) {
 		json(`{"text": "first", "a": "b", "text": "last"}`), json(`{"text": "", "a": ""}`),
 		json(`{"te\u0078t": "by an escape", "a": "b"}`), json(`{"text": 1, "a": "b"}`),
 		json(`{"text": null, "a": "b"}`), json(`{"text": ["x"], "a": {"b": 1}}`), json(`{"text": "x", "a": "b"} more`),
-		json(`{"text": "x", "a": "b"`), json(`["text"]`), json(`{"text": "\x", "a": "b"}`), json("{\"text\": \"\xff\", \"a\": \"b\"}"),
+		json(`{"text": "x", "a": "b"`), json(`["text"]`), json(`{"text": "\x", "a": "b"}`),
+		json("{\"text\": \"\xff\", \"a\": \"b\"}"),
 		json(`{"text": "`), json(`{}`), json(``),
 		json(`{"a": "` + strings.Repeat(`", "a": "`, 20000) + `", "text": "x"}`),
 		{Record{Decoded: true}, "plain\ntext\xff"}, {Record{Decoded: true}, ""},
-		row(`"a ""quoted"" b",x`, "text", "a"), row(`x,`, "a", "text"), row(`x,y,z`, "text", "a", "text"), row(`x,y`, "text", "b"),
+		row(`"a ""quoted"" b",x`, "text", "a"), row(`x,`, "a", "text"), row(`x,y,z`, "text", "a", "text"),
+		row(`x,y`, "text", "b"),
 		row(`x`, "text", "a"), {recipeRecord, recipeLine},
 	}
-	for _, body := range []string{`{{.text}}`, `{{.a}}: {{.text}}{{/* a comment */}} {{- .a}}`, "{{.text}}\n", `{{.title}}`,
+	for _, body := range []string{`{{.text}}`, `{{.a}}: {{.text}}{{/* a comment */}} {{- .a}}`, "{{.text}}\n",
+		`{{.title}}`,
 		`{{.ingredients}}`, "{{.text}}" + strings.Repeat("{{.a}}", 600)} {
 		w := newWorker(t, FormatOptions{Template: body})
 		if w.f.template.direct == nil {

@@ -60,7 +60,8 @@ func TestHostileTemplatesEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorker(t, FormatOptions{Template: c.body})
 			record := text
-			if !strings.Contains(c.body, ".big") && !strings.Contains(c.body, ".map") && !strings.Contains(c.body, ".list") {
+			if !strings.Contains(c.body, ".big") && !strings.Contains(c.body, ".map") &&
+				!strings.Contains(c.body, ".list") {
 				record = `{"text":"a"}` // a shorter record allows fewer steps
 			}
 			var out Formatted

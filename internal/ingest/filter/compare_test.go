@@ -27,7 +27,8 @@ func TestComparisons(t *testing.T) {
 		where string // several by semicolons
 		want  bool
 	}{
-		{"n>1.5", false}, {"n>=1.5", true}, {"n<=15e-1", true}, {"n<1.50001", true}, {"n>-2", true}, {"n != 1.5", false},
+		{"n>1.5", false}, {"n>=1.5", true}, {"n<=15e-1", true}, {"n<1.50001", true}, {"n>-2", true},
+		{"n != 1.5", false},
 		{"n!=1.51", true}, {"n>=01.5", true}, {"n>+1.4", true}, {"n>.9", true}, {"n > 1", true},
 		{"big>9007199254740992", true}, {"big<9007199254740993.5", true}, {"big>=9007199254740994", false},
 		{"big!=9007199254740992", true},
@@ -40,11 +41,13 @@ func TestComparisons(t *testing.T) {
 		{"none!=1", false}, {"none!=null", false}, {"none<1", false}, {"lang!=null", true},
 		{"missing!=1", false}, {"missing<1", false}, {"missing>=0", false},
 		{"empty!=x", true}, {"empty<a", true}, {"empty>=a", false},
-		{"tags>11", true}, {"tags>12", true} /* a, as a text */, {"tags>=a", true}, {"tags!=a", false}, {"tags!=b", true}, {"tags>=99", true},
+		{"tags>11", true}, {"tags>12", true} /* a, as a text */, {"tags>=a", true}, {"tags!=a", false},
+		{"tags!=b", true}, {"tags>=99", true},
 		{"no!=a", true}, {"no<1", false},
 		{"nan!=1", true}, {"nan>=0", false}, {"nan<0", false}, {"nan<x", false},
 		{"far<-1e300", true}, {"far>=-inf", true}, {"far<=-Infinity", true}, {"far>-inf", false},
-		{"when>=2020-02-29", true}, {"when<2020-03", true}, {"when<2020-02-29T12:00:01", true}, {"when>2020-02-29T12:00:00", true},
+		{"when>=2020-02-29", true}, {"when<2020-03", true}, {"when<2020-02-29T12:00:01", true},
+		{"when>2020-02-29T12:00:00", true},
 		{`esc>a"b`, true}, {`esc<=a"bé`, true},
 		{"n>=1;n<2;lang=en", true}, {"n>=1;n<1.2", false}, {"n=1.5;n=2;n<2", true}, {"n=1.5;n=2;n>=2", false},
 	} {
@@ -101,8 +104,10 @@ func TestFolder(t *testing.T) {
 		where, value string
 		null, want   bool
 	}{
-		{"m=7", "07", false, true}, {"m=07", "7", false, true}, {"m=8", "07", false, false}, {"m!=7", "07", false, false},
-		{"m>=2", "10", false, true}, {"m>=02", "10", false, true}, {"m=en", "en", false, true}, {"m!=en", "de", false, true},
+		{"m=7", "07", false, true}, {"m=07", "7", false, true}, {"m=8", "07", false, false},
+		{"m!=7", "07", false, false},
+		{"m>=2", "10", false, true}, {"m>=02", "10", false, true}, {"m=en", "en", false, true},
+		{"m!=en", "de", false, true},
 		{"m=null", "x", true, true}, {"m!=1", "x", true, false}, {"m<1", "x", true, false}, {"m!=1", "", false, false},
 	} {
 		if got := newWhere(t, c.where).Folder(0, c.value, c.null); got != c.want {
@@ -136,7 +141,8 @@ func TestNumberOrder(t *testing.T) {
 			t.Fatalf("%s with %s: %d, %v, %v, want %d", a, b, n.compare(&m), ok, ok2, x.Cmp(y))
 		}
 	}
-	for _, text := range []string{"", " ", "-", ".", "1e", "e1", "1.2.3", "0x1", "1_0", "nan", "NaN", "1e1.5", "--1", "2020-01-01"} {
+	for _, text := range []string{"", " ", "-", ".", "1e", "e1", "1.2.3", "0x1", "1_0", "nan", "NaN", "1e1.5", "--1",
+		"2020-01-01"} {
 		if isNumber(text) {
 			t.Errorf("%q is a number", text)
 		}
@@ -202,8 +208,10 @@ func TestCanHold(t *testing.T) {
 		{"v!=3", Extent{Min: []byte("3"), Max: []byte("3"), NaN: true}, true},
 		{"v>=3", Extent{Min: []byte("9"), Max: []byte("1")}, true}, // not in order
 		{"v>=3", Extent{Min: []byte("NaN"), Max: []byte("1")}, true},
-		{"v>=zz", Extent{Min: []byte("1"), Max: []byte("2")}, true}, {"v>=3", Extent{Min: []byte("false"), Max: []byte("true")}, true},
-		{"v=1;v=5", Extent{Min: []byte("2"), Max: []byte("4")}, false}, {"v=1;v=3", Extent{Min: []byte("2"), Max: []byte("4")}, true},
+		{"v>=zz", Extent{Min: []byte("1"), Max: []byte("2")}, true},
+		{"v>=3", Extent{Min: []byte("false"), Max: []byte("true")}, true},
+		{"v=1;v=5", Extent{Min: []byte("2"), Max: []byte("4")}, false},
+		{"v=1;v=3", Extent{Min: []byte("2"), Max: []byte("4")}, true},
 	} {
 		if got := newWhere(t, c.where).CanHold(0, c.e); got != c.want {
 			t.Errorf("%s of %+v: %v, want %v", c.where, c.e, got, c.want)

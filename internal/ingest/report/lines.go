@@ -38,8 +38,9 @@ func (l *LineStats) Notes() (notes []fault.Text) {
 		notes = append(notes, fault.Textf("%s looks wrapped: its lines are parts of a longer document, "+
 			"and {format} document takes it whole", l.First))
 	case l.Wrapped > 1:
-		notes = append(notes, fault.Textf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
-			"documents, and {format} document takes a file whole", units.Count(l.Wrapped), l.First))
+		notes = append(notes,
+			fault.Textf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
+				"documents, and {format} document takes a file whole", units.Count(l.Wrapped), l.First))
 	}
 	return notes
 }

@@ -90,9 +90,18 @@ func BenchmarkRead(b *testing.B) {
 		{"text", func(b *testing.B) Options {
 			return Options{Args: []string{synthFile(b, WikiText, Plain, 20e6)}, Format: Text}
 		}},
-		{"wikitext", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, WikiText, Plain, 20e6)}} }},
-		{"wikitext-gzip", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, WikiText, Gzip, 20e6)}} }},
-		{"wikitext-zstd", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, WikiText, Zstd, 20e6)}} }},
+		{"wikitext", func(b *testing.B) Options {
+			return Options{Args: []string{synthFile(b, WikiText,
+				Plain, 20e6)}}
+		}},
+		{"wikitext-gzip", func(b *testing.B) Options {
+			return Options{Args: []string{synthFile(b, WikiText,
+				Gzip, 20e6)}}
+		}},
+		{"wikitext-zstd", func(b *testing.B) Options {
+			return Options{Args: []string{synthFile(b, WikiText,
+				Zstd, 20e6)}}
+		}},
 		{"jsonl", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, JSONL, Plain, 20e6)}} }},
 		{"recipes", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, Recipes, Plain, 20e6)}} }},
 		{"real-text", func(b *testing.B) Options {

@@ -45,7 +45,8 @@ func TestBrokenBegin(t *testing.T) {
 				set := openSet(t, Options{Args: args, TextField: "text", SkipDamaged: true})
 				records, err := readFrom(t, set, Position{})
 				set.Close()
-				if err != nil || len(records) < 2 || records[0].Err == nil || !strings.Contains(records[len(records)-1].data, "after") {
+				if err != nil || len(records) < 2 || records[0].Err == nil ||
+					!strings.Contains(records[len(records)-1].data, "after") {
 					t.Errorf("%v: %d records, %v", args, len(records), err)
 				}
 			}

@@ -90,10 +90,12 @@ func TestDatasetsInBuckets(t *testing.T) {
 		for _, in := range inputsOf(t, set) {
 			got = append(got, strings.TrimPrefix(in.URI, "s3://bucket/d/"))
 		}
-		if s := strings.Join(got, " "); s != "a.txt older/c.txt other/g.txt x/f.txt" && s != "a.txt older/c.txt x/f.txt other/g.txt" {
+		if s := strings.Join(got, " "); s != "a.txt older/c.txt other/g.txt x/f.txt" &&
+			s != "a.txt older/c.txt x/f.txt other/g.txt" {
 			t.Errorf("%s: read %s", arg, s)
 		}
-		if notes := fault.Join(set.Notes(), "; ").String(); !strings.Contains(notes, "3 folders of datasets that dsload built (old, …)") {
+		if notes := fault.Join(set.Notes(), "; ").String(); !strings.Contains(notes,
+			"3 folders of datasets that dsload built (old, …)") {
 			t.Errorf("%s: %s", arg, notes)
 		}
 	}

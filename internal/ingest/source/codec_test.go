@@ -145,7 +145,10 @@ func TestUTF16(t *testing.T) {
 		"a.jsonl": "{\"text\":\"é𝄞\"}\n{\"text\":\"b\"}\n",
 		"a.json":  "[{\"text\":\"é\"}]", "long.txt": strings.Repeat("𝄞é\n", 40_000)} {
 		want := dataOf(readAll(t, Options{Args: []string{write(t, dir, name, text)}}))
-		for order, encode := range map[string]func(u uint16) []byte{"le": func(u uint16) []byte { return []byte{byte(u), byte(u >> 8)} },
+		for order, encode := range map[string]func(u uint16) []byte{"le": func(u uint16) []byte {
+			return []byte{byte(u),
+				byte(u >> 8)}
+		},
 			"be": func(u uint16) []byte { return []byte{byte(u >> 8), byte(u)} }} {
 			var b []byte
 			for _, u := range utf16.Encode([]rune("\ufeff" + text)) {

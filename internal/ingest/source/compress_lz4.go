@@ -164,8 +164,9 @@ func (r *lz4Reader) begin(magic uint32) error {
 // grow makes room for the frame's blocks.
 func (r *lz4Reader) grow() error {
 	if r.blockBytes > r.limit {
-		return fault.Of(ErrUnsupported, "a later lz4 frame has blocks larger than %s, which the first does not declare; "+
-			"pipe `lz4 -dc FILE` to the source -", units.Size(r.limit))
+		return fault.Of(ErrUnsupported,
+			"a later lz4 frame has blocks larger than %s, which the first does not declare; "+
+				"pipe `lz4 -dc FILE` to the source -", units.Size(r.limit))
 	}
 	if len(r.in) < r.blockBytes {
 		r.in, r.out = make([]byte, lz4.CompressBlockBound(r.blockBytes)), make([]byte, lz4History+r.blockBytes)

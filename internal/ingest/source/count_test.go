@@ -13,8 +13,10 @@ import (
 
 // countTexts are texts whose lines are hard to count.
 func countTexts(rng *rand.Rand) string {
-	parts := []string{"", "\n", "\r\n", " ", "\t", "\u2003", "\u00a0", "\u3000", "x", "é", "\x00", "\xe2\x80", "\xff", "\x1c", "\ufeff",
-		"a line of words\n", "{\"text\": \"a\"}\n", strings.Repeat(" ", 40), strings.Repeat("long ", 30), "{\n", "\u2028\n"}
+	parts := []string{"", "\n", "\r\n", " ", "\t", "\u2003", "\u00a0", "\u3000", "x", "é", "\x00", "\xe2\x80", "\xff",
+		"\x1c", "\ufeff",
+		"a line of words\n", "{\"text\": \"a\"}\n", strings.Repeat(" ", 40), strings.Repeat("long ", 30),
+		"{\n", "\u2028\n"}
 	var b strings.Builder
 	for range rng.IntN(60) {
 		b.WriteString(parts[rng.IntN(len(parts))])
@@ -29,8 +31,10 @@ func TestCountEqualsReading(t *testing.T) {
 	for i := range effort.Of(60, 400, 20_000) {
 		text := countTexts(rng)
 		format := []Format{Text, JSONL, Chat}[i%3]
-		set, err := Open(context.Background(), Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},
-			Format: format, PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"", "text"}[i/3%2]})
+		set, err := Open(context.Background(),
+			Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},
+				Format: format, PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"",
+					"text"}[i/3%2]})
 		if errors.Is(err, ErrBinary) {
 			continue
 		}
@@ -54,7 +58,8 @@ func TestCountEqualsReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Documents != want.Documents || got.done.Bytes != want.done.Bytes || got.done.Sum != want.done.Sum {
-			t.Fatalf("%s %q in blocks of %d: %d documents, %+v; want %d, %+v", format, text, len(o.Buffer), got.Documents,
+			t.Fatalf("%s %q in blocks of %d: %d documents, %+v; want %d, %+v", format, text, len(o.Buffer),
+				got.Documents,
 				got.done, want.Documents, want.done)
 		}
 		what := fmt.Sprintf("%s %q, cuts %v in blocks of %d", format, text, o.Cuts, len(o.Buffer))

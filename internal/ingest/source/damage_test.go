@@ -96,7 +96,8 @@ func goodOf(records []piece, _ error) []piece {
 
 func skipDamaged(t *testing.T, path string, chunk int) ([]piece, error) {
 	t.Helper()
-	set, err := Open(t.Context(), Options{Args: []string{path}, TextField: "text", SkipDamaged: true, chunkBytes: chunk})
+	set, err := Open(t.Context(), Options{Args: []string{path}, TextField: "text", SkipDamaged: true,
+		chunkBytes: chunk})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,8 @@ func TestDamageIsTold(t *testing.T) {
 		good       int
 	}{
 		"cut.jsonl.gz": {whole[:len(whole)/2], "rows of the file were read before, the rest of it is lost", "", -1},
-		"sum.jsonl.gz": {whole[:len(whole)-5] + "\x00" + whole[len(whole)-4:], "2000 rows of the file were read before", "", 2000},
+		"sum.jsonl.gz": {whole[:len(whole)-5] + "\x00" + whole[len(whole)-4:], "2000 rows of the file were read before",
+			"", 2000},
 		"none.parquet": {"PAR1" + strings.Repeat("\x00", 100), "no row of the file could be read before", "", 0},
 		"a.tar":        {tarred(t, files...), "the rest of the member is lost", "2.json", 3},
 		"a.zip":        {strings.Replace(stored, "five", "fife", 1), "the checksum of 5.txt differs", "5.txt", 5},

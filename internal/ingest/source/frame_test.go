@@ -77,8 +77,9 @@ func TestFraming(t *testing.T) {
 		{"articles", WikiText, Options{}, " \n = A = \n \n text \n \n = = B = = \n \n more \n \n = C = \n \n end",
 			[]string{
 				" = A = \n \n text \n \n = = B = = \n \n more \n \n", " = C = \n \n end"}},
-		{"formula", WikiText, Options{}, " \n = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z", []string{
-			" = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z"}},
+		{"formula", WikiText, Options{}, " \n = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z",
+			[]string{
+				" = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z"}},
 		{"before the first heading", WikiText, Options{}, " intro \n \n = A = \n \n x \n",
 			[]string{" intro \n \n", " = A = \n \n x \n"}},
 		{"stripped layout", WikiText, Options{}, "= A =\ntext\n== s ==\n= B =\ntext",

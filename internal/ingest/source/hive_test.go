@@ -41,7 +41,8 @@ func TestFoldersDecide(t *testing.T) {
 
 // Objects in folders that conditions leave out are never asked for.
 func TestFoldersOfABucket(t *testing.T) {
-	srv := startBucket(t, "c/lang=en/a.txt", "c/lang=en/b.txt", "c/lang=de/c.txt", "c/lang=de/d.txt", "c/lang=e%6E/e.txt")
+	srv := startBucket(t, "c/lang=en/a.txt", "c/lang=en/b.txt", "c/lang=de/c.txt", "c/lang=de/d.txt",
+		"c/lang=e%6E/e.txt")
 	set := openSet(t, Options{Args: []string{"s3://bucket/c", "s3://bucket/c/lang=de/c.txt"},
 		Conditions: []Condition{equals("lang", "en")}})
 	records, err := readFrom(t, set, Position{})

@@ -127,7 +127,8 @@ func TestHubChoosesFiles(t *testing.T) {
 		{"folders/**/0.jsonl", "", "de/dev/0.jsonl de/train/0.jsonl en/test/0.jsonl en/train/0.jsonl", ""},
 		{"nosplits", "", "en/a.jsonl en/b.jsonl latest.jsonl", ""},
 		{"kinds", "", "a.jsonl b.jsonl", "left out 2 of other kinds"},
-		{"tests", "", "dev.jsonl test.jsonl", "no name shows a split train; read everything, 1 of test, 1 of validation"},
+		{"tests", "", "dev.jsonl test.jsonl",
+			"no name shows a split train; read everything, 1 of test, 1 of validation"},
 		{"oddfolders", "", "train/0.jsonl train/1.jsonl", "left out 1 of test, 1 of validation"},
 		{"tars", "", "0.tar 1.tar", "left out 1 of other kinds"},
 		{"cardfolders", "", "en/train.jsonl", "left out 1 of test"},
@@ -135,9 +136,11 @@ func TestHubChoosesFiles(t *testing.T) {
 		{"cardfolders/rest", "", "other/de/0.jsonl", ""},
 		{"cardfolders/chat", "", "data/train_sft-0.jsonl",
 			"there is no split train; read the split train_sft; left out test_gen, train_gen"},
-		{"cardfolders/odd", "", "data/test_gen-0.jsonl", "there is no split train; read the split second; left out first"},
+		{"cardfolders/odd", "", "data/test_gen-0.jsonl",
+			"there is no split train; read the split second; left out first"},
 		{"cardfolders/data", "", "data/train_gen-0.jsonl data/train_sft-0.jsonl", "left out 1 of test"},
-		{"card", "", "raw/train-0.jsonl", "read its configuration raw of 3 (raw, sample, all); name another as hf://datasets/acme/card/sample"},
+		{"card", "", "raw/train-0.jsonl",
+			"read its configuration raw of 3 (raw, sample, all); name another as hf://datasets/acme/card/sample"},
 		{"card/sample", "", "parts/00.jsonl parts/01.jsonl parts/a.jsonl parts/b.jsonl", ""},
 		{"card/all", "", "parts/00.jsonl parts/01.jsonl parts/10.jsonl parts/a.jsonl parts/b.jsonl", ""},
 		{"card/raw", "", "raw/train-0.jsonl", "left out test: name their files"},
@@ -253,11 +256,13 @@ func TestHubOffline(t *testing.T) {
 		"snapshots/" + remotetest.Commit(3) + "/README.md": "---\nconfigs:\n- config_name: en\n  data_dir: en\n---\n",
 		"snapshots/" + remotetest.Commit(3) + "/en/a.txt":  "one\n"} {
 		name = filepath.Join(folder, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(data), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+			os.WriteFile(name, []byte(data), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for arg, want := range map[string]string{"": "only files in the cache are read, 1 here", "/en": "only files in the cache",
+	for arg, want := range map[string]string{"": "only files in the cache are read, 1 here",
+		"/en":       "only files in the cache",
 		"/en/a.txt": ""} {
 		set := openSet(t, Options{Args: []string{"hf://datasets/acme/docs" + arg}})
 		records, err := readFrom(t, set, Position{})

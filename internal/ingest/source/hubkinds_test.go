@@ -43,7 +43,8 @@ func TestChosenKinds(t *testing.T) {
 		}
 		var s Set
 		choice.tell(&s, "hf://datasets/a/b")
-		if text := fault.Join(s.notes, "; ").String(); !strings.Contains(text, "which datasets prefers to as many of the kind "+c.tied) {
+		if text := fault.Join(s.notes, "; ").String(); !strings.Contains(text,
+			"which datasets prefers to as many of the kind "+c.tied) {
 			t.Errorf("%s: %s", c.files, text)
 		}
 	}

@@ -214,7 +214,8 @@ func (f *belowFramer) member(b byte, rec *Record) error {
 		return f.key()
 	}
 	return fault.Of(ErrMalformed, "malformed JSON: %s in an object, where %s belongs", named(b),
-		map[jsonPlace]string{objectBegun: "a key or '}'", afterMember: "a comma or '}'", afterMemberComma: "a key"}[f.place])
+		map[jsonPlace]string{objectBegun: "a key or '}'", afterMember: "a comma or '}'",
+			afterMemberComma: "a key"}[f.place])
 }
 
 // missing is the error of an object that lacks the next key.
@@ -272,9 +273,11 @@ func (f *belowFramer) refuseOthers(key string, b byte) error {
 	case !f.o.foundRecords || f.level > 0:
 	case slices.Contains(f.o.Fields, key):
 		return fault.Of(ErrUnsupported, "the object has the field %q besides records below %q; "+
-			"give {records} %s for those, or {records} %s for the object itself", key, f.o.Records, f.o.Records, TopRecords)
+			"give {records} %s for those, or {records} %s for the object itself", key, f.o.Records, f.o.Records,
+			TopRecords)
 	case b == '[' && f.beginsObjects():
-		return fault.Of(ErrUnsupported, "there are objects below %q and below %q; name one with {records}", f.o.Records, key)
+		return fault.Of(ErrUnsupported, "there are objects below %q and below %q; name one with {records}", f.o.Records,
+			key)
 	}
 	return nil
 }

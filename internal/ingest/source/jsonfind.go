@@ -29,7 +29,8 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 	top := lookAtTop(text, whole)
 	switch {
 	case keys != nil && whole && top.ended && !slices.Contains(top.keys, keys[0]) && !o.SkipDamaged:
-		return format, "", nil, fault.Of(ErrUsage, "{records} %s: no key %q in the object; it has %s", o.Records, keys[0],
+		return format, "", nil, fault.Of(ErrUsage, "{records} %s: no key %q in the object; it has %s",
+			o.Records, keys[0],
 			strings.Join(top.keys[:min(len(top.keys), maxKeysTold)], ", "))
 	case keys != nil:
 		return JSON, o.Records, nil, nil

@@ -255,7 +255,8 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 }
 
 // take looks at a file of the list, and reports whether it is one of the sources and whether it has text.
-func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, look []byte) (text, taken bool, err error) {
+func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, look []byte) (text, taken bool,
+	err error) {
 	name, passed := path.Base(in.URI), &l.walk.passed
 	if l.isBuilt(key) || l.splits.drops(key, name) {
 		return false, false, nil

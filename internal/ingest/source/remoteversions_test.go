@@ -144,7 +144,8 @@ func TestAnswersAreTold(t *testing.T) {
 		{at("/page.txt"), "/page.txt: the server answered with a web page"},
 		{at("/typed.txt", "/page.txt"), "/typed.txt and 1 more: the server answered with a web page"},
 		{at("/moved.txt"), srv.URL + "/moved.txt was redirected to " + srv.URL + "/a.txt?hidden=~"},
-		{at("/moved.txt", "/moved2.txt"), "2 addresses were redirected, the first of them: " + srv.URL + "/moved.txt was"},
+		{at("/moved.txt", "/moved2.txt"),
+			"2 addresses were redirected, the first of them: " + srv.URL + "/moved.txt was"},
 		{at("/unframed.txt"), "/unframed.txt: the server does not say the length"},
 	} {
 		notes := openSet(t, c.o).Notes()

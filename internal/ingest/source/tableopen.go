@@ -50,7 +50,8 @@ func tableError(err error) error {
 		return nil
 	case errors.As(err, &column):
 		e := &ColumnError{Has: column.Has, text: err.Error()}
-		if i := slices.IndexFunc(chatLists, func(name string) bool { return slices.Contains(column.Lists, name) }); i >= 0 {
+		if i := slices.IndexFunc(chatLists,
+			func(name string) bool { return slices.Contains(column.Lists, name) }); i >= 0 {
 			e.Chat = chatLists[i]
 		}
 		return e

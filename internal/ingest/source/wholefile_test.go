@@ -21,11 +21,13 @@ func TestWholeFiles(t *testing.T) {
 		{"a.py", code, Document}, {"dir/A.PY", code, Document}, {"a.go.gz", code, Document}, {"a.rst", prose, Document},
 		{"a.md", prose, Document}, {"a.tex", prose, Document}, {"Makefile", "all:\n\tgo\n", Document},
 		{"CMakeLists.txt", "project(x)\n", Document}, {"https://x/a.rs?raw=1", code, Document},
-		{"a.html", prose, Document}, {"page", "<!DOCTYPE html>\n<html>\n", Document}, {"run", "#!/bin/sh\nls\n", Document},
+		{"a.html", prose, Document}, {"page", "<!DOCTYPE html>\n<html>\n", Document},
+		{"run", "#!/bin/sh\nls\n", Document},
 		{"a.py", "{\"text\": 1}\n", Document}, {"a.md", "id,text\n1,a\n", Document},
 		{"notes.txt", prose, Text}, {"notes", prose, Text}, {"a.log", prose, Text}, {"a.old", prose, Text},
 		{"pages", "<html>a</html>\n<html>b</html>\n", Text}, {"https://x/a?b=c.rs", prose, Text},
-		{"train.cs", prose, Text}, {"train.sv", prose, Text}, {"a.cs", code, Document}, {"a.pl", "print 1;\n", Document},
+		{"train.cs", prose, Text}, {"train.sv", prose, Text}, {"a.cs", code, Document},
+		{"a.pl", "print 1;\n", Document},
 		{"a.jl", "function f(x)\n  x\nend\n", Document}, {"a.jl", "{\"text\": \"a\"}\n", JSONL},
 		{"a.jsonl", "{}\n", JSONL}, {"a.ipynb", "{\n \"cells\": []\n}\n", JSON},
 	} {
@@ -89,7 +91,8 @@ func TestUnmarkedUTF16(t *testing.T) {
 		}
 		write(t, dir, "b.jsonl", "{\"text\":\"a\"}\n")
 		packed := write(t, t.TempDir(), "a.tar", tarred(t, file{"a.txt", string(text)}, file{"b.jsonl", "{}\n"}))
-		if m := lastPosition(t, Options{Args: []string{packed}}).Members; m == nil || !strings.Contains(m.Text, "UTF-16") {
+		if m := lastPosition(t, Options{Args: []string{packed}}).Members; m == nil ||
+			!strings.Contains(m.Text, "UTF-16") {
 			t.Errorf("%+v", m)
 		}
 		if notes := fmt.Sprint(openSet(t, Options{Args: []string{dir}}).Notes()); !strings.Contains(notes, "UTF-16") {

@@ -74,7 +74,8 @@ func parseLine(line []byte) (l textLine) {
 // endsSentence reports whether a word ends as the last one of a sentence does.
 func endsSentence(word []byte) bool {
 	word = bytes.TrimRightFunc(word, func(r rune) bool {
-		return r == '"' || r == '\'' || r == ')' || r == ']' || r == '*' || r == '_' || unicode.In(r, unicode.Pf, unicode.Pe)
+		return r == '"' || r == '\'' || r == ')' || r == ']' || r == '*' || r == '_' ||
+			unicode.In(r, unicode.Pf, unicode.Pe)
 	})
 	last, _ := utf8.DecodeLastRune(word)
 	return unicode.Is(unicode.Sentence_Terminal, last) || last == '…' || last == ':' || last == ';'

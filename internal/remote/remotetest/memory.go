@@ -21,7 +21,8 @@ import (
 func MemoryBuckets() (*Server, map[string]Bucket) {
 	s := &Server{files: map[string]File{}}
 	s.Serve = func(w http.ResponseWriter, r *http.Request) bool {
-		if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/upload"); ok || strings.HasPrefix(path, "/storage/v1/b/") {
+		if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/upload"); ok ||
+			strings.HasPrefix(path, "/storage/v1/b/") {
 			return s.serveGS(w, r, path)
 		}
 		return s.serveS3(w, r)
@@ -126,7 +127,8 @@ func (s *Server) serveS3(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (s *Server) listS3(w http.ResponseWriter, query url.Values) bool {
-	names, next := s.page("/bucket/", query.Get("prefix"), max(query.Get("start-after"), query.Get("continuation-token")))
+	names, next := s.page("/bucket/", query.Get("prefix"),
+		max(query.Get("start-after"), query.Get("continuation-token")))
 	type contents struct {
 		Key, LastModified, ETag string
 		Size                    int
@@ -139,8 +141,9 @@ func (s *Server) listS3(w http.ResponseWriter, query url.Values) bool {
 	}{IsTruncated: next != "", NextContinuationToken: next}
 	for _, name := range names {
 		if f, ok := s.object("/bucket/" + name); ok {
-			answer.Contents = append(answer.Contents, contents{name, f.Modified.UTC().Format("2006-01-02T15:04:05.000Z"),
-				f.tag(), len(f.Data)})
+			answer.Contents = append(answer.Contents,
+				contents{name, f.Modified.UTC().Format("2006-01-02T15:04:05.000Z"),
+					f.tag(), len(f.Data)})
 		}
 	}
 	w.Header().Set("Content-Type", "application/xml")

@@ -151,7 +151,8 @@ var params = []param{
 			"beginning; or the ids", func(q *Query) *bool { return &q.MaskBorders }),
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
-	flag("wire", "full", "narrow", "full", "narrow sends ids as wide as on disk, and no column that follows from others",
+	flag("wire", "full", "narrow", "full",
+		"narrow sends ids as wide as on disk, and no column that follows from others",
 		func(q *Query) *bool { return &q.Narrow }),
 }
 

@@ -48,7 +48,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	// net/http's context ends with the hijack.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, opening: plan, since: time.Now(), cancel: cancel}
+	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, opening: plan, since: time.Now(),
+		cancel: cancel}
 	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
 	if query.Rank == 0 { // all ranks leave out the same rows
 		st.leftOut = func(rows, of int64) { s.sayLeftOut(st, rows, of) }

@@ -85,7 +85,8 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	case errors.As(err, &tooLarge):
 		// Asking again does not help, so it is not 503.
 		return &RequestError{http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("this stream needs %v and the memory cap leaves %v", units.Size(least), units.Size(tooLarge.Limit)),
+			fmt.Sprintf("this stream needs %v and the memory cap leaves %v", units.Size(least),
+				units.Size(tooLarge.Limit)),
 			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:
 		return &RequestError{503, "the running streams take all memory",

@@ -58,7 +58,8 @@ func goldenOrders() []goldenOrder {
 	changes := []Change{{40, []float64{0, 1, 0}}, {1500, []float64{3, 1, 0.25}}, {1530, []float64{1, 0, 2}}}
 	for i, shuffle := range []Shuffle{Full, Block, None} {
 		for _, start := range []int64{0, 1000, 1480, 1520, 50_000} {
-			cases = append(cases, goldenOrder{Rows: []int64{600, 255, 257}, Weights: []float64{1, 1, 1}, Changes: changes,
+			cases = append(cases, goldenOrder{Rows: []int64{600, 255, 257}, Weights: []float64{1, 1, 1},
+				Changes: changes,
 				Shuffle: shuffle, Seed: uint64(i), Bucket: 33 * i, Group: 4 * i, Start: start})
 		}
 		// Blocks of 256 rows: one short of a border, at it, and one more.
@@ -194,7 +195,8 @@ func goldenDeals() (cases []goldenSteps) {
 		{Rows: []int64{23}, Shuffle: None},
 		{Rows: []int64{260}, Shuffle: Full, Seed: 3},
 		{Rows: []int64{120, 50, 7}, Weights: []float64{1, 2.5, 0.001}, Shuffle: Full, Bucket: 64, Group: 10},
-		{Rows: []int64{200, 40}, Changes: []Change{{50, []float64{0, 1}}, {300, []float64{3, 1}}}, Shuffle: Block, Seed: 5},
+		{Rows: []int64{200, 40}, Changes: []Change{{50, []float64{0, 1}}, {300, []float64{3, 1}}}, Shuffle: Block,
+			Seed: 5},
 	}
 	add := func(c goldenSteps) {
 		n := len(cases)

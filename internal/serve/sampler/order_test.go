@@ -181,7 +181,8 @@ func TestMixKeepsWeightsAndEpochs(t *testing.T) {
 			got[it.Source]++
 			counts[it.Source][it.Row]++
 		}
-		within := 1.0 // place a window, and one more for each source that has its one place by no right of its weight: another gave it
+		// place a window, and one more for each source that has its one place by no right of its weight: another gave it
+		within := 1.0
 		for _, s := range o.Sources {
 			if s.Weight/sum*mixWindow < 1 {
 				within++

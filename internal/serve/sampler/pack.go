@@ -65,7 +65,8 @@ type packWindow struct {
 // NewPacked returns an order of packed rows.
 func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 	if order.opts.Bucket > 0 {
-		return nil, fault.BadOption("bucket", nil, "packed rows have one length, so there is nothing to sort; leave it out")
+		return nil, fault.BadOption("bucket", nil,
+			"packed rows have one length, so there is nothing to sort; leave it out")
 	}
 	p := &Packed{order: order, opts: o, units: units, packer: pack.New(o.Policy, o.Length)}
 	p.numbersPerRow = numbersPerRow(o)

@@ -192,7 +192,8 @@ func TestOnce(t *testing.T) {
 					}
 					fillers++
 					even := so.MaxTokens == 0 && so.Balance == NoBalance
-					if rows == 0 || it != batches[i].Items[len(batches[i].Items)-1] || !even && len(batches[i].Items) > 1 ||
+					if rows == 0 || it != batches[i].Items[len(batches[i].Items)-1] || !even &&
+						len(batches[i].Items) > 1 ||
 						even && len(batches[i].Items) != len(first.Items) {
 						t.Fatalf("rank %d, step %d: a filler in %v", rank, i, batches[i].Items)
 					}

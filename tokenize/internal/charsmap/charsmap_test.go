@@ -18,7 +18,8 @@ func makeMap(t *testing.T, m map[string]string) *Map {
 // character by character, and not at all. The first two rows are what Hugging Face's alignments
 // give for U+1FFE alone and with a mark after it.
 func TestLeading(t *testing.T) {
-	cm := makeMap(t, map[string]string{"\u1ffe": " \u0314", "e\u0301": "\u00e9", "x": "", "\ufdfa": "a b", "\uff21": "A"})
+	cm := makeMap(t, map[string]string{"\u1ffe": " \u0314", "e\u0301": "\u00e9", "x": "", "\ufdfa": "a b",
+		"\uff21": "A"})
 	for _, c := range []struct {
 		text string
 		n    int

@@ -37,7 +37,8 @@ func TestClassifyTwins(t *testing.T) {
 			clear(w.Gap)
 			clear(w.NonASCII)
 			useKernels(level, func() { classify(w, &tab, words) })
-			if !slices.Equal(cut, w.Cut[:words]) || !slices.Equal(gap, w.Gap[:words]) || !slices.Equal(non, w.NonASCII[:words]) {
+			if !slices.Equal(cut, w.Cut[:words]) || !slices.Equal(gap, w.Gap[:words]) ||
+				!slices.Equal(non, w.NonASCII[:words]) {
 				t.Fatalf("%s differs from classifyGo for %q", level, w.Text())
 			}
 		}

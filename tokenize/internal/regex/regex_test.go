@@ -92,7 +92,8 @@ func TestRecordedCases(t *testing.T) {
 				isolated, removed := pieces(x.Text, matches)
 				if !slices.Equal(isolated, x.Isolated) || !slices.Equal(removed, x.Removed) {
 					if failures++; failures <= 20 {
-						t.Errorf("%q on %q (remembering %v):\n got %q, without matches %q\nwant %q, without matches %q", c.Pattern, x.Text, remember, isolated, removed, x.Isolated, x.Removed)
+						t.Errorf("%q on %q (remembering %v):\n got %q, without matches %q\nwant %q, without matches %q",
+							c.Pattern, x.Text, remember, isolated, removed, x.Isolated, x.Removed)
 					}
 					break
 				}

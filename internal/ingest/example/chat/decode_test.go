@@ -57,7 +57,8 @@ func TestDecodedOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", "y"]}, "w": "` + strings.Repeat(`\n`, 9) + `"}`)); err != nil {
+		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", "y"]}, "w": "` + strings.Repeat(`\n`,
+			9) + `"}`)); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", {"c": [1`)); err == nil {

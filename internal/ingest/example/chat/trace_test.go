@@ -73,7 +73,8 @@ func TestTraceEqualsComparing(t *testing.T) {
 				var got, want Text
 				err, wantErr := worker.Render(&got, record), other.Render(&want, record)
 				if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
-					t.Errorf("%s, %s:\n got %s, %v\nwant %s, %v", name, about, spansOf(&got), err, spansOf(&want), wantErr)
+					t.Errorf("%s, %s:\n got %s, %v\nwant %s, %v", name, about, spansOf(&got), err, spansOf(&want),
+						wantErr)
 				}
 			}
 		}

@@ -120,7 +120,8 @@ func TestTurns(t *testing.T) {
 	const thoughts = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nFirst."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSecond."}]}`
 	const called = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": "First."}]}`
 	const calls = `{"tools": [{"type": "function"}], "messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Look.", "tool_calls": [{"id": "abcdef123", "function": {"name": "f", "arguments": {"city": "<b>", "n": 1}}}]}, {"role": "tool", "content": "<b> 1"}, {"role": "assistant", "content": "First."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "Second."}]}`
-	own := strings.Replace(strings.Replace(calls, `{"role": "tool", "content": "<b> 1"}, {"role": "assistant", "content": "First."}, `, "", 1),
+	own := strings.Replace(strings.Replace(calls,
+		`{"role": "tool", "content": "<b> 1"}, {"role": "assistant", "content": "First."}, `, "", 1),
 		`"content": "Look."`, `"content": "Look.", "tool_responses": [{"content": "<b> 1"}]`, 1)
 	tools := strings.Replace(chatmlTemplate, "~ '<|im_end|>\\n'",
 		"~ (m.tool_calls|tojson if m.tool_calls else '') ~ '<|im_end|>\\n'", 1)
@@ -140,12 +141,15 @@ func TestTurns(t *testing.T) {
 		"two results ahead": {aheadTemplate, strings.Replace(called, `{"role": "tool", "content": "1"}`,
 			`{"role": "tool", "content": "<b>\"é"}, {"role": "tool", "content": "<b>2"}`, 1),
 			`<|call>[{"function": {"name": "f"}}]<call|>|First.<turn|>` + "\n"},
-		"tools move": {movingTemplate, calls, `[TOOL_CALLS]{"name": "f", "arguments": {"city": "<b>", "n": 1}}</s>|First.</s>|Second.</s>`},
-		"last":       {lastTemplate, thoughts, "First.<|end|>\n|<think>\nhm\n</think>\n\nSecond.<|end|>\n<|endoftext|>"},
+		"tools move": {movingTemplate, calls,
+			`[TOOL_CALLS]{"name": "f", "arguments": {"city": "<b>", "n": 1}}</s>|First.</s>|Second.</s>`},
+		"last": {lastTemplate, thoughts,
+			"First.<|end|>\n|<think>\nhm\n</think>\n\nSecond.<|end|>\n<|endoftext|>"},
 		"after results": {afterTemplate, calls,
 			"<|call>f{<b>}<call|>|Look.<turn|>\n|First.<turn|>\n|Second.<turn|>\n"},
-		"asking": {askingTemplate, calls, `Look.[{"id": "abcdef123", "function": {"name": "f", "arguments": {"city": "<b>", "n": 1}}}]` +
-			"<|end|>|First.<|end|>|Second.<|end|>"},
+		"asking": {askingTemplate, calls,
+			`Look.[{"id": "abcdef123", "function": {"name": "f", "arguments": {"city": "<b>", "n": 1}}}]` +
+				"<|end|>|First.<|end|>|Second.<|end|>"},
 		"asking once": {askingTemplate, `{"prompt": "One?", "completion": "First."}`, "First.<|end|>"},
 		"own results": {afterTemplate, own, "<|call>f{<b>}<call|>|Look.<turn|>\n|Second.<turn|>\n"},
 		"curious": {curiousTemplate, strings.ReplaceAll(thoughts, "hm", "\U00017005"),
@@ -164,7 +168,8 @@ func TestTurns(t *testing.T) {
 			if s := spansOf(&got); s != c.want {
 				t.Errorf("of %q\n got %q\nwant %q", got.Text, s, c.want)
 			}
-			if unfound := map[string]int{"not shown": 2}[name]; got.Unfound != unfound || unfound > 0 && got.FirstUnfound != 2 {
+			if unfound := map[string]int{"not shown": 2}[name]; got.Unfound != unfound || unfound > 0 &&
+				got.FirstUnfound != 2 {
 				t.Errorf("%d turns not found, the first in message %d", got.Unfound, got.FirstUnfound)
 			}
 		})
@@ -177,20 +182,24 @@ func TestPromptsAreNotTrained(t *testing.T) {
 	const prompt = `[{"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}, {"role": "user", "content": "Two?"}]`
 	const answer = `[{"role": "assistant", "content": "Second."}, {"role": "user", "content": "Three?"}, {"role": "assistant", "content": "Third."}]`
 	both := strings.TrimSuffix(prompt, "]") + ", " + strings.TrimPrefix(answer, "[")
-	for _, template := range []string{markedTemplate, strings.NewReplacer("{% generation %}", "", "{% endgeneration %}", "",
+	for _, template := range []string{markedTemplate, strings.NewReplacer("{% generation %}", "", "{% endgeneration %}",
+		"",
 		"{%- endfor %}", "{%- endfor %}{% if add_generation_prompt %}A: {% endif %}").Replace(markedTemplate)} {
 		for record, want := range map[string]string{
-			`{"prompt": ` + prompt + `, "completion": ` + answer + `}`:                              "Second.</s>|Third.</s>",
-			`{"prompt": ` + prompt + `, "chosen": ` + answer + `}`:                                  "Second.</s>|Third.</s>",
-			`{"prompt": ` + prompt + `, "chosen": ` + both + `}`:                                    "Second.</s>|Third.</s>",
-			`{"system": "S", "prompt": ` + prompt + `, "completion": "Second."}`:                    "Second.</s>",
-			`{"chosen": ` + both + `}`:                                                              "First.</s>|Second.</s>|Third.</s>",
-			`{"prompt": "One?", "completion": "First."}`:                                            "First.</s>",
-			`{"messages": ` + strings.Replace(both, `"First."`, `"First.", "weight": 0`, 1) + `}`:   "Second.</s>|Third.</s>",
-			`{"messages": ` + strings.Replace(both, `"Third."`, `"Third.", "weight": 0.0`, 1) + `}`: "First.</s>|Second.</s>",
+			`{"prompt": ` + prompt + `, "completion": ` + answer + `}`:           "Second.</s>|Third.</s>",
+			`{"prompt": ` + prompt + `, "chosen": ` + answer + `}`:               "Second.</s>|Third.</s>",
+			`{"prompt": ` + prompt + `, "chosen": ` + both + `}`:                 "Second.</s>|Third.</s>",
+			`{"system": "S", "prompt": ` + prompt + `, "completion": "Second."}`: "Second.</s>",
+			`{"chosen": ` + both + `}`:                                           "First.</s>|Second.</s>|Third.</s>",
+			`{"prompt": "One?", "completion": "First."}`:                         "First.</s>",
+			`{"messages": ` + strings.Replace(both, `"First."`, `"First.", "weight": 0`,
+				1) + `}`: "Second.</s>|Third.</s>",
+			`{"messages": ` + strings.Replace(both, `"Third."`, `"Third.", "weight": 0.0`,
+				1) + `}`: "First.</s>|Second.</s>",
 		} {
 			var got Text
-			if err := newTestRenderer(t, Options{Template: template}).NewWorker(nil).Render(&got, []byte(record)); err != nil {
+			if err := newTestRenderer(t, Options{Template: template}).NewWorker(nil).Render(&got,
+				[]byte(record)); err != nil {
 				t.Fatal(err)
 			}
 			if s := spansOf(&got); s != want || got.Unfound != 0 {
@@ -209,7 +218,8 @@ func TestManyTurns(t *testing.T) {
 	} {
 		var messages, want []string
 		for i := range 3000 {
-			messages = append(messages, fmt.Sprintf(`{"role": "user", "content": "Question %d?"}, {"role": "assistant", "content": "Answer %d, at some length."}`, i, i))
+			messages = append(messages,
+				fmt.Sprintf(`{"role": "user", "content": "Question %d?"}, {"role": "assistant", "content": "Answer %d, at some length."}`, i, i))
 			want = append(want, fmt.Sprintf("%sAnswer %d, at some length.%s", around[0], i, around[1]))
 		}
 		want[len(want)-1] = strings.TrimSuffix(want[len(want)-1], around[1]) + around[2]
@@ -248,7 +258,8 @@ func TestTrainOn(t *testing.T) {
 			if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
 				t.Fatal(err)
 			}
-			ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+			ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil,
+				&text)
 			if err != nil || len(ids) != len(mask) {
 				t.Fatal(err, len(ids), len(mask))
 			}
@@ -287,7 +298,8 @@ func TestBorderOfTokens(t *testing.T) {
 		if err := r.NewWorker(nil).Render(&text, []byte(record)); err != nil {
 			t.Fatal(err)
 		}
-		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil,
+			&text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +334,8 @@ func TestEmptyBlocks(t *testing.T) {
 		if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
 			t.Fatal(err)
 		}
-		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil,
+			&text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +388,8 @@ func TestDateAndLimits(t *testing.T) {
 		!r.UsesDate() {
 		t.Errorf("got %q, %v", got.Text, err)
 	}
-	r = newTestRenderer(t, Options{Template: "{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}"})
+	r = newTestRenderer(t,
+		Options{Template: "{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}"})
 	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err == nil ||
 		!strings.Contains(err.Error(), "for this record") {
 		t.Errorf("got %v", err)

@@ -147,7 +147,8 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 		if i == 0 && !r.nulls {
 			continue
 		}
-		if err := r.streams[i].open(f.at, b.body(), b.bodySize, h.bufferOf(r.a, i), h.compression, f.window); err != nil {
+		if err := r.streams[i].open(f.at, b.body(), b.bodySize, h.bufferOf(r.a, i), h.compression,
+			f.window); err != nil {
 			return err
 		}
 	}

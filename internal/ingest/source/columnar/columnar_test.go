@@ -221,15 +221,18 @@ func TestDictionariesChange(t *testing.T) {
 
 // An unsupported type is refused with the column's name and what to do.
 func TestUnreadTypes(t *testing.T) {
-	for kind, want := range map[byte]string{arrowUnion: "union", arrowRunEnd: "run_end_encoded", arrowListView: "list_view",
+	for kind, want := range map[byte]string{arrowUnion: "union", arrowRunEnd: "run_end_encoded",
+		arrowListView: "list_view",
 		arrowInterval: "interval"} {
 		err := (&arrowField{kind: kind}).check("a.b")
-		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "column a.b is of the type "+want+"; cast it") {
+		if !errors.Is(err, ErrUnsupported) ||
+			!strings.Contains(err.Error(), "column a.b is of the type "+want+"; cast it") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	a := &arrowField{kind: arrowList, dictionary: &dictionaryOf{width: 4}}
-	if err := a.check("a"); !errors.Is(err, ErrType) || !strings.Contains(err.Error(), "a dictionary of lists; cast it") {
+	if err := a.check("a"); !errors.Is(err, ErrType) ||
+		!strings.Contains(err.Error(), "a dictionary of lists; cast it") {
 		t.Error(err)
 	}
 }

@@ -57,7 +57,8 @@ func TestRemotePagesAreSampled(t *testing.T) {
 	}{
 		{"pages of values", pages(encodingPlain, sizes...), 100, 4, 2 * 6 * size},
 		{"pages of places in a dictionary", pages(encodingDictRLE, sizes...), 100, 64, 2 * 6 * size},
-		{"a dictionary that fills up", append(pages(encodingDictRLE, late[:20]...), pages(encodingPlain, sizes...)...), 120,
+		{"a dictionary that fills up", append(pages(encodingDictRLE, late[:20]...), pages(encodingPlain, sizes...)...),
+			120,
 			24, 2 * 6 * size},
 		{"few pages", pages(encodingPlain, sizes[:3]...), 3, 3, 6 * size},
 		{"none", nil, 0, 0, 0},
@@ -65,7 +66,8 @@ func TestRemotePagesAreSampled(t *testing.T) {
 		for _, remote := range []bool{true, false} {
 			at := &expectingFile{Reader: bytes.NewReader(c.data)}
 			f := &parquetFile{at: at, options: Options{Remote: remote}}
-			l := leafReader{f: f, n: &node{}, ch: &chunk{size: int64(len(c.data)), values: int64(c.n), codec: codecSnappy,
+			l := leafReader{f: f, n: &node{}, ch: &chunk{size: int64(len(c.data)), values: int64(c.n),
+				codec:        codecSnappy,
 				uncompressed: int64(2 * len(c.data))}}
 			l.end, l.left = l.ch.size, l.ch.values
 			got, err := l.largest(0)

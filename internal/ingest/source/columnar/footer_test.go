@@ -138,7 +138,8 @@ func TestManyRecordBatches(t *testing.T) {
 	data := load(t, "testdata/stream.arrow")
 	from, end := firstBatch(t, data)
 	const times = 20_000
-	r := &longFile{head: data[:from], part: data[from:end], tail: []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, times: times}
+	r := &longFile{head: data[:from], part: data[from:end], tail: []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+		times: times}
 	o := Options{Text: "text", MaxMetadata: times*batchBytes + 8<<10}
 	var f File
 	var err error
@@ -171,7 +172,8 @@ func TestLongFlat(t *testing.T) {
 		data[i] = byte(rnd.Uint32())
 	}
 	var long flat
-	if err := long.open(bytes.NewReader(append([]byte("head"), data...)), 4, len(data)); err != nil || long.whole != nil {
+	if err := long.open(bytes.NewReader(append([]byte("head"), data...)), 4, len(data)); err != nil ||
+		long.whole != nil {
 		t.Fatal(err)
 	}
 	at := 0

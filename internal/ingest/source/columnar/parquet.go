@@ -176,7 +176,8 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 		most, group := f.chunkBytes(slot)
 		n += most + leafBytes
 		if most > max(usualPages, largest) {
-			largest, why = most, fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
+			largest, why = most, fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes",
+				leaf.path,
 				group+1, most)
 		}
 	}

@@ -61,7 +61,8 @@ func TestStatistics(t *testing.T) {
 				s.Min = []byte("0")
 			}
 			if string(s.Min) != values[0] || string(s.Max) != values[len(values)-1] {
-				t.Errorf("%v, group %d: %s to %s, want %s to %s", path, g, s.Min, s.Max, values[0], values[len(values)-1])
+				t.Errorf("%v, group %d: %s to %s, want %s to %s", path, g, s.Min, s.Max, values[0],
+					values[len(values)-1])
 			}
 			if !f.Skips(g) {
 				t.Errorf("%v: group %d is read", path, g)
@@ -133,21 +134,22 @@ func TestWhatStatisticsSay(t *testing.T) {
 		want   string // "min max", "null" or ""
 		kept   bool   // though no value can be wanted
 	}{
-		"numbers":              {int32s, stats{Min: le32(1), Max: le32(9)}, "1 9", false},
-		"negative":             {int64s, stats{Min: le64(1 << 63), Max: le64(9)}, "-9223372036854775808 9", false},
-		"unsigned":             {of(2, 14), stats{Min: le64(9), Max: le64(1 << 63)}, "9 9223372036854775808", false},
-		"texts":                {texts, stats{Min: []byte("a\""), Max: []byte("\xff")}, "\"a\\\"\" \"\xff\"", false},
-		"empty":                {texts, stats{Min: []byte{}, Max: []byte("b")}, `"" "b"`, false},
-		"one end":              {int32s, stats{Min: le32(1)}, "", false},
-		"none":                 {int32s, stats{}, "", false},
-		"no values":            {int32s, stats{Nulls: 10}, "null", false},
-		"too short":            {int32s, stats{Min: []byte{1}, Max: le32(9)}, "", false},
-		"too long":             {texts, stats{Min: []byte("a"), Max: long}, "", false},
-		"old":                  {int32s, stats{OldMin: le32(1), OldMax: le32(9)}, "1 9", false},
-		"old texts":            {texts, stats{OldMin: []byte("a"), OldMax: []byte("b")}, "", false},
-		"old unsigned":         {of(1, 13), stats{OldMin: le32(1), OldMax: le32(9)}, "", false},
-		"old floats":           {floats, stats{OldMin: nan, OldMax: nan}, "", false},
-		"old and new":          {int32s, stats{OldMin: le32(1), OldMax: le32(9), Min: le32(2), Max: le32(8)}, "2 8", false},
+		"numbers":      {int32s, stats{Min: le32(1), Max: le32(9)}, "1 9", false},
+		"negative":     {int64s, stats{Min: le64(1 << 63), Max: le64(9)}, "-9223372036854775808 9", false},
+		"unsigned":     {of(2, 14), stats{Min: le64(9), Max: le64(1 << 63)}, "9 9223372036854775808", false},
+		"texts":        {texts, stats{Min: []byte("a\""), Max: []byte("\xff")}, "\"a\\\"\" \"\xff\"", false},
+		"empty":        {texts, stats{Min: []byte{}, Max: []byte("b")}, `"" "b"`, false},
+		"one end":      {int32s, stats{Min: le32(1)}, "", false},
+		"none":         {int32s, stats{}, "", false},
+		"no values":    {int32s, stats{Nulls: 10}, "null", false},
+		"too short":    {int32s, stats{Min: []byte{1}, Max: le32(9)}, "", false},
+		"too long":     {texts, stats{Min: []byte("a"), Max: long}, "", false},
+		"old":          {int32s, stats{OldMin: le32(1), OldMax: le32(9)}, "1 9", false},
+		"old texts":    {texts, stats{OldMin: []byte("a"), OldMax: []byte("b")}, "", false},
+		"old unsigned": {of(1, 13), stats{OldMin: le32(1), OldMax: le32(9)}, "", false},
+		"old floats":   {floats, stats{OldMin: nan, OldMax: nan}, "", false},
+		"old and new": {int32s, stats{OldMin: le32(1), OldMax: le32(9), Min: le32(2), Max: le32(8)},
+			"2 8", false},
 		"unordered":            {unordered, stats{Min: le32(1), Max: le32(9)}, "1 9", true},
 		"unordered, old":       {unordered, stats{OldMin: le32(1), OldMax: le32(9)}, "1 9", false},
 		"unordered, no values": {unordered, stats{Nulls: 10, Min: le32(1), Max: le32(9)}, "null", false},
@@ -182,8 +184,9 @@ func TestWhatStatisticsSay(t *testing.T) {
 // TestConditionColumns checks which columns a condition is on.
 func TestConditionColumns(t *testing.T) {
 	data := load(t, "testdata/statistics/pyarrow.parquet")
-	for path, asked := range map[string]bool{"id": true, "nest.d.e": true, "nest.d": false, "nest": false, "nest.x": false,
-		"list": false, "list.element": false, "map": false, "none": false, "id.x": false} {
+	for path, asked := range map[string]bool{"id": true, "nest.d.e": true, "nest.d": false, "nest": false,
+		"nest.x": false,
+		"list":   false, "list.element": false, "map": false, "none": false, "id.x": false} {
 		var got []Stats
 		if _, err := open("a.parquet", data, asks(&got, strings.Split(path, "."))); err != nil {
 			t.Fatal(err)

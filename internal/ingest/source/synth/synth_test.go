@@ -8,7 +8,8 @@ import (
 )
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"7": 7, "1e6": 1e6, "64MiB": 64 << 20, "2GB": 2e9, "3e2kB": 300_000, "0": 0,
+	for text, want := range map[string]int64{"7": 7, "1e6": 1e6, "64MiB": 64 << 20, "2GB": 2e9, "3e2kB": 300_000,
+		"0":  0,
 		"-1": 0, "1e30": 0, "x": 0, "": 0, "4e18": 4e18, "10e18": 0, "9999999TiB": 0} {
 		if got, ok := positive(text); ok != (want > 0) || ok && got != want {
 			t.Errorf("size %q: %d, %t", text, got, ok)
@@ -112,8 +113,10 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: size %d, estimate %d, ended %v", address, s.Size(), s.TextBytes(), ended)
 		}
 	}
-	for _, address := range []string{"synth://poems", "synth://wikitext/a", "synth://joe@wikitext", "synth://wikitext#a",
-		"synth://wikitext?seed=-1", "synth://wikitext?seed=1&seed=2", "synth://wikitext?color=1", "synth://wikitext?%zz",
+	for _, address := range []string{"synth://poems", "synth://wikitext/a", "synth://joe@wikitext",
+		"synth://wikitext#a",
+		"synth://wikitext?seed=-1", "synth://wikitext?seed=1&seed=2", "synth://wikitext?color=1",
+		"synth://wikitext?%zz",
 		"synth://\x7f"} {
 		if s, err := Parse(address); err == nil {
 			t.Errorf("%s: %+v", address, s)
