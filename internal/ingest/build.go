@@ -246,9 +246,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 
 	b.ordered, b.work = make(chan *parcel, b.plan.parcels), make(chan *parcel, b.plan.parcels)
 	b.idle = make(chan *job, b.plan.jobs)
-	b.readErr, b.ended = nil, false
-	f.stopped = ""
-
+	b.readErr, b.ended, f.stopped = nil, false, ""
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
@@ -262,15 +260,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return b.read(pipeline, ctx, input) })
 	for i := range b.opts.Workers {
-		if i == len(b.workers) {
-			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
-		}
-		w := b.workers[i]
-		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
-		w.unhashed = f.hold.documents == nil
-		if b.chat != nil {
-			w.chat = b.chat.newWorker(b, w, ctx.Done())
-		}
+		w := b.workerOf(p, i, f.hold.documents == nil, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
@@ -290,6 +280,19 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	b.target.endPhase(f.state.Phase, reader, f.stopped == "")
 	return nil
+}
+
+// workerOf returns the i-th worker, made ready for a phase. What it formats ends when stop is closed.
+func (b *build) workerOf(p *phase, i int, unhashed bool, stop <-chan struct{}) *worker {
+	if i == len(b.workers) {
+		b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
+	}
+	w := b.workers[i]
+	w.formatter, w.unhashed = p.formatter.NewWorker().StopAt(stop), unhashed
+	if b.chat != nil {
+		w.chat = b.chat.newWorker(b, w, stop)
+	}
+	return w
 }
 
 // begun reports whether there is anything to keep.

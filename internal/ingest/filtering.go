@@ -84,7 +84,7 @@ func (b *build) checkFields(context.Context) error {
 	return nil
 }
 
-// filterShares returns the parts of the memory cap that filters take, none without them.
+// filterShares returns the shares of the memory cap that filters take, none without them.
 func filterShares(o *option.Options, f *filter.Filter) (parts []budget.Share) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Share{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
@@ -93,7 +93,7 @@ func filterShares(o *option.Options, f *filter.Filter) (parts []budget.Share) {
 	return parts
 }
 
-// seenShare returns the part of the memory cap that Dedup takes with pool bytes of pages.
+// seenShare returns the share of the memory cap that Dedup takes with pool bytes of pages.
 func seenShare(pool int64) budget.Share {
 	return budget.Share{Name: "dedup", Bytes: filter.SeenBytes(pool), Why: fmt.Sprintf(
 		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}

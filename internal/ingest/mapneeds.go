@@ -25,7 +25,7 @@ func (b *build) checkMap(context.Context) error {
 	return nil
 }
 
-// mapShares returns the part of the memory cap that Map takes, none without it.
+// mapShares returns the share of the memory cap that Map takes, none without it.
 func mapShares(o *option.Options) []budget.Share {
 	if o.Map == "" {
 		return nil

@@ -92,22 +92,13 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 
-	fixed := slices.Concat(b.fixedShares(), mapShares(o), filterShares(o, b.filter))
-	if b.chat != nil {
-		fixed = append(fixed, b.chat.memoryShare(workers))
-	}
-	if o.ExtraBytes > 0 {
-		fixed = append(fixed, budget.Share{Name: "extras", Bytes: o.ExtraBytes,
-			Why: "a live page, messages: what the process holds besides the build"})
-	}
-	_, _, more := b.target.memory()
-	fixed = append(fixed, more...)
+	fixed := b.fixedShares()
 	var need int64
 	if o.Dedup != filter.None {
 		need += seenShare(filter.PoolBytes(o.Memory)).Bytes
 	}
-	for _, part := range fixed {
-		need += part.Bytes
+	for _, share := range fixed {
+		need += share.Bytes
 	}
 	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
 	p.cacheBytes = fullCacheBytes
@@ -121,12 +112,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
 	p.Smallest = least * gcShare / (gcShare - 1)
 	need += caches(p.cacheBytes)
-	// While the manifest is written, all that the jobs had is free for it.
-	p.maxShards = leastShards + int(max(0, min(o.Memory/listShare/shard.ListBytes,
-		(o.Memory-need-leastJobs*p.jobLease)/shard.ListBytes,
-		(o.Memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
-	list := budget.Share{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
-		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
+	list := p.sizeList(o.Memory, need, leastJobs*p.jobLease)
 	fixed = append(fixed, list)
 	need += list.Bytes
 	if o.Dedup != filter.None { // half of what jobs leave
@@ -153,7 +139,17 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	return p, nil
 }
 
-// largestShare returns the part that needs most, or the source where a file in it needs more than usual.
+// sizeList decides how many shards the list may have, where the rest of the build needs need bytes
+// and the jobs at least jobs, and returns the list's share.
+func (p *MemoryPlan) sizeList(memory, need, jobs int64) budget.Share {
+	// While the manifest is written, all that the jobs had is free for it.
+	p.maxShards = leastShards + int(max(0, min(memory/listShare/shard.ListBytes, (memory-need-jobs)/shard.ListBytes,
+		(memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
+	return budget.Share{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
+		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
+}
+
+// largestShare returns the one that needs most, or the source where a file in it needs more than usual.
 func largestShare(parts []budget.Share, phases []phase) budget.Share {
 	i := slices.IndexFunc(parts, func(p budget.Share) bool { return p.Name == sourceShare })
 	if slices.ContainsFunc(phases, func(p phase) bool { return p.set.WhyWindow() != "" }) {
@@ -199,13 +195,13 @@ func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int
 	return n
 }
 
-// fixedShares returns the parts of the cap that depend on the settings alone.
+// fixedShares returns the shares of the cap that are there whatever is left for the others.
 func (b *build) fixedShares() []budget.Share {
 	o, t, phases, builder := &b.opts, b.tokenizer, b.phases, b.shards
 	builder.MaxShards = leastShards
 	f, workers := phases[0].formatter, int64(o.Workers)
-	heldOut, whyHeldOut, _ := b.target.memory()
-	parts := []budget.Share{
+	heldOut, whyHeldOut, ofTarget := b.target.memory()
+	shares := []budget.Share{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
@@ -218,12 +214,20 @@ func (b *build) fixedShares() []budget.Share {
 			Why: whyScratch(workers, f)},
 	}
 	if b.bucket {
-		parts = append(parts, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
+		shares = append(shares, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if n := packingBytes(o, builder.Schema); n > 0 {
-		parts = append(parts, budget.Share{Name: "packing", Bytes: n, Why: whyPacking(o)})
+		shares = append(shares, budget.Share{Name: "packing", Bytes: n, Why: whyPacking(o)})
 	}
-	return parts
+	shares = slices.Concat(shares, mapShares(o), filterShares(o, b.filter))
+	if b.chat != nil {
+		shares = append(shares, b.chat.memoryShare(workers))
+	}
+	if o.ExtraBytes > 0 {
+		shares = append(shares, budget.Share{Name: "extras", Bytes: o.ExtraBytes,
+			Why: "a live page, messages: what the process holds besides the build"})
+	}
+	return append(shares, ofTarget...)
 }
 
 func whyScratch(workers int64, f *example.Formatter) string {

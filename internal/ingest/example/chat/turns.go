@@ -292,18 +292,19 @@ func (f *finder) start(i, at int) (int, error) {
 	if err := f.findPrompt(i, before); err != nil {
 		return -1, err
 	}
-	lead, common := string(before), 0
-	if n := len(list); n > 0 {
-		lead, common = string(before[list[n-1].pos:]), from
-		for k := f.first[i] - 1; k >= 0; k-- {
-			if f.found[k].id == list[n-1].id {
-				common = f.found[k].pos
-				break
-			}
+	if len(list) == 0 {
+		return f.led(string(before), 0, from, limit), nil
+	}
+	last := list[len(list)-1]
+	lead, common := string(before[last.pos:]), from
+	for k := f.first[i] - 1; k >= 0; k-- {
+		if f.found[k].id == last.id {
+			common = f.found[k].pos
+			break
 		}
-		if follows != noKind && common == from {
-			f.starts[follows] = lead
-		}
+	}
+	if follows != noKind && common == from {
+		f.starts[follows] = lead
 	}
 	return f.led(lead, common, from, limit), nil
 }
