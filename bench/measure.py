@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -54,6 +55,13 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def reason(said: str) -> str:
+    """Why a program failed: the last line that names an error, else the last line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (named or lines or [""])[-1][:300]
+
+
 def run(command: list[str], *, cpus: int = 1, folder: str | None = None, env: dict[str, str] | None = None, limit_s: float = 3600) -> dict:
     """Runs a command, pinned to as many cores, and gives cpu_s, wall_s, peak_bytes and the JSON object of its last line that begins with {."""
     cores = sorted(os.sched_getaffinity(0))[-cpus:]
@@ -65,7 +73,9 @@ def run(command: list[str], *, cpus: int = 1, folder: str | None = None, env: di
 
         def sample() -> None:
             nonlocal peak
-            while not done.wait(0.05):
+            wait = 0.002  # at first, so that a run of some hundredths of a second is seen too
+            while not done.wait(wait):
+                wait = min(1.5 * wait, 0.05)
                 peak = max(peak, sum(map(proportional, tree(process.pid))))
                 if cpu_of(process.pid) > limit_s:
                     late.set()
@@ -88,9 +98,7 @@ def run(command: list[str], *, cpus: int = 1, folder: str | None = None, env: di
     if late.is_set():
         raise Failed(f"took more than {limit_s:.0f} CPU-seconds")
     if process.returncode:
-        lines = [line for line in (errors + said).strip().splitlines() if line.strip()]
-        raise Failed((lines or [f"exit code {process.returncode}"])[-1][:300])
+        raise Failed(reason(errors + said) or f"exit code {process.returncode}")
     results = [line for line in said.splitlines() if line.startswith("{")]
-    # A short run may end between two samples; the kernel knows the peak of the largest process.
-    peak = max(peak, usage.ru_maxrss * 1024) if peak == 0 else peak
+    peak = peak or usage.ru_maxrss * 1024  # of a run between two samples; the kernel's also counts what the fork began with
     return {"cpu_s": usage.ru_utime + usage.ru_stime, "wall_s": wall, "peak_bytes": peak, **(json.loads(results[-1]) if results else {})}

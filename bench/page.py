@@ -88,6 +88,25 @@ def compared(work: dict, title: str, tools: dict[str, dict], figures: list, fold
     return lines
 
 
+def against_best(tables: dict[str, dict[str, dict]], figures: list) -> list[str]:
+    """A table over all tables of a work: dsload against the best of the others, above 1 where dsload is ahead."""
+    named = [(name, unit, more) for name, unit, more, _ in figures]
+    lines = ["Against the best of the others, above 1 where dsload is ahead:", "",
+             "| | " + " | ".join(unit for _, unit, _ in named) + " |", "| --- |" + " --- |" * len(named)]  # fmt: skip
+    for title, tools in tables.items():
+        row = []
+        for name, _, more in named:
+            medians = {tool: f[name]["median"] for tool, f in tools.items() if name in f}
+            ours = medians.pop("dsload", 0)
+            if not ours or not medians:
+                row.append("")
+                continue
+            best = (max if more else min)(medians, key=lambda tool: medians[tool])
+            row.append(f"{ours / medians[best] if more else medians[best] / ours:.1f} ({best})")
+        lines.append(f"| {title} | " + " | ".join(row) + " |")
+    return [*lines, ""]
+
+
 def curve(title: str, points: dict[str, dict], figures: list, folder: pathlib.Path) -> list[str]:
     file = slug("scaling", title) + ".svg"
     (folder / file).write_text(plots.lines([(unit, {x: p[name] / divisor for x, p in points.items()}) for name, unit, _, divisor in figures]), encoding="utf-8")
@@ -116,6 +135,8 @@ def write(folder: pathlib.Path) -> None:
         lines += [f"## {title}", "", work["does"], ""]
         quick = "The quick form, with little text and few rounds: a start and a load weigh more than in the whole one. " if work["quick"] else ""
         lines += [f"{quick}{work['date']}, commit {work['commit']}, {m['processor']}, {m['cores']} cores with a load of {m['load']}, {work['rounds']} round{'s' * (work['rounds'] > 1)}.", ""]
+        if name == "tokenizers":
+            lines += against_best(work["tables"], figures)
         for part, tools in work["tables"].items():
             lines += curve(part, tools, figures, folder) if name == "scaling" else compared(work, part, tools, figures, folder)
     (folder / "index.md").write_text("\n".join([INTRO, *map(wrapped, lines)]).rstrip() + "\n", encoding="utf-8")

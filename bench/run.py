@@ -95,7 +95,7 @@ class Bench:
             self.missing["sugarme"] = failed
         corpora = {"generated": self.corpus("text.txt", 1 if self.quick else 8)}
         if (self.shared / "corpora").is_dir() and not self.quick:
-            corpora |= {path.stem: path for path in sorted((self.shared / "corpora").glob("*/*.txt")) if path.stat().st_size > 1e6}
+            corpora |= {f"{path.parent.name} {path.stem}": path for path in sorted((self.shared / "corpora").glob("*/*.txt")) if path.stat().st_size > 1e6}
         tables = {}
         for kind, path in self.tokenizer_files().items():
             for corpus, source in corpora.items():
@@ -114,7 +114,7 @@ class Bench:
             if name == "sentencepiece" and path.stem != "phi-3":
                 raise measure.Failed("reads .model files alone")
             if name == "sugarme":
-                return measure.run([str(self.folder / "sugarme"), str(path), str(source), "3"], limit_s=120)
+                return measure.run([str(self.folder / "sugarme"), str(path), str(source), "3"], limit_s=60)
             return self.peer("tokenizers_.py", name, model if name == "sentencepiece" else path, source, 3, python=self.next if later else "")
 
         return tool

@@ -81,6 +81,18 @@ def test_measure() -> None:
         measure.run([sys.executable, "-c", "raise SystemExit('first\\nwhy it failed')"])
 
 
+def test_the_reason_is_the_error_that_is_named() -> None:
+    said = "Traceback\n  File 'x', line 3\nRuntimeError: only BPE\n\nLocation:\n    src/load.rs:241:24\n"
+    assert measure.reason(said) == "RuntimeError: only BPE"
+    assert measure.reason("first\nlast\n\n") == "last" and measure.reason("") == ""
+
+
+def test_summary_is_against_the_best() -> None:
+    tools = {"dsload": {"cold": spread(30), "peak_bytes": spread(4e7)}, "a": {"cold": spread(20), "peak_bytes": spread(2e7)}, "b": {"cold": spread(10)}, "c": {"missing": "x"}}
+    rows = page.against_best({"gpt2": tools, "alone": {"dsload": tools["dsload"]}}, [("cold", "MB/s", True, 1), ("peak_bytes", "peak MB", False, 1e6)])
+    assert rows[-3:] == ["| gpt2 | 1.5 (a) | 0.5 (a) |", "| alone |  |  |", ""]
+
+
 def test_page_says_who_wins_and_who_is_missing(tmp_path: pathlib.Path) -> None:
     tools = {"dsload": {"cpu_s": spread(2.0), "peak_bytes": spread(4e7)}, "fast": {"cpu_s": spread(1.0), "peak_bytes": spread(9e7), "version": "3.1"},
              "absent": {"missing": "cannot be installed: no wheel"}}  # fmt: skip
