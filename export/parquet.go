@@ -8,8 +8,8 @@ import (
 )
 
 // parquetSink writes SPLIT.parquet, a row a document: input_ids, and labels and loss_mask where the
-// dataset has them, as lists. Pages are plain and compressed by zstd. No library is used, since
-// those that write parquet add megabytes to the memory of every process.
+// dataset has them, as lists. Pages of ids refer to a dictionary, and all are compressed by zstd. No
+// library is used, since those that write parquet add megabytes to the memory of every process.
 type parquetSink struct {
 	rows
 	out     *file
@@ -27,19 +27,23 @@ type parquetSink struct {
 // A parquetColumn collects the pages of one column of a row group.
 type parquetColumn struct {
 	name   string
-	kind   int // physical type
-	values []byte
+	kind   int    // physical type
+	values []byte // of the open page, ids as they are stored in shards
 	reps   []byte
 	defs   []byte
 	bit    int // of the last byte of values, for booleans
 
-	entries int // of the open page
-	pages   []byte
-	chunk   parquetChunk
+	entries    int // of the open page
+	pages      []byte
+	dictionary idDictionary
+	chunk      parquetChunk
 }
 
 // A parquetChunk is what the footer says about a column of a row group.
-type parquetChunk struct{ offset, entries, plain, stored int64 }
+type parquetChunk struct {
+	dictionary, offset     int64 // of the dictionary's page, if there is one, and of the first page of data
+	entries, plain, stored int64
+}
 
 type parquetGroup struct {
 	rows   int64
@@ -55,6 +59,8 @@ const (
 	parquetList                  = 3
 	parquetZstd                  = 6
 	parquetPlain, parquetRLE     = 0, 3
+	parquetByDictionary          = 8    // encodings
+	parquetData, parquetIDs      = 0, 2 // kinds of pages
 )
 
 func newParquetSink(base string, width int, labels, mask bool) (*parquetSink, error) {
@@ -69,7 +75,7 @@ func newParquetSink(base string, width int, labels, mask bool) (*parquetSink, er
 	}
 	var err error
 	if s.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(1<<20)); err != nil {
+		zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
 		return nil, err
 	}
 	if s.out, err = create(base + parquetSuffix); err != nil {
@@ -129,17 +135,7 @@ func (c *parquetColumn) begin(n int) {
 
 func (c *parquetColumn) appendIDs(raw []byte, width int) {
 	c.begin(len(raw) / width)
-	if width == 4 {
-		c.values = append(c.values, raw...)
-		return
-	}
-	for ; len(raw) >= 4; raw = raw[4:] { // two at once
-		two := binary.LittleEndian.Uint32(raw)
-		c.values = binary.LittleEndian.AppendUint64(c.values, uint64(two&0xffff)|uint64(two>>16)<<32)
-	}
-	if len(raw) >= 2 {
-		c.values = append(c.values, raw[0], raw[1], 0, 0)
-	}
+	c.values = append(c.values, raw...)
 }
 
 func (c *parquetColumn) appendMask(mask []bool) {
@@ -165,28 +161,44 @@ func (s *parquetSink) endPage(c *parquetColumn) {
 		page = binary.LittleEndian.AppendUint32(page, uint32(len(levels)))
 		page = append(page, levels...)
 	}
-	page = append(page, c.values...)
+	encoding := parquetPlain
+	if c.kind == parquetBoolean {
+		page = append(page, c.values...)
+	} else if indexed, ok := c.dictionary.appendIndexes(page, c.values, s.width); ok {
+		page, encoding = indexed, parquetByDictionary
+	} else {
+		page = appendWide(page, c.values, s.width)
+	}
+	c.pages = s.appendPage(c.pages, page, parquetData, &c.chunk, func(h *thriftWriter) {
+		h.structure(5)
+		h.int(1, int64(c.entries))
+		h.int(2, int64(encoding))
+		h.int(3, parquetRLE)
+		h.int(4, parquetRLE)
+		h.end()
+	})
+	c.chunk.entries += int64(c.entries)
+	c.values, c.reps, c.defs, c.bit, c.entries = c.values[:0], c.reps[:0], c.defs[:0], 0, 0
+}
+
+// appendPage appends a page, compressed, after its header, whose end describe writes. page is
+// s.page or grew from it.
+func (s *parquetSink) appendPage(dst, page []byte, kind int, ch *parquetChunk,
+	describe func(h *thriftWriter)) []byte {
 	stored := s.zstd.EncodeAll(page, s.stored[:0])
 	if s.page, s.stored = page, stored; cap(page) > 4*parquetPageBytes { // of a long document
 		s.page, s.stored = nil, nil
 	}
 	var h thriftWriter
 	h.begin()
-	h.int(1, 0) // a data page
+	h.int(1, int64(kind))
 	h.int(2, int64(len(page)))
 	h.int(3, int64(len(stored)))
-	h.structure(5)
-	h.int(1, int64(c.entries))
-	h.int(2, parquetPlain)
-	h.int(3, parquetRLE)
-	h.int(4, parquetRLE)
+	describe(&h)
 	h.end()
-	h.end()
-	c.pages = append(append(c.pages, h.out...), stored...)
-	c.chunk.entries += int64(c.entries)
-	c.chunk.plain += int64(len(h.out) + len(page))
-	c.chunk.stored += int64(len(h.out) + len(stored))
-	c.values, c.reps, c.defs, c.bit, c.entries = c.values[:0], c.reps[:0], c.defs[:0], 0, 0
+	ch.plain += int64(len(h.out) + len(page))
+	ch.stored += int64(len(h.out) + len(stored))
+	return append(append(dst, h.out...), stored...)
 }
 
 func (s *parquetSink) endGroup() error {
@@ -196,6 +208,9 @@ func (s *parquetSink) endGroup() error {
 	g := parquetGroup{rows: s.inGroup}
 	for _, c := range s.columns {
 		s.endPage(c)
+		if err := s.writeDictionary(c); err != nil {
+			return err
+		}
 		c.chunk.offset = s.offset
 		if err := s.write(c.pages); err != nil {
 			return err
@@ -210,6 +225,23 @@ func (s *parquetSink) endGroup() error {
 	s.total += s.inGroup
 	s.inGroup, s.bytes = 0, 0
 	return nil
+}
+
+// writeDictionary writes the dictionary of a column's pages and begins another one.
+func (s *parquetSink) writeDictionary(c *parquetColumn) error {
+	d := &c.dictionary
+	if len(d.ids) == 0 {
+		return nil
+	}
+	c.chunk.dictionary = s.offset
+	page := s.appendPage(nil, d.appendValues(s.page[:0]), parquetIDs, &c.chunk, func(h *thriftWriter) {
+		h.structure(7)
+		h.int(1, int64(len(d.ids)))
+		h.int(2, parquetPlain)
+		h.end()
+	})
+	d.reset()
+	return s.write(page)
 }
 
 func (s *parquetSink) finish() error {
@@ -277,9 +309,14 @@ func (s *parquetSink) group(w *thriftWriter, g *parquetGroup) {
 		w.long(2, ch.offset)
 		w.structure(3)
 		w.int(1, int64(s.columns[i].kind))
-		w.list(2, 2, thriftInt)
-		w.zigzag(parquetPlain)
-		w.zigzag(parquetRLE)
+		encodings := []int64{parquetPlain, parquetRLE}
+		if ch.dictionary > 0 {
+			encodings = append(encodings, parquetByDictionary)
+		}
+		w.list(2, len(encodings), thriftInt)
+		for _, encoding := range encodings {
+			w.zigzag(encoding)
+		}
 		w.list(3, 3, thriftText)
 		for _, name := range []string{s.columns[i].name, "list", "element"} {
 			w.string(name)
@@ -289,75 +326,13 @@ func (s *parquetSink) group(w *thriftWriter, g *parquetGroup) {
 		w.long(6, ch.plain)
 		w.long(7, ch.stored)
 		w.long(9, ch.offset)
+		if ch.dictionary > 0 {
+			w.long(11, ch.dictionary)
+		}
 		w.end()
 		w.end()
 	}
 	w.long(2, plain)
 	w.long(3, g.rows)
 	w.end()
-}
-
-// A thriftWriter writes Thrift's compact protocol, in which parquet has its metadata.
-type thriftWriter struct {
-	out  []byte
-	last []int // the field written last in each open struct
-}
-
-const (
-	thriftInt       = 5
-	thriftLong      = 6
-	thriftText      = 8
-	thriftSequence  = 9
-	thriftStructure = 12
-)
-
-func (w *thriftWriter) begin() { w.last = append(w.last, 0) }
-
-func (w *thriftWriter) end() {
-	w.out = append(w.out, 0)
-	w.last = w.last[:len(w.last)-1]
-}
-
-// field writes the header of a field; ids increase by less than 16.
-func (w *thriftWriter) field(id, kind int) {
-	last := &w.last[len(w.last)-1]
-	w.out = append(w.out, byte((id-*last)<<4|kind))
-	*last = id
-}
-
-func (w *thriftWriter) zigzag(v int64) {
-	w.out = binary.AppendUvarint(w.out, uint64(v<<1)^uint64(v>>63))
-}
-
-func (w *thriftWriter) int(id int, v int64) {
-	w.field(id, thriftInt)
-	w.zigzag(v)
-}
-
-func (w *thriftWriter) long(id int, v int64) {
-	w.field(id, thriftLong)
-	w.zigzag(v)
-}
-
-func (w *thriftWriter) string(s string) {
-	w.out = append(binary.AppendUvarint(w.out, uint64(len(s))), s...)
-}
-
-func (w *thriftWriter) text(id int, s string) {
-	w.field(id, thriftText)
-	w.string(s)
-}
-
-func (w *thriftWriter) structure(id int) {
-	w.field(id, thriftStructure)
-	w.begin()
-}
-
-func (w *thriftWriter) list(id, n, kind int) {
-	w.field(id, thriftSequence)
-	if n < 15 {
-		w.out = append(w.out, byte(n<<4|kind))
-		return
-	}
-	w.out = binary.AppendUvarint(append(w.out, byte(15<<4|kind)), uint64(n))
 }
