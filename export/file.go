@@ -102,7 +102,12 @@ func writeJSON(path string, v any) error {
 // syncFolder makes the names in a folder durable.
 func syncFolder(dir string) error { return shard.OS().SyncDir(dir) }
 
-func makeFolder(dir string) error { return os.MkdirAll(filepath.Clean(dir), 0o777) }
+func makeFolder(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fault.BadOption("out", dir, "is a file; exports are written into a folder")
+	}
+	return os.MkdirAll(filepath.Clean(dir), 0o777)
+}
 
 // makeFolders creates nested folders in out. It does not follow a link with the name of one, since
 // its target is not ours to change.

@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,15 +85,17 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// finished returns the summary of a dataset that an earlier run of the same build finished, if its
-// sources have not changed since.
+// finished returns the summary of a dataset that an earlier run of the same build finished, if it has
+// all its shards and its sources have not changed since.
 func (b *build) finished() (*report.Summary, error) {
 	o := &b.opts
-	m, err := shard.ReadManifest(o.FS, o.Out)
+	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
-		return nil, err
+		return nil, fault.Errorf("build %s: it holds a finished dataset that cannot be used: %w; "+
+			"build it afresh with {overwrite}, or choose another {out}", o.Out, err)
 	}
-	if err := b.unchangedSince(m); err != nil {
+	m := d.Manifest()
+	if err := errors.Join(b.unchangedSince(m), d.Close()); err != nil {
 		return nil, err
 	}
 	return b.finishedSummary(m), nil

@@ -94,8 +94,11 @@ func parse(s string) (float64, bool) {
 }
 
 func inRange(s string, x float64) (int64, error) {
-	if x < 0 || x > math.MaxInt64/2 {
-		return 0, fmt.Errorf("%q is out of range", s)
+	switch {
+	case x < 0:
+		return 0, fmt.Errorf("%q is below 0", s)
+	case x > math.MaxInt64/2:
+		return 0, fmt.Errorf("%q is too large", s)
 	}
 	return int64(x), nil
 }

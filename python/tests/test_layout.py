@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import HERE
+
+from dsload._binary import find_binary
 
 PACKAGE = HERE.parent / "dsload"
 SMALL = {"_binary", "_for_models", "_options", "_query", "_secrets", "_words", "errors"}
@@ -56,3 +61,10 @@ def test_small_modules_import_no_folder() -> None:
     # Columns of packed rows are computed by the arithmetic of packing, which needs numpy, so that import waits for its
     # use.
     assert {m: more for m in SMALL if (more := imported(PACKAGE / f"{m}.py") - SMALL)} == {"_for_models": {"_order"}}
+
+
+@pytest.mark.server
+def test_the_package_runs_as_the_program() -> None:
+    env = {**os.environ, "DSLOAD_BINARY": str(find_binary())}
+    run = subprocess.run([sys.executable, "-m", "dsload", "version"], env=env, check=True, capture_output=True, text=True)
+    assert run.stdout.startswith("dsload ")
