@@ -66,5 +66,6 @@ def test_small_modules_import_no_folder() -> None:
 @pytest.mark.server
 def test_the_package_runs_as_the_program() -> None:
     env = {**os.environ, "DSLOAD_BINARY": str(find_binary())}
-    run = subprocess.run([sys.executable, "-m", "dsload", "version"], env=env, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-m", "dsload", "version"]
+    run = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     assert run.stdout.startswith("dsload ")
