@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -251,8 +252,8 @@ func (f *flusher) closeSeen() error {
 }
 
 // tooLongToJudge reports whether a record is bad only because it was wanted whole.
-func (b *build) tooLongToJudge(cause error) bool {
-	return b.opts.JudgesDocuments() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
+func (b *build) tooLongToJudge(err error) bool {
+	return b.opts.JudgesDocuments() && b.template == "" && errors.Is(err, cause.TooLarge)
 }
 
 // allDropped reports whether filters left out all that was read.

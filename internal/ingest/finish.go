@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -324,8 +325,8 @@ func (f *flusher) noExamples() error {
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {
-		reasons = []fault.Text{fault.Textf("%v", source.ErrNoDocuments)}
+		reasons = []fault.Text{fault.Textf("%v", cause.NoDocuments)}
 	}
-	return fault.Of(source.ErrNoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
+	return fault.Of(cause.NoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
 		fault.Join(reasons, "; "))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/zeebo/xxh3"
 )
@@ -235,7 +236,7 @@ func (m *mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 		return dst, context.Canceled
 	case errors.Is(err, command.ErrTooLong):
 		q.Err = &source.RecordError{URI: m.uri(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
-			Member: q.Member, Cause: fault.Of(source.ErrTooLarge,
+			Member: q.Member, Cause: fault.Of(cause.TooLarge,
 				"{map} answered with more than the %v that a record may have",
 				units.Size(maxRecordBytes))}
 	case err == io.ErrUnexpectedEOF && m.process.Wait() != nil, err != nil && err != io.ErrUnexpectedEOF:

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // checkMap returns an error for a command that cannot be run.
@@ -37,6 +37,6 @@ func mapShares(o *option.Options) []budget.Share {
 }
 
 // tooLongToMap reports whether a record is bad only because it was wanted whole.
-func (b *build) tooLongToMap(cause error) bool {
-	return b.opts.Map != "" && errors.Is(cause, source.ErrTooLarge) && !errors.Is(cause, example.ErrTooLarge)
+func (b *build) tooLongToMap(err error) bool {
+	return b.opts.Map != "" && errors.Is(err, cause.TooLarge) && !errors.Is(err, example.ErrTooLarge)
 }

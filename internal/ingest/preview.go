@@ -16,6 +16,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -202,7 +203,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 			return err
 		}
 		j, err := v.next(input, i)
-		if errors.Is(err, io.EOF) || errors.Is(err, source.ErrNoDocuments) {
+		if errors.Is(err, io.EOF) || errors.Is(err, cause.NoDocuments) {
 			p.Ended = true
 			break
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -280,7 +281,7 @@ func (s *scan) endPhase(phase int, reader *source.Reader, whole bool) {
 func (s *scan) noteSums(phase int, documents int64, spans []source.Span) {
 	p := &s.plan.Phases[phase]
 	p.Documents = documents
-	sums := map[[2]int64]source.Sum{} // by input and beginning
+	sums := map[[2]int64]checksum.Sum{} // by input and beginning
 	for _, span := range spans {
 		sums[[2]int64{int64(span.Input), span.From}] = span.Sum
 	}
@@ -335,7 +336,7 @@ func (s *scan) complete() {
 	for i := range p.Phases { // what is listed for a whole input is the sum of all of it
 		for j := range p.Phases[i].Inputs {
 			if cut[[2]int{i, j}] {
-				p.Phases[i].Inputs[j].Sum = source.Sum{}
+				p.Phases[i].Inputs[j].Sum = checksum.Sum{}
 			}
 		}
 	}

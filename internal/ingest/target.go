@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -136,7 +137,7 @@ func (w whole) explained(located *source.RecordError) error {
 	if errors.As(located.Cause, &field) && w.b.template == "" {
 		return advice.Field(located, field, w.b.inputOf(located))
 	}
-	if errors.Is(located.Cause, source.ErrRecords) {
+	if errors.Is(located.Cause, cause.Records) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",
 			located)
 	}
@@ -211,9 +212,9 @@ func (noBorders) skip(*document) bool                          { return false }
 func (noBorders) skipped(*cursor) bool                         { return false }
 
 // lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
-func (b *build) lacksRecords(cause error) bool {
-	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
-		b.template == "" && errors.Is(cause, source.ErrUnknownField)
+func (b *build) lacksRecords(err error) bool {
+	return errors.Is(err, cause.TooLarge) || errors.Is(err, chat.ErrShape) ||
+		b.template == "" && errors.Is(err, cause.UnknownField)
 }
 
 // inputOf returns the input of a bad record.

@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/store"
@@ -219,7 +220,7 @@ func (g *merged) addColumnSums(sums []partition.ColumnSum) {
 // columnChain is the checksum of the groups of a file of columns so far.
 type columnChain struct {
 	at  int // the source
-	sum source.Sum
+	sum checksum.Sum
 }
 
 // checkOrdinals compares the documents that a part read with those that the plan counted: unless a

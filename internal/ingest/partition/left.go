@@ -6,7 +6,7 @@ import (
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
 // Left is what a part leaves to the merge.
@@ -28,8 +28,8 @@ type Left struct {
 // ColumnSum is the checksum of what a part read of a file of columns: everything from the file's
 // beginning on, or the part's groups of rows.
 type ColumnSum struct {
-	Phase  int          `json:"phase"`
-	Input  int          `json:"input"` // in the plan
-	Sum    source.Sum   `json:"sum,omitzero"`
-	Groups []source.Sum `json:"groups,omitempty"`
+	Phase  int            `json:"phase"`
+	Input  int            `json:"input"` // in the plan
+	Sum    checksum.Sum   `json:"sum,omitzero"`
+	Groups []checksum.Sum `json:"groups,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -70,9 +71,9 @@ type Entry struct {
 	From  source.Mark `json:"from"`
 	// FirstSum and LastSum are over what the partition has of its first and last input, where it
 	// does not have all. They are equal where both are one.
-	FirstSum  source.Sum `json:"first_sum,omitzero"`
-	LastSum   source.Sum `json:"last_sum,omitzero"`
-	TextBytes int64      `json:"text_bytes"` // estimate of what it reads
+	FirstSum  checksum.Sum `json:"first_sum,omitzero"`
+	LastSum   checksum.Sum `json:"last_sum,omitzero"`
+	TextBytes int64        `json:"text_bytes"` // estimate of what it reads
 	// Copies are the documents of each phase that `dedup` leaves out, see copies.go.
 	Copies [][]byte `json:"copies,omitempty"`
 	// What the partitions before decide.

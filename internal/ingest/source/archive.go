@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // An archive, tar or zip, is one input. Its members are read in their order, each by the framer of
@@ -272,7 +273,7 @@ func (a *archiveFramer) cutOff(m *member) error {
 }
 
 func cutOff(m *member) error {
-	return fault.Of(ErrTruncated, "the archive ends within %s; copy the file again", m.name)
+	return fault.Of(cause.Truncated, "the archive ends within %s; copy the file again", m.name)
 }
 
 // betweenMembers marks the state of a position after the end of a member; the rest of the state is
@@ -295,7 +296,7 @@ func (a *archiveFramer) seek(at *Position) error {
 			err = a.cutOff(&a.member)
 		}
 		if err == io.EOF {
-			err = fault.Of(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
+			err = fault.Of(cause.Corrupt, "the archive has no member at byte %d", at.Offset)
 		}
 		if err != nil {
 			var lost Record

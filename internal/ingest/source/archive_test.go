@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 const pngHead = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06"
@@ -226,9 +228,9 @@ func TestTarKinds(t *testing.T) {
 		data string
 		want error
 	}{
-		"noend.tar":   {string(old[:1024]), ErrTruncated},
-		"garbage.tar": {string(old) + strings.Repeat("garbage ", 64), ErrCorrupt},
-		"no.tar":      {"some text", ErrCorrupt},
+		"noend.tar":   {string(old[:1024]), cause.Truncated},
+		"garbage.tar": {string(old) + strings.Repeat("garbage ", 64), cause.Corrupt},
+		"no.tar":      {"some text", cause.Corrupt},
 	} {
 		set, err := Open(t.Context(), Options{Args: []string{write(t, dir, name, c.data)}})
 		if err == nil {

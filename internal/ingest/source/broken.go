@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // namedKinds are the formats and compressions that the extension of a name announces, and how their
@@ -35,15 +36,15 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	}
 	switch {
 	case strings.HasPrefix(string(head), "PARE"):
-		return fault.Of(ErrUnsupported, "this is an encrypted parquet file; write it again without encryption")
+		return fault.Of(cause.Unsupported, "this is an encrypted parquet file; write it again without encryption")
 	case strings.HasPrefix(string(head), "FEA1"):
-		return fault.Of(ErrUnsupported, "this is a Feather file of version 1; write it again as version 2")
+		return fault.Of(cause.Unsupported, "this is a Feather file of version 1; write it again as version 2")
 	}
 	named, ok := namedKinds[strings.ToLower(path.Ext(in.URI))]
 	if !ok || o.Format.isColumnar() && named.format == "" {
 		return nil
 	}
 	in.Format, in.Compression = named.format, named.compression
-	return fault.Of(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
+	return fault.Of(cause.Corrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
 		named.name)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // breakBegin changes the first bytes of a file, by which it is recognized.
@@ -36,7 +38,7 @@ func TestBrokenBegin(t *testing.T) {
 			for _, args := range [][]string{{path}, {dir}} {
 				_, err := Open(t.Context(), Options{Args: args, TextField: "text"})
 				var input *InputError
-				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, ErrCorrupt) ||
+				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, cause.Corrupt) ||
 					!strings.Contains(err.Error(), "its name says") {
 					t.Errorf("%v: %v", args, err)
 				}
@@ -78,12 +80,12 @@ func TestMisnamedFiles(t *testing.T) {
 		data, want string
 		kind       error
 	}{
-		"a.parquet":    {"PARE" + noise + "PARE", "encrypted parquet", ErrUnsupported},
-		"a.feather":    {"FEA1" + noise + "FEA1", "Feather file of version 1", ErrUnsupported},
-		"a.snappy":     {noise, "not text", ErrBinary},
-		"picture.gz":   {"\x89PNG\r\n\x1a\n" + noise, "an image", ErrUnsupported},
-		"nothing.lz4":  {noise, "its name says that this is lz4 data", ErrCorrupt},
-		"unknown.data": {noise, "not text", ErrBinary},
+		"a.parquet":    {"PARE" + noise + "PARE", "encrypted parquet", cause.Unsupported},
+		"a.feather":    {"FEA1" + noise + "FEA1", "Feather file of version 1", cause.Unsupported},
+		"a.snappy":     {noise, "not text", cause.Binary},
+		"picture.gz":   {"\x89PNG\r\n\x1a\n" + noise, "an image", cause.Unsupported},
+		"nothing.lz4":  {noise, "its name says that this is lz4 data", cause.Corrupt},
+		"unknown.data": {noise, "not text", cause.Binary},
 	} {
 		_, err := Open(t.Context(), Options{Args: []string{write(t, dir, name, c.data)}})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
@@ -105,7 +107,7 @@ func TestParquetBegin(t *testing.T) {
 	}
 	path := write(t, t.TempDir(), "a.parquet", breakBegin(string(data)))
 	if _, err := Open(t.Context(), Options{Args: []string{path}, Format: Parquet, TextField: "text"}); !errors.Is(err,
-		ErrCorrupt) {
+		cause.Corrupt) {
 		t.Error(err)
 	}
 	if records, err := skipDamaged(t, path, 0); err != nil || len(records) != 1 || records[0].Err == nil {

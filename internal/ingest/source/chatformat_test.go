@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 )
 
@@ -71,7 +72,7 @@ func TestChatRows(t *testing.T) {
 func TestChatColumn(t *testing.T) {
 	err := tableError(&columnar.ColumnError{Column: "text", Has: []string{"prompt"},
 		Lists: []string{"tags", "messages"}})
-	if !errors.Is(err, ErrUnknownField) || !strings.Contains(err.Error(),
+	if !errors.Is(err, cause.UnknownField) || !strings.Contains(err.Error(),
 		"\"messages\" looks like the messages of a chat") {
 		t.Error(err)
 	}

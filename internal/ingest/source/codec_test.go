@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/klauspost/compress/snappy"
 	"github.com/pierrec/lz4/v4"
 )
@@ -98,9 +99,9 @@ func TestCompressions(t *testing.T) {
 			}
 			for n := 32; n < len(c.data); n += max(1, len(c.data)/31) {
 				err := try(fmt.Sprint("cut at ", n), c.data[:n])
-				if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
-					!errors.Is(err, ErrBinary) &&
-					!errors.Is(err, ErrNoDocuments) {
+				if err != nil && !errors.Is(err, cause.Truncated) && !errors.Is(err, cause.Corrupt) &&
+					!errors.Is(err, cause.Binary) &&
+					!errors.Is(err, cause.NoDocuments) {
 					t.Errorf("cut at %d: %v", n, err)
 				}
 				flipped := []byte(c.data)
@@ -113,7 +114,7 @@ func TestCompressions(t *testing.T) {
 				if err := try("zeros", c.data+strings.Repeat("\x00", 64)); err != nil {
 					t.Error(err)
 				}
-				if err := try("garbage", c.data+"garbage garbage"); !errors.Is(err, ErrCorrupt) {
+				if err := try("garbage", c.data+"garbage garbage"); !errors.Is(err, cause.Corrupt) {
 					t.Errorf("garbage after it: %v", err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
@@ -187,9 +188,9 @@ func (g *gzipReader) nextMember() error {
 // foreign returns the error of bytes after compressed data that are not compressed data.
 func foreign(c Compression, at int64) error {
 	if at == 0 {
-		return fault.Of(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
+		return fault.Of(cause.Corrupt, "the file does not begin as %s data; copy it again", c)
 	}
-	return fault.Of(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
+	return fault.Of(cause.Corrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
 		"copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }
 
@@ -334,15 +335,15 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	}
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return fault.Of(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
+		return fault.Of(cause.Unsupported, "a later zstd frame has a window larger than %s, "+
 			"which the first frame does not declare; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
 			units.Size(window))
 	case errors.Is(err, xz.ErrMemlimit):
-		return fault.Of(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
+		return fault.Of(cause.Unsupported, "a later xz block has a dictionary larger than %s, "+
 			"which the first block does not declare; pipe `xz -dc FILE` to the source -", units.Size(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
 		src.n == 0:
-		return fault.Of(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
+		return fault.Of(cause.Truncated, "the %s data ends before its end mark; copy the file again", c)
 	}
-	return fault.Of(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)
+	return fault.Of(cause.Corrupt, "the %s data is damaged (%v); copy the file again", c, err)
 }

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/pierrec/lz4/v4"
 )
@@ -139,7 +140,7 @@ func (r *lz4Reader) begin(magic uint32) error {
 		n += 8
 	}
 	if flags&1 != 0 {
-		return fault.Of(ErrUnsupported,
+		return fault.Of(cause.Unsupported,
 			"this lz4 frame needs a dictionary that is not in it; decompress it with `lz4 -d -D`")
 	}
 	head = head[:2+n]
@@ -164,7 +165,7 @@ func (r *lz4Reader) begin(magic uint32) error {
 // grow makes room for the frame's blocks.
 func (r *lz4Reader) grow() error {
 	if r.blockBytes > r.limit {
-		return fault.Of(ErrUnsupported,
+		return fault.Of(cause.Unsupported,
 			"a later lz4 frame has blocks larger than %s, which the first does not declare; "+
 				"pipe `lz4 -dc FILE` to the source -", units.Size(r.limit))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
 // Counted is what a plan needs to know about an input.
@@ -16,7 +18,7 @@ type Counted struct {
 	// Spans are the stretches between the marks; nil where the input was not read.
 	Spans []Span
 	// Tail is the checksum of the end of a file of columns.
-	Tail Sum
+	Tail checksum.Sum
 
 	done     Finished
 	trailing *Trailing

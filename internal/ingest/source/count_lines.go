@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
 
@@ -199,7 +200,7 @@ func (l *lineScan) endSpan(to int64) {
 	if n := len(c.Spans); n > 0 {
 		from = c.Spans[n-1].To
 	}
-	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: hasherSum(&l.span)})
+	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: checksum.Of(&l.span)})
 	l.span.Reset()
 }
 
@@ -207,7 +208,7 @@ func (l *lineScan) endSpan(to int64) {
 func (l *lineScan) finish() *Counted {
 	l.count.finish()
 	c := l.found
-	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: hasherSum(&l.whole)}
+	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: checksum.Of(&l.whole)}
 	if l.byMarks {
 		l.endSpan(l.at)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // countTexts are texts whose lines are hard to count.
@@ -35,7 +36,7 @@ func TestCountEqualsReading(t *testing.T) {
 			Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},
 				Format: format, PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"",
 					"text"}[i/3%2]})
-		if errors.Is(err, ErrBinary) {
+		if errors.Is(err, cause.Binary) {
 			continue
 		}
 		if err != nil {

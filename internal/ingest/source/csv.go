@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/csvscan"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // CSV is framed by the rules of package csvscan. Blank lines are skipped.
@@ -48,11 +49,11 @@ func newCSV(f framing) (framer, error) {
 			n, total, err = c.record(c.comma)
 		}
 		if err != nil && endsLinesInCR(c.w.unread()) {
-			return nil, fault.Of(ErrUnsupported,
+			return nil, fault.Of(cause.Unsupported,
 				"its lines end in a carriage return alone; convert it with `tr '\\r' '\\n'`")
 		}
 		if err != nil && err != io.EOF {
-			return nil, fault.Of(ErrMalformed, "the header cannot be read: %v", err)
+			return nil, fault.Of(cause.Malformed, "the header cannot be read: %v", err)
 		}
 		if err := c.setHeader(c.w.unread()[:n]); err != nil {
 			return nil, err
@@ -88,7 +89,7 @@ func (c *csvFramer) setHeader(line []byte) error {
 		line = line[min(1, len(line)):] // the separator
 	}
 	if n > maxColumns {
-		return fault.Of(ErrTooLarge, "the header has %d columns, more than %d", n, maxColumns)
+		return fault.Of(cause.TooLarge, "the header has %d columns, more than %d", n, maxColumns)
 	}
 	trimColumns(c.columns)
 	return nil
@@ -186,8 +187,8 @@ func (c *csvFramer) next(dst []byte, rec *Record) ([]byte, error) {
 }
 
 // resume goes after a bad record.
-func (c *csvFramer) resume(cause error) error {
-	if errors.Is(cause, ErrTooLarge) {
+func (c *csvFramer) resume(err error) error {
+	if errors.Is(err, cause.TooLarge) {
 		return c.skipRecord()
 	}
 	return c.skipLine()
@@ -209,7 +210,7 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 			}
 			return c.checked(n, p)
 		case scan.Bad:
-			return 0, 0, fault.Of(ErrMalformed,
+			return 0, 0, fault.Of(cause.Malformed,
 				"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
 				printable(data[p]), p)
 		case p >= c.o.MaxRecordBytes+2:
@@ -219,7 +220,7 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 		case c.w.failed() != nil:
 			return 0, 0, c.w.failed()
 		case scan.Open():
-			return 0, 0, fault.Of(ErrMalformed, "a quoted field is not closed before the end of the file")
+			return 0, 0, fault.Of(cause.Malformed, "a quoted field is not closed before the end of the file")
 		}
 		if n, total, err = c.checked(p, p); err == nil {
 			err = io.EOF

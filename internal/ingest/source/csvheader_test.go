@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // White space around the names of columns does not count where names stay different.
@@ -36,7 +38,7 @@ func TestCSVCarriageReturns(t *testing.T) {
 	for name, rows := range map[string]int{"small.csv": 2, "large.csv": 2 << 20} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, "id,text\r"+strings.Repeat("1,a\r", rows))}})
 		_, err := readFrom(t, set, Position{})
-		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "carriage return") {
+		if !errors.Is(err, cause.Unsupported) || !strings.Contains(err.Error(), "carriage return") {
 			t.Errorf("%s: %v", name, err)
 		}
 		set.Close()
@@ -62,7 +64,7 @@ func TestNothingInArchive(t *testing.T) {
 		set := openSet(t, Options{Args: args})
 		_, err := readFrom(t, set, Position{})
 		set.Close()
-		if !errors.Is(err, ErrNoDocuments) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, cause.NoDocuments) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

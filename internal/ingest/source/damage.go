@@ -3,6 +3,8 @@ package source
 import (
 	"errors"
 	"fmt"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // With Options.SkipDamaged, what cannot be read of a damaged input is one bad record, and reading goes
@@ -55,8 +57,8 @@ func IsDamage(err error) bool {
 	if errors.As(err, &changed) || errors.As(err, &need) {
 		return false
 	}
-	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrMalformed) ||
-		errors.Is(err, ErrTooLarge)
+	return errors.Is(err, cause.Corrupt) || errors.Is(err, cause.Truncated) || errors.Is(err, cause.Malformed) ||
+		errors.Is(err, cause.TooLarge)
 }
 
 // markDamaged notes in an error that the input is damaged, if SkipDamaged may read on after it.
@@ -73,7 +75,7 @@ func (o *Options) skips(err error) bool { return o.SkipDamaged && IsDamage(err) 
 
 // lose turns the rest of the input into a bad record, and goes to the next input. inside means that
 // pieces of the current document were delivered.
-func (r *Reader) lose(rec *Record, inside bool, cause error) error {
+func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 	*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, First: !inside, Last: true,
 		Rows: 1, Row: 1, Offset: -1, Member: rec.Member}
 	s := r.open
@@ -84,11 +86,11 @@ func (r *Reader) lose(rec *Record, inside bool, cause error) error {
 		}
 	}
 	var input *InputError
-	if errors.As(cause, &input) {
-		cause = input.Err
+	if errors.As(failed, &input) {
+		failed = input.Err
 	}
 	rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Member: rec.Member,
-		Cause: &DamageError{Part: WholeFile, Kept: rec.Row - 1, Err: cause}}
+		Cause: &DamageError{Part: WholeFile, Kept: rec.Row - 1, Err: failed}}
 	r.at.Ordinal++
 	if s == nil || s.framing == nil {
 		return r.leaveUnread()
@@ -98,18 +100,18 @@ func (r *Reader) lose(rec *Record, inside bool, cause error) error {
 
 // lose turns the rest of the member into a bad record, and goes past it. It returns the error if
 // the rest of the archive cannot be read.
-func (a *archiveFramer) lose(rec *Record, inside bool, cause error) error {
+func (a *archiveFramer) lose(rec *Record, inside bool, failed error) error {
 	m := a.member
-	if m.name == "" || !a.o.skips(cause) && !(a.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
-		return cause
+	if m.name == "" || !a.o.skips(failed) && !(a.o.SkipDamaged && errors.Is(failed, cause.Unsupported)) {
+		return failed
 	}
 	*rec = Record{Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, First: !inside, Last: true, Rows: 1,
 		Offset: a.w.offset(), Member: m.name,
-		Err: &DamageError{Part: WholeMember, Whole: a.w.offset() == m.end, Err: cause}}
+		Err: &DamageError{Part: WholeMember, Whole: a.w.offset() == m.end, Err: failed}}
 	a.inner, a.inside, a.member = nil, false, member{}
 	a.w.setLimit(noLimit)
 	if a.w.offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.offset() != m.end || !a.w.skip(m.next) {
-		return cause
+		return failed
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // packed returns a sound file of each format and compression, by a name that says what it is.
@@ -113,8 +114,8 @@ func checkDamage(t *testing.T, what, path string, sound []string) {
 		t.Errorf("%s: %v", what, err)
 	}
 	if err != nil { // the first bytes, by which it is known, are gone, or an unwanted column's type is strange
-		if !errors.Is(err, ErrBinary) && !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrNoDocuments) &&
-			!errors.Is(err, ErrUnknownField) && !errors.Is(err, ErrUsage) {
+		if !errors.Is(err, cause.Binary) && !errors.Is(err, cause.Unsupported) && !errors.Is(err, cause.NoDocuments) &&
+			!errors.Is(err, cause.UnknownField) && !errors.Is(err, cause.Usage) {
 			t.Errorf("%s: %v", what, err)
 		}
 		return

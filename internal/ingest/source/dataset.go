@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -41,17 +42,17 @@ func readJSON(dir, name string, into any) error {
 	refuse := func(err error) error { return &InputError{URI: file, Offset: -1, Err: err} }
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() { // opening a pipe waits for somebody to write into it
-		return refuse(fault.Of(ErrUnsupported, "it is not a regular file; remove it"))
+		return refuse(fault.Of(cause.Unsupported, "it is not a regular file; remove it"))
 	}
 	if err == nil && info.Size() > maxStateBytes {
-		return refuse(fault.Of(ErrTooLarge, "it is longer than %s", units.Size(maxStateBytes)))
+		return refuse(fault.Of(cause.TooLarge, "it is longer than %s", units.Size(maxStateBytes)))
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return refuse(pathCause(err))
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return refuse(fault.Of(ErrCorrupt, "not what save_to_disk writes: %v", err))
+		return refuse(fault.Of(cause.Corrupt, "not what save_to_disk writes: %v", err))
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 		return false, err
 	}
 	if len(state.Indices) > 0 {
-		return false, &InputError{URI: dir, Offset: -1, Err: fault.Of(ErrUnsupported,
+		return false, &InputError{URI: dir, Offset: -1, Err: fault.Of(cause.Unsupported,
 			"its rows are chosen by a file of indices; save it again after flatten_indices()")}
 	}
 	o := s.opts
@@ -79,12 +80,12 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 	for _, f := range state.Files {
 		if f.Filename != filepath.Base(f.Filename) || f.Filename == "." || f.Filename == ".." {
 			return false, &InputError{URI: filepath.Join(dir, datasetState), Offset: -1,
-				Err: fault.Of(ErrCorrupt, "it names a file outside the folder: %q", f.Filename)}
+				Err: fault.Of(cause.Corrupt, "it names a file outside the folder: %q", f.Filename)}
 		}
 		name := filepath.Join(dir, f.Filename)
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, &InputError{URI: name, Offset: -1, Err: fault.Of(ErrTruncated,
+			return false, &InputError{URI: name, Offset: -1, Err: fault.Of(cause.Truncated,
 				"this shard of the dataset is missing, which %s names; copy the folder again", datasetState)}
 		}
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 		}
 	}
 	if len(state.Files) == 0 {
-		return false, &InputError{URI: dir, Offset: -1, Err: ErrNoDocuments, Hint: "the dataset has no shards"}
+		return false, &InputError{URI: dir, Offset: -1, Err: cause.NoDocuments, Hint: "the dataset has no shards"}
 	}
 	return hasText, nil
 }
@@ -123,13 +124,13 @@ func (s *Set) chooseSplit(dir string) (string, error) {
 	case len(dict.Splits) == 1:
 		split, others = dict.Splits[0], nil
 	case len(others) == len(dict.Splits):
-		return "", &InputError{URI: dir, Offset: -1, Err: fault.Of(ErrUsage,
+		return "", &InputError{URI: dir, Offset: -1, Err: fault.Of(cause.Usage,
 			"the dataset has the splits %s, and none is called train; name the folder of one",
 			strings.Join(dict.Splits, ", "))}
 	}
 	if split != filepath.Base(split) || split == ".." || split == "." {
 		return "", &InputError{URI: filepath.Join(dir, datasetDict), Offset: -1,
-			Err: fault.Of(ErrCorrupt, "it names a folder outside: %q", split)}
+			Err: fault.Of(cause.Corrupt, "it names a folder outside: %q", split)}
 	}
 	if len(others) > 0 {
 		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -29,7 +30,7 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err error) {
 	if in.synth != nil {
 		if o.Format != Auto && o.Format != in.Format {
-			return false, readable, fault.Of(ErrUsage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
+			return false, readable, fault.Of(cause.Usage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
 		}
 		return true, readable, nil
 	}
@@ -40,7 +41,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 			}
 		}
 		e := &InputError{URI: in.URI, Offset: -1, Err: err}
-		if errors.Is(err, ErrBinary) {
+		if errors.Is(err, cause.Binary) {
 			e.Hint = "pass text files, compressed or not"
 		}
 		return false, what, e
@@ -55,7 +56,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	text, whole := head, len(head) < sniffBytes
 	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
 		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
-			return refuse(dataset, fault.Of(ErrUsage, "this is a file of the format %s, not %s; leave {format} out",
+			return refuse(dataset, fault.Of(cause.Usage, "this is a file of the format %s, not %s; leave {format} out",
 				in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
@@ -66,7 +67,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		}
 	}
 	if o.Format.isColumnar() {
-		return refuse(dataset, fault.Of(ErrUnsupported,
+		return refuse(dataset, fault.Of(cause.Unsupported,
 			"this is not a %s file: wrong first bytes", o.Format))
 	}
 	switch {
@@ -96,7 +97,7 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 	}
 	inside, what, err := identify(in.URI, text)
 	if err == nil && inside != Plain {
-		what, err = archive, fault.Of(ErrUnsupported, "this is %s data within %s data; decompress it once",
+		what, err = archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
 	return text, whole, what, err
@@ -120,13 +121,13 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	switch filepath.Ext(in.URI) {
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
-			return refuse(readable, fault.Of(ErrCorrupt,
+			return refuse(readable, fault.Of(cause.Corrupt,
 				"this is a tar archive by its name, and does not begin with a header; "+
 					"copy the file again, or give its own {format}"))
 		}
 	}
 	if o.Format == Tar {
-		return refuse(archive, fault.Of(ErrUnsupported,
+		return refuse(archive, fault.Of(cause.Unsupported,
 			"this is not a tar archive: it does not begin with a header; give its own {format}"))
 	}
 	if err := checkText(text); err != nil {
@@ -138,7 +139,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		if in.IsPlainFile() {
 			file = in.URI
 		}
-		return refuse(utf16Text, fault.Of(ErrUnsupported,
+		return refuse(utf16Text, fault.Of(cause.Unsupported,
 			"this looks like text in %s without a byte order mark; convert it with %s and name that", encoding,
 			Iconv(encoding, file)))
 	}
@@ -182,7 +183,7 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 		return nil
 	}
 	if in.window = window; window > maxWindowBytes {
-		return fault.Of(ErrUnsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
+		return fault.Of(cause.Unsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
 			units.Size(window), in.Compression, units.Size(maxWindowBytes))
 	}
 	return nil

@@ -10,31 +10,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 )
 
-var (
-	// ErrTooLarge is the cause where a record that cannot be cut is longer than
-	// Options.MaxRecordBytes.
-	ErrTooLarge = fault.New(fault.Corrupt, "record too large")
-	// ErrMalformed is the cause where a record breaks the rules of its format.
-	ErrMalformed = fault.New(fault.Corrupt, "malformed record")
-	// ErrUnknownField is the cause where a streamed JSON record has no field of the wanted name.
-	ErrUnknownField = fault.New(fault.Corrupt, "unknown field")
-	// ErrRecords is the cause where records are not below the keys of Options.Records.
-	ErrRecords = fault.New(fault.Usage, "no records below these keys")
-	// ErrTruncated is the cause where compressed data ends before its end mark.
-	ErrTruncated = fault.New(fault.Corrupt, "truncated")
-	// ErrCorrupt is the cause where compressed data contradicts itself.
-	ErrCorrupt = fault.New(fault.Corrupt, "corrupt")
-	// ErrBinary is the cause where an input is not text.
-	ErrBinary = fault.New(fault.Corrupt, "not text")
-	// ErrUnsupported is the cause where an address, a compression or a format is known but cannot
-	// be read.
-	ErrUnsupported = fault.New(fault.Corrupt, "not supported")
-	// ErrNoDocuments is the cause where all inputs together hold no document.
-	ErrNoDocuments = fault.New(fault.Corrupt, "no documents")
-	// ErrUsage is the cause where an argument or a setting is wrong.
-	ErrUsage = fault.New(fault.Usage, "wrong usage")
-)
-
 // InputError is a failure that ends the reading of an input.
 type InputError struct {
 	URI    string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -20,11 +21,11 @@ func (s *Set) check(i int, arg string) error {
 	scheme, rest, isURL := strings.Cut(arg, "://")
 	switch {
 	case arg == "":
-		return fault.Of(ErrUsage, "a source is an empty string")
+		return fault.Of(cause.Usage, "a source is an empty string")
 	case arg == "-" && s.opts.Stdin == nil:
-		return fault.Of(ErrUsage, "source -: there is no standard input")
+		return fault.Of(cause.Usage, "source -: there is no standard input")
 	case arg == "-" && slices.Contains(s.opts.Args[:i], "-"):
-		return fault.Of(ErrUsage, "source - is given twice; it can be read only once")
+		return fault.Of(cause.Usage, "source - is given twice; it can be read only once")
 	case arg == "-":
 		return nil
 	case isURL && scheme == "synth":
@@ -33,9 +34,9 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && IsRemote(arg):
 		return nil
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
-		return fault.Of(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
+		return fault.Of(cause.Usage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: fault.Of(ErrUnsupported,
+		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: fault.Of(cause.Unsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
 		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
 			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
@@ -48,7 +49,7 @@ func (s *Set) check(i int, arg string) error {
 			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 		}
 		if _, _, err := globRoot(name); err != nil {
-			return fault.Of(ErrUsage, "pattern %s: %v", name, err)
+			return fault.Of(cause.Usage, "pattern %s: %v", name, err)
 		}
 	}
 	return nil
@@ -80,7 +81,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built}
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
-		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(ErrUsage,
+		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(cause.Usage,
 			"this is not a folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
 	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset ||
 		s.opts.Format == Chat):
@@ -93,7 +94,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		return false, false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 	case err != nil:
 		if w.root, w.globs, err = globRoot(name); err != nil {
-			return false, false, fault.Of(ErrUsage, "pattern %s: %v", name, err)
+			return false, false, fault.Of(cause.Usage, "pattern %s: %v", name, err)
 		}
 	}
 	if s.opts.OutDir != "" {
@@ -230,7 +231,7 @@ func (s *Set) notePassed(arg string, passed *passedOver) {
 
 // errNothingToRead is the cause where a folder or glob gives no file: there are no documents, and
 // the argument is likely a mistake.
-var errNothingToRead = errors.Join(ErrUsage, ErrNoDocuments)
+var errNothingToRead = errors.Join(cause.Usage, cause.NoDocuments)
 
 // nothing is the error of a walk that found no file to read.
 func (w *walk) nothing(arg string) error {

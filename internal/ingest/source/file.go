@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
@@ -93,7 +94,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
-			return nil, fault.Of(ErrUsage, "it can be read only once")
+			return nil, fault.Of(cause.Usage, "it can be read only once")
 		}
 		if in.once.raw != nil {
 			return in.once.raw, nil
@@ -207,7 +208,7 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
 	}
-	return nil, 0, fault.Of(ErrUnsupported,
+	return nil, 0, fault.Of(cause.Unsupported,
 		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 func TestPatterns(t *testing.T) {
@@ -56,7 +57,7 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "/", "a[", "x/[z/y"} {
-		if _, err := parsePatterns(bad); !errors.Is(err, ErrUsage) {
+		if _, err := parsePatterns(bad); !errors.Is(err, cause.Usage) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -144,7 +145,7 @@ func TestPassedOverIsTold(t *testing.T) {
 		{Args: []string{t.TempDir()}},
 	} {
 		_, err := Open(context.Background(), o)
-		if !errors.Is(err, ErrNoDocuments) || !errors.Is(err, ErrUsage) || len(o.Include) > 0 &&
+		if !errors.Is(err, cause.NoDocuments) || !errors.Is(err, cause.Usage) || len(o.Include) > 0 &&
 			!strings.Contains(err.Error(), "1 image (p.png)") {
 			t.Errorf("%v: %v", o.Args, err)
 		}

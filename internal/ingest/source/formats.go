@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 )
 
@@ -144,7 +145,7 @@ func ParseFormat(name string) (Format, error) {
 	for _, f := range Formats() {
 		names = append(names, string(f))
 	}
-	return "", fault.Of(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
+	return "", fault.Of(cause.Usage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
 }
 
 // windowBytes returns the most that the window grows to for a format.
@@ -166,7 +167,7 @@ func newFramer(format Format, f framing) (framer, error) {
 	if frames := format.layout().frames; frames != nil {
 		return frames(f)
 	}
-	return nil, fault.Of(ErrUnsupported, "format %s", format)
+	return nil, fault.Of(cause.Unsupported, "format %s", format)
 }
 
 // byExtension returns the format that a name has by its extension, "" for none.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -176,7 +177,7 @@ func (f *cuttable) reject(rec *Record) error {
 }
 
 func tooLarge(limit int) error {
-	return fault.Of(ErrTooLarge, "record is longer than the %s that a record of this kind may have",
+	return fault.Of(cause.TooLarge, "record is longer than the %s that a record of this kind may have",
 		units.Size(limit))
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -24,7 +25,7 @@ func frame(t testing.TB, text string, o Options) []piece {
 	o.Args, o.Stdin = []string{"-"}, strings.NewReader(text)
 	set := openSet(t, o)
 	out, err := readFrom(t, set, Position{})
-	if err != nil && !errors.Is(err, ErrNoDocuments) {
+	if err != nil && !errors.Is(err, cause.NoDocuments) {
 		t.Fatal(err)
 	}
 	return out

@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 )
 
@@ -25,16 +27,16 @@ func (g *generator) restore(uint32) {}
 
 // generated text is an input of its own.
 
-func (g *generator) place(p *Position)     { p.Offset = g.offset }
-func (g *generator) settle(*Position)      {} // it needs no checksum
-func (g *generator) consumed() int64       { return g.offset }
-func (g *generator) border() (int64, bool) { return g.offset, true }
-func (g *generator) reached(to *Mark) bool { return g.offset >= to.Offset }
-func (g *generator) span() (Sum, int64)    { return Sum{}, -1 } // it needs no checksum
-func (g *generator) unchanged() error      { return nil }
-func (g *generator) finish() Finished      { return Finished{Bytes: g.offset} }
-func (g *generator) trailing() *Trailing   { return nil }
-func (g *generator) close()                {}
+func (g *generator) place(p *Position)           { p.Offset = g.offset }
+func (g *generator) settle(*Position)            {} // it needs no checksum
+func (g *generator) consumed() int64             { return g.offset }
+func (g *generator) border() (int64, bool)       { return g.offset, true }
+func (g *generator) reached(to *Mark) bool       { return g.offset >= to.Offset }
+func (g *generator) span() (checksum.Sum, int64) { return checksum.Sum{}, -1 } // it needs no checksum
+func (g *generator) unchanged() error            { return nil }
+func (g *generator) finish() Finished            { return Finished{Bytes: g.offset} }
+func (g *generator) trailing() *Trailing         { return nil }
+func (g *generator) close()                      {}
 
 func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 	if g.spec.Ended(g.row, g.offset) {
@@ -53,7 +55,7 @@ func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 func parseGenerated(address string) (*synth.Spec, error) {
 	spec, err := synth.Parse(address)
 	if err != nil {
-		return nil, fault.Of(ErrUsage, "source %s: %v", address, err)
+		return nil, fault.Of(cause.Usage, "source %s: %v", address, err)
 	}
 	return spec, nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
@@ -179,9 +180,9 @@ func TestHubChoosesFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", arg, err, want)
 		}
 	}
-	for arg, want := range map[string]error{"hf://datasets/acme/none": ErrUsage,
-		"hf://datasets/acme/plain/none": ErrUsage, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
-		"hf://datasets/acme/plain@v1": ErrUsage, "hf://spaces/a/b": ErrUsage} {
+	for arg, want := range map[string]error{"hf://datasets/acme/none": cause.Usage,
+		"hf://datasets/acme/plain/none": cause.Usage, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
+		"hf://datasets/acme/plain@v1": cause.Usage, "hf://spaces/a/b": cause.Usage} {
 		if _, err := Open(context.Background(), Options{Args: []string{arg}}); !errors.Is(err, want) ||
 			!strings.Contains(err.Error(), arg) {
 			t.Errorf("%s: %v, want %v", arg, err, want)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 	"go.yaml.in/yaml/v3"
 )
@@ -87,7 +88,7 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 		for _, choice := range expandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {
 			g, err := splitPattern(choice)
 			if err != nil {
-				return &remote.Error{Kind: ErrUsage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
+				return &remote.Error{Kind: cause.Usage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
 					err), Hint: "name the files in the address"}
 			}
 			if g[len(g)-1] == "**" {

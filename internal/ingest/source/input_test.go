@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -158,30 +159,30 @@ func TestBadInput(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty.txt":     {"", ErrNoDocuments, "empty"},
-		"blank.txt":     {" \n\n\t\n", ErrNoDocuments, "blank"},
-		"header.csv":    {"a,b\n", ErrNoDocuments, "no documents"},
-		"binary.txt":    {"\x01\x02\x00\x00abcdef\x00", ErrBinary, "zero byte"},
-		"program":       {"\x7fELF\x02\x01\x00\x00", ErrUnsupported, "a program"},
-		"controls":      {strings.Repeat("ab\x01\x02", 99), ErrBinary, "control characters"},
-		"utf16.txt":     {"\xff\xfea\x00b\x00c", ErrTruncated, "UTF-16"},
-		"utf32.txt":     {"\xff\xfe\x00\x00a\x00\x00\x00", ErrUnsupported, "iconv"},
-		"a.parquet":     {"PAR1\x15xxxxxxxxxx", ErrCorrupt, "without its footer"},
-		"a.xz":          {"\xfd7zXZ\x00", ErrTruncated, "xz"},
-		"a.zip":         {"PK\x03\x04", ErrTruncated, "directory"},
-		"a.json":        {"[{}{}]", ErrMalformed, "after an element"},
-		"truncated.gz":  {zipped[:len(zipped)/2], ErrTruncated, "copy the file again"},
-		"noend.gz":      {zipped[:len(zipped)-5], ErrTruncated, "gzip"},
-		"header.gz":     {zipped[:5], ErrTruncated, "gzip"},
-		"corrupt.gz":    {flip(zipped, len(zipped)-6), ErrCorrupt, "gzip"},
-		"truncated.zst": {zstd1[:len(zstd1)/2], ErrTruncated, "zstd"},
-		"corrupt.zst":   {flip(zstd1, len(zstd1)-2), ErrCorrupt, "zstd"},
-		"corrupt2.zst":  {flip(zstd1, 5) + "x", ErrCorrupt, "zstd"},
-		"window.zst": {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), ErrUnsupported,
+		"empty.txt":     {"", cause.NoDocuments, "empty"},
+		"blank.txt":     {" \n\n\t\n", cause.NoDocuments, "blank"},
+		"header.csv":    {"a,b\n", cause.NoDocuments, "no documents"},
+		"binary.txt":    {"\x01\x02\x00\x00abcdef\x00", cause.Binary, "zero byte"},
+		"program":       {"\x7fELF\x02\x01\x00\x00", cause.Unsupported, "a program"},
+		"controls":      {strings.Repeat("ab\x01\x02", 99), cause.Binary, "control characters"},
+		"utf16.txt":     {"\xff\xfea\x00b\x00c", cause.Truncated, "UTF-16"},
+		"utf32.txt":     {"\xff\xfe\x00\x00a\x00\x00\x00", cause.Unsupported, "iconv"},
+		"a.parquet":     {"PAR1\x15xxxxxxxxxx", cause.Corrupt, "without its footer"},
+		"a.xz":          {"\xfd7zXZ\x00", cause.Truncated, "xz"},
+		"a.zip":         {"PK\x03\x04", cause.Truncated, "directory"},
+		"a.json":        {"[{}{}]", cause.Malformed, "after an element"},
+		"truncated.gz":  {zipped[:len(zipped)/2], cause.Truncated, "copy the file again"},
+		"noend.gz":      {zipped[:len(zipped)-5], cause.Truncated, "gzip"},
+		"header.gz":     {zipped[:5], cause.Truncated, "gzip"},
+		"corrupt.gz":    {flip(zipped, len(zipped)-6), cause.Corrupt, "gzip"},
+		"truncated.zst": {zstd1[:len(zstd1)/2], cause.Truncated, "zstd"},
+		"corrupt.zst":   {flip(zstd1, len(zstd1)-2), cause.Corrupt, "zstd"},
+		"corrupt2.zst":  {flip(zstd1, 5) + "x", cause.Corrupt, "zstd"},
+		"window.zst": {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), cause.Unsupported,
 			"--long"},
-		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2GiB"},
-		"truncated.bz2":   {bzipped(t)[:20], ErrTruncated, "bzip2"},
-		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", ErrCorrupt, "gzip"},
+		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", cause.Unsupported, "2GiB"},
+		"truncated.bz2":   {bzipped(t)[:20], cause.Truncated, "bzip2"},
+		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", cause.Corrupt, "gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, dir, name, c.data)
@@ -204,34 +205,34 @@ func TestBadArguments(t *testing.T) {
 		args []string
 		want error
 	}{
-		{nil, ErrUsage},
-		{[]string{""}, ErrUsage},
+		{nil, cause.Usage},
+		{[]string{""}, cause.Usage},
 		{[]string{filepath.Join(dir, "missing.txt")}, fs.ErrNotExist},
 		{[]string{filepath.Join(dir, "*.txt")}, fs.ErrNotExist},
-		{[]string{filepath.Join(dir, "[")}, ErrUsage},
-		{[]string{dir}, ErrNoDocuments},
-		{[]string{"ftp://host/x"}, ErrUnsupported},
-		{[]string{"abfs://container/x"}, ErrUnsupported},
-		{[]string{"s3://"}, ErrUsage},
-		{[]string{"gs://user:password@bucket/x"}, ErrUsage},
-		{[]string{"az://container@account/x"}, ErrUsage},
-		{[]string{"-"}, ErrUsage},
-		{[]string{"synth://poems"}, ErrUsage},
-		{[]string{"synth://wikitext?seed=x"}, ErrUsage},
-		{[]string{"synth://wikitext?seeds=1"}, ErrUsage},
-		{[]string{"synth://wikitext?bytes=-1"}, ErrUsage},
-		{[]string{"synth://wikitext?docs=1&docs=2"}, ErrUsage},
-		{[]string{"synth://wikitext/x"}, ErrUsage},
+		{[]string{filepath.Join(dir, "[")}, cause.Usage},
+		{[]string{dir}, cause.NoDocuments},
+		{[]string{"ftp://host/x"}, cause.Unsupported},
+		{[]string{"abfs://container/x"}, cause.Unsupported},
+		{[]string{"s3://"}, cause.Usage},
+		{[]string{"gs://user:password@bucket/x"}, cause.Usage},
+		{[]string{"az://container@account/x"}, cause.Usage},
+		{[]string{"-"}, cause.Usage},
+		{[]string{"synth://poems"}, cause.Usage},
+		{[]string{"synth://wikitext?seed=x"}, cause.Usage},
+		{[]string{"synth://wikitext?seeds=1"}, cause.Usage},
+		{[]string{"synth://wikitext?bytes=-1"}, cause.Usage},
+		{[]string{"synth://wikitext?docs=1&docs=2"}, cause.Usage},
+		{[]string{"synth://wikitext/x"}, cause.Usage},
 	} {
 		if _, err := Open(context.Background(), Options{Args: c.args}); !errors.Is(err, c.want) {
 			t.Errorf("%v: %v, want %v", c.args, err, c.want)
 		}
 	}
 	if _, err := Open(context.Background(), Options{Args: []string{"-", "-"},
-		Stdin: strings.NewReader("a")}); !errors.Is(err, ErrUsage) {
+		Stdin: strings.NewReader("a")}); !errors.Is(err, cause.Usage) {
 		t.Errorf("stdin twice: %v", err)
 	}
-	if _, err := ParseFormat("parkett"); !errors.Is(err, ErrUsage) {
+	if _, err := ParseFormat("parkett"); !errors.Is(err, cause.Usage) {
 		t.Error(err)
 	}
 	canceled, cancel := context.WithCancel(context.Background())
@@ -271,7 +272,7 @@ func TestStdinOnce(t *testing.T) {
 	if records, err := readFrom(t, set, Position{}); err != nil || len(records) != 2 {
 		t.Fatal(records, err)
 	}
-	if _, err := readFrom(t, set, Position{}); !errors.Is(err, ErrUsage) {
+	if _, err := readFrom(t, set, Position{}); !errors.Is(err, cause.Usage) {
 		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -49,7 +50,7 @@ func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		switch {
 		case b == 0 && inArray:
 			f.place = jsonEnded
-			rec.Err = fault.Of(ErrTruncated, "the file ends within its JSON array; copy the file again")
+			rec.Err = fault.Of(cause.Truncated, "the file ends within its JSON array; copy the file again")
 			return dst, nil
 		case b == 0 || f.place == jsonEnded:
 			return dst, io.EOF
@@ -60,7 +61,7 @@ func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		case b == ',' && f.place == afterElement:
 			f.place = afterComma
 		case f.place == afterElement:
-			return dst, fault.Of(ErrMalformed,
+			return dst, fault.Of(cause.Malformed,
 				"malformed JSON: %s after an element of the array, where a comma or ']' belongs",
 				named(b))
 		default:
@@ -102,7 +103,7 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 			f.w.consume(p)
 			return dst, nil
 		case scan.Bad:
-			return dst, fault.Of(ErrMalformed, "malformed JSON: %s where a value belongs", named(first))
+			return dst, fault.Of(cause.Malformed, "malformed JSON: %s where a value belongs", named(first))
 		case p > f.o.MaxRecordBytes:
 			rec.Err = tooLarge(f.o.MaxRecordBytes)
 			f.w.consume(p)
@@ -115,7 +116,7 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 				dst = f.deliver(dst, rec, first, f.w.unread()[:p])
 			} else {
 				f.place = jsonEnded
-				rec.Err = fault.Of(ErrTruncated, "the file ends within a JSON value; copy the file again")
+				rec.Err = fault.Of(cause.Truncated, "the file ends within a JSON value; copy the file again")
 			}
 			f.w.consume(p)
 			return dst, nil
@@ -143,12 +144,12 @@ func (f *valueFramer) deliver(dst []byte, rec *Record, first byte, data []byte) 
 		start := len(dst)
 		text, raw, end := jsonscan.Decode(dst, data[1:], len(data))
 		if end != jsonscan.Closed || raw != len(data)-2 {
-			rec.Err = fault.Of(ErrMalformed, "malformed JSON: a string holds a control character or a bad escape")
+			rec.Err = fault.Of(cause.Malformed, "malformed JSON: a string holds a control character or a bad escape")
 			return dst[:start]
 		}
 		rec.Decoded = true
 		return text
 	}
-	rec.Err = fault.Of(ErrMalformed, "%.20q is neither a JSON object nor a text", data)
+	rec.Err = fault.Of(cause.Malformed, "%.20q is neither a JSON object nor a text", data)
 	return dst
 }

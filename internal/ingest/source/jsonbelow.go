@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -50,11 +51,11 @@ func ParseRecords(path string) ([]string, error) {
 	keys := strings.Split(path, ".")
 	switch {
 	case slices.Contains(keys, ""):
-		return nil, fault.Of(ErrUsage, "a key in it is empty; write keys with dots between them, as in data or a.b")
+		return nil, fault.Of(cause.Usage, "a key in it is empty; write keys with dots between them, as in data or a.b")
 	case strings.ContainsAny(path, "[]"):
-		return nil, fault.Of(ErrUsage, "arrays on the way need no brackets; write keys alone, as in data or a.b")
+		return nil, fault.Of(cause.Usage, "arrays on the way need no brackets; write keys alone, as in data or a.b")
 	case len(keys) > MaxRecordKeys:
-		return nil, fault.Of(ErrUsage, "%d keys are more than %d", len(keys), MaxRecordKeys)
+		return nil, fault.Of(cause.Usage, "%d keys are more than %d", len(keys), MaxRecordKeys)
 	}
 	return keys, nil
 }
@@ -85,7 +86,7 @@ func (f *belowFramer) next(dst []byte, rec *Record) ([]byte, error) {
 			return dst, io.EOF
 		case b == 0:
 			f.place = jsonEnded
-			rec.Err = fault.Of(ErrTruncated, "the file ends within its JSON; copy the file again")
+			rec.Err = fault.Of(cause.Truncated, "the file ends within its JSON; copy the file again")
 			return dst, nil
 		}
 		switch f.place {
@@ -148,16 +149,16 @@ func (f *belowFramer) unfit(b byte) error {
 	}
 	switch {
 	case f.level < len(f.path) && b == '[':
-		return fault.Of(ErrRecords, "%s is an array of arrays, and {records} %s needs objects with the key %q", where,
+		return fault.Of(cause.Records, "%s is an array of arrays, and {records} %s needs objects with the key %q", where,
 			f.o.Records, f.path[f.level])
 	case f.level < len(f.path):
-		return fault.Of(ErrRecords, "%s is not an object, and {records} %s needs the key %q in it", where, f.o.Records,
+		return fault.Of(cause.Records, "%s is not an object, and {records} %s needs the key %q in it", where, f.o.Records,
 			f.path[f.level])
 	case b == '{':
-		return fault.Of(ErrRecords, "%s is an object, and records are the elements of an array; "+
+		return fault.Of(cause.Records, "%s is an object, and records are the elements of an array; "+
 			"name an array in it, as in {records} %s.KEY", where, f.o.Records)
 	}
-	return fault.Of(ErrRecords, "%s is not an array of records; give {records} another key", where)
+	return fault.Of(cause.Records, "%s is not an array of records; give {records} another key", where)
 }
 
 func quotedPath(path []string) string { return `"` + strings.Join(path, ".") + `"` }
@@ -190,7 +191,7 @@ func (f *belowFramer) element(b byte) error {
 		f.w.consume(1)
 		f.place = afterComma
 	default:
-		return fault.Of(ErrMalformed, "malformed JSON: %s after an element of the array, where a comma or ']' belongs",
+		return fault.Of(cause.Malformed, "malformed JSON: %s after an element of the array, where a comma or ']' belongs",
 			named(b))
 	}
 	return nil
@@ -213,7 +214,7 @@ func (f *belowFramer) member(b byte, rec *Record) error {
 	case b == '"' && f.place != afterMember:
 		return f.key()
 	}
-	return fault.Of(ErrMalformed, "malformed JSON: %s in an object, where %s belongs", named(b),
+	return fault.Of(cause.Malformed, "malformed JSON: %s in an object, where %s belongs", named(b),
 		map[jsonPlace]string{objectBegun: "a key or '}'", afterMember: "a comma or '}'",
 			afterMemberComma: "a key"}[f.place])
 }
@@ -228,7 +229,7 @@ func (f *belowFramer) missing() error {
 	if f.level > 0 {
 		in = "an object of " + quotedPath(f.path[:f.level])
 	}
-	return fault.Of(ErrRecords, "{records} %s: %s has no key %q; it has %s", f.o.Records, in, f.path[f.level], has)
+	return fault.Of(cause.Records, "{records} %s: %s has no key %q; it has %s", f.o.Records, in, f.path[f.level], has)
 }
 
 // key reads a key and the colon after it, and the value where it is not on the path.
@@ -239,7 +240,7 @@ func (f *belowFramer) key() error {
 	}
 	b, err := f.token()
 	if err == nil && b != ':' && b != 0 {
-		err = fault.Of(ErrMalformed, "malformed JSON: %s where ':' belongs", named(b))
+		err = fault.Of(cause.Malformed, "malformed JSON: %s where ':' belongs", named(b))
 	}
 	if err != nil || b == 0 {
 		return err
@@ -253,7 +254,7 @@ func (f *belowFramer) key() error {
 	}
 	if key == f.path[f.level] {
 		if f.found&f.bit() != 0 {
-			return fault.Of(ErrMalformed, "the key %q comes twice in one object", key)
+			return fault.Of(cause.Malformed, "the key %q comes twice in one object", key)
 		}
 		f.found |= f.bit()
 		f.level++
@@ -272,11 +273,11 @@ func (f *belowFramer) refuseOthers(key string, b byte) error {
 	switch {
 	case !f.o.foundRecords || f.level > 0:
 	case slices.Contains(f.o.Fields, key):
-		return fault.Of(ErrUnsupported, "the object has the field %q besides records below %q; "+
+		return fault.Of(cause.Unsupported, "the object has the field %q besides records below %q; "+
 			"give {records} %s for those, or {records} %s for the object itself", key, f.o.Records, f.o.Records,
 			TopRecords)
 	case b == '[' && f.beginsObjects():
-		return fault.Of(ErrUnsupported, "there are objects below %q and below %q; name one with {records}", f.o.Records,
+		return fault.Of(cause.Unsupported, "there are objects below %q and below %q; name one with {records}", f.o.Records,
 			key)
 	}
 	return nil
@@ -317,7 +318,7 @@ func (f *belowFramer) skipValue(first byte) error {
 		f.w.consume(scan.Skip(f.w.unread()))
 		switch {
 		case scan.Bad:
-			return fault.Of(ErrMalformed, "malformed JSON: %s where a value belongs", named(first))
+			return fault.Of(cause.Malformed, "malformed JSON: %s where a value belongs", named(first))
 		case !scan.Ended && !f.w.fill():
 			return f.w.failed() // nil at the end, which the caller sees again
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -89,7 +90,7 @@ func TestMalformedBelow(t *testing.T) {
 		if err == nil {
 			_, err = readFrom(t, set, Position{})
 		}
-		if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, cause.Malformed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", data, err, want)
 		}
 	}

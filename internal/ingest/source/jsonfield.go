@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -75,7 +76,7 @@ const badString = "a string ends early, or holds a control character or a bad es
 
 // malformed returns the error at an offset in the window.
 func (s *lineScanner) malformed(what string, at int) error {
-	return fault.Of(ErrMalformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
+	return fault.Of(cause.Malformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
 }
 
 func named(b byte) string {
@@ -126,7 +127,7 @@ func (s *lineScanner) members(name string, wanted bool) error {
 		case err != nil:
 			return err
 		case !more && wanted:
-			return fault.Of(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
+			return fault.Of(cause.UnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
 		case !more:
 			return nil
 		case s.IsKey(key, name) && !wanted:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -29,7 +30,7 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 	top := lookAtTop(text, whole)
 	switch {
 	case keys != nil && whole && top.ended && !slices.Contains(top.keys, keys[0]) && !o.SkipDamaged:
-		return format, "", nil, fault.Of(ErrUsage, "{records} %s: no key %q in the object; it has %s",
+		return format, "", nil, fault.Of(cause.Usage, "{records} %s: no key %q in the object; it has %s",
 			o.Records, keys[0],
 			strings.Join(top.keys[:min(len(top.keys), maxKeysTold)], ", "))
 	case keys != nil:

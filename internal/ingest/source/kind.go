@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // A kind is why a file of a folder or glob is passed over. The zero kind is a file to read.
@@ -121,20 +122,20 @@ func identify(name string, head []byte) (Compression, kind, error) {
 		case m.compression == Bzip2 && (len(head) < 4 || head[3] < '1' || head[3] > '9'):
 			continue // a text that begins with BZh
 		case m.compression == Zipped && isOffice(name, head):
-			return Plain, office, fault.Of(ErrUnsupported, "this is an office document or an e-book; turn it "+
+			return Plain, office, fault.Of(cause.Unsupported, "this is an office document or an e-book; turn it "+
 				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
 			return m.compression, readable, nil
 		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil:
 			continue
 		}
-		return Plain, m.kind, fault.Of(ErrUnsupported, "this is %s", m.refusal)
+		return Plain, m.kind, fault.Of(cause.Unsupported, "this is %s", m.refusal)
 	}
 	if isSkippable(head) {
 		return Zstd, readable, nil
 	}
 	if bytes.HasPrefix(head, []byte("version https://git-lfs.github.com/spec/")) {
-		return Plain, readable, fault.Of(ErrUnsupported,
+		return Plain, readable, fault.Of(cause.Unsupported,
 			"this is a pointer of Git LFS, not the data; fetch it with `git lfs pull`")
 	}
 	return Plain, readable, nil
@@ -166,7 +167,7 @@ func checkText(text []byte) error {
 		controls += int(isControl[b])
 	}
 	if controls > 1 && 20*controls > len(text) {
-		return fault.Of(ErrBinary, "not text: %d of the first %d bytes are zero bytes or other control characters",
+		return fault.Of(cause.Binary, "not text: %d of the first %d bytes are zero bytes or other control characters",
 			controls, len(text))
 	}
 	return nil

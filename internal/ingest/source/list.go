@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/zeebo/xxh3"
 )
 
 // maxListed is how many inputs a Set holds in memory and names one by one, in positions and in the
@@ -109,14 +110,14 @@ func (in *Input) parseRow(row []byte) error {
 	}
 	in.Size, in.textBytes, in.window = number(), number(), number()
 	if len(row) < 5 {
-		return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
+		return scratchError(fault.Of(cause.Corrupt, "a row of it ends early"))
 	}
 	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
 	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash, &in.Records} {
 		size, n := binary.Uvarint(row)
 		if n <= 0 || size > uint64(len(row)-n) {
-			return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
+			return scratchError(fault.Of(cause.Corrupt, "a row of it ends early"))
 		}
 		*s, row = string(row[n:][:size]), row[n:][size:]
 	}
@@ -197,8 +198,8 @@ func (s *Set) makePart(g listing) (part, error) {
 		if in, err = s.list.at(g.first + i); err != nil {
 			return p, err
 		}
-		p.Names = p.Names.chain([]byte(in.URI))
-		p.Seen = p.Seen.chainStat(&in)
+		p.Names = p.Names.Chain([]byte(in.URI))
+		p.Seen = chainStat(p.Seen, &in)
 		if in.Revision != p.Revision {
 			p.Revision = "" // of several repositories
 		}
@@ -232,27 +233,15 @@ func (s *Set) partOf(input int) int {
 	return lo
 }
 
-// chain returns the checksum over a checksum and what follows it: a digest of a list that can be
-// stopped and resumed after each of its members.
-func (s Sum) chain(data []byte) Sum {
-	h := xxh3.New()
-	h.Write(s[:]) // never fails
-	h.Write(data)
-	sum := h.Sum128()
-	binary.BigEndian.PutUint64(s[:8], sum.Hi)
-	binary.BigEndian.PutUint64(s[8:], sum.Lo)
-	return s
-}
-
 // chainStat adds what identifies a file without reading it.
-func (s Sum) chainStat(in *Input) Sum {
+func chainStat(s checksum.Sum, in *Input) checksum.Sum {
 	row := binary.AppendVarint(make([]byte, 0, 256), in.Size)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
 	if row = append(row, in.URI...); in.ETag != "" {
 		row = append(append(row, 0), in.ETag...)
 	}
-	return s.chain(row)
+	return s.Chain(row)
 }
 
 // bytes returns what the list of inputs holds.

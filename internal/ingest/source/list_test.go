@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
 // manyFiles makes a folder of n files of one line each, by hard links to a few.
@@ -151,7 +152,7 @@ func TestLongListsAreBounded(t *testing.T) {
 	}
 }
 
-func sumOf(text []byte) Sum {
+func sumOf(text []byte) checksum.Sum {
 	var w window
 	w.buf = make([]byte, len(text)+1)
 	w.reset(bytes.NewReader(text), len(w.buf))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 )
 
@@ -84,7 +85,7 @@ func TestWideHeadersAreBounded(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err = r.Next(buf, &rec)
 	runtime.ReadMemStats(&after)
-	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "2000001 columns") {
+	if !errors.Is(err, cause.TooLarge) || !strings.Contains(err.Error(), "2000001 columns") {
 		t.Errorf("%v", err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {

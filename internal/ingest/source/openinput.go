@@ -3,6 +3,8 @@ package source
 import (
 	"fmt"
 	"slices"
+
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
 // A stream is an open input with its framer, which is nil until the beginning was read.
@@ -14,14 +16,14 @@ type stream struct {
 
 // An input is what is read of one: text in the reader's window, a file of columns, or generated text.
 type input interface {
-	place(p *Position)               // adds where the input is, without what takes time
-	settle(p *Position)              // adds that of the last place, for a resumed reader to find it
-	consumed() int64                 // how far into the file reading is
-	border() (offset int64, ok bool) // whether a range may end here, and where that is
-	reached(to *Mark) bool           // whether a range that ends there is read
-	span() (sum Sum, to int64)       // ends a stretch that has a checksum of its own
-	unchanged() error                // whether the file is still the one that was opened
-	finish() Finished                // what the input held that was read to its end
+	place(p *Position)                  // adds where the input is, without what takes time
+	settle(p *Position)                 // adds that of the last place, for a resumed reader to find it
+	consumed() int64                    // how far into the file reading is
+	border() (offset int64, ok bool)    // whether a range may end here, and where that is
+	reached(to *Mark) bool              // whether a range that ends there is read
+	span() (sum checksum.Sum, to int64) // ends a stretch that has a checksum of its own
+	unchanged() error                   // whether the file is still the one that was opened
+	finish() Finished                   // what the input held that was read to its end
 	trailing() *Trailing
 	close()
 }
@@ -54,10 +56,10 @@ func (in windowed) border() (int64, bool) { return in.w.offset(), true }
 
 func (in windowed) reached(to *Mark) bool { return in.w.offset() >= to.Offset }
 
-func (in windowed) span() (Sum, int64) {
+func (in windowed) span() (checksum.Sum, int64) {
 	in.w.hash()
 	defer in.w.span.Reset()
-	return hasherSum(&in.w.span), in.w.offset()
+	return checksum.Of(&in.w.span), in.w.offset()
 }
 
 func (in windowed) finish() Finished { return Finished{Bytes: in.w.offset(), Sum: in.w.sum()} }
@@ -81,7 +83,7 @@ func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 
 func (in *columns) reached(to *Mark) bool { return in.row >= to.Row }
 
-func (in *columns) span() (Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
+func (in *columns) span() (checksum.Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
 
 func (in *columns) finish() Finished {
 	in.endGroup()
@@ -123,7 +125,7 @@ func (r *Reader) openInput() error {
 	raw.inBackground()
 	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
 	if in.store != nil && in.Compression == Plain && in.archive == "" {
-		r.win.sums = newResumableSum()
+		r.win.sums = checksum.NewResumable()
 	}
 	if r.set.cuts(r.at.Input) {
 		raw.counted.sum = nil // the hash that a server announces is over all of it

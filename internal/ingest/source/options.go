@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -153,16 +154,16 @@ func (o Options) validate() error {
 	}
 	switch {
 	case len(o.Args) == 0:
-		return fault.Of(ErrUsage, "no sources given")
+		return fault.Of(cause.Usage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
-		return fault.Of(ErrUsage, "invalid sizes: a piece of %d to %d bytes, a record of %d bytes; "+
+		return fault.Of(cause.Usage, "invalid sizes: a piece of %d to %d bytes, a record of %d bytes; "+
 			"each must be at least 16, and the longest piece at least as long as the usual one",
 			o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
 	case !validDelimiter(o.Delimiter):
-		return fault.Of(ErrUsage, "fields of CSV cannot be separated by %q; "+
+		return fault.Of(cause.Usage, "fields of CSV cannot be separated by %q; "+
 			"use an ASCII character that is neither a quote nor a line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
-		return fault.Of(ErrUsage, "a zstd window of %d bytes is below the format's minimum of 1 KiB", o.WindowBytes)
+		return fault.Of(cause.Usage, "a zstd window of %d bytes is below the format's minimum of 1 KiB", o.WindowBytes)
 	}
 	return nil
 }

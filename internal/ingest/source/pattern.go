@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // A pattern is a glob over the names of files. * and ? stand for characters of one name, [abc] for
@@ -29,12 +30,12 @@ func parsePatterns(text string) ([]pattern, error) {
 		p.anywhere = !strings.Contains(s, "/")
 		var err error
 		if p.parts, err = splitPattern(strings.TrimPrefix(s, "/")); err != nil {
-			return nil, fault.Of(ErrUsage, "pattern %q: %v", text, err)
+			return nil, fault.Of(cause.Usage, "pattern %q: %v", text, err)
 		}
 		out = append(out, p)
 	}
 	if len(out) == 0 || strings.Trim(text, "/.") == "" {
-		return nil, fault.Of(ErrUsage, "pattern %q matches nothing", text)
+		return nil, fault.Of(cause.Usage, "pattern %q matches nothing", text)
 	}
 	return out, nil
 }

@@ -1,26 +1,25 @@
 package source
 
 import (
-	"encoding/hex"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
 // A Position lies between two records, or between two pieces of one. It is plain data for a
 // checkpoint: JSON brings it back unchanged. The zero Position is the beginning.
 type Position struct {
-	Input   int    `json:"input"`            // index of the input that is read
-	Offset  int64  `json:"offset"`           // bytes of it, after decompression, before the next record
-	Row     int64  `json:"row"`              // rows of it that are complete
-	Ordinal int64  `json:"ordinal"`          // of the next document, or of the unfinished one
-	Inside  bool   `json:"inside,omitempty"` // the next record is a further piece of a document
-	State   uint32 `json:"state,omitempty"`  // the framer's own
-	Sum     Sum    `json:"sum"`              // over the Offset bytes before
-	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
-	Group   int    `json:"group,omitempty"`  // of a file of columns: the number of the current group, from 1 on
+	Input   int          `json:"input"`            // index of the input that is read
+	Offset  int64        `json:"offset"`           // bytes of it, after decompression, before the next record
+	Row     int64        `json:"row"`              // rows of it that are complete
+	Ordinal int64        `json:"ordinal"`          // of the next document, or of the unfinished one
+	Inside  bool         `json:"inside,omitempty"` // the next record is a further piece of a document
+	State   uint32       `json:"state,omitempty"`  // the framer's own
+	Sum     checksum.Sum `json:"sum"`              // over the Offset bytes before
+	Base    checksum.Sum `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
+	Group   int          `json:"group,omitempty"`  // of a file of columns: the number of the current group, from 1 on
 	// of a file of columns in whose middle a range begins: of the groups before the current one
-	Groups []Sum `json:"groups,omitempty"`
+	Groups []checksum.Sum `json:"groups,omitempty"`
 	// of a remote input that can be resumed in place
 	Sums *sumState `json:"sums,omitempty"`
 
@@ -37,20 +36,20 @@ type Position struct {
 
 // Finished describes an input, or a list of files, that was read to its end.
 type Finished struct {
-	Bytes int64 `json:"bytes"`         // after decompression
-	Sum   Sum   `json:"sum,omitzero"`  // over an input's bytes; zero for generated text
-	Seen  Sum   `json:"seen,omitzero"` // of a list: over names, sizes and times of its files
+	Bytes int64        `json:"bytes"`         // after decompression
+	Sum   checksum.Sum `json:"sum,omitzero"`  // over an input's bytes; zero for generated text
+	Seen  checksum.Sum `json:"seen,omitzero"` // of a list: over names, sizes and times of its files
 	// of a list: the SHA-256 over the checksums and names of its files, in hexadecimal
 	List string `json:"list,omitempty"`
 	// of a file of columns in whose middle a range begins: the checksums of the groups that it has
-	Groups []Sum `json:"groups,omitempty"`
+	Groups []checksum.Sum `json:"groups,omitempty"`
 }
 
 // List is how far a list of files was read.
 type List struct {
-	Bytes int64  `json:"bytes"` // of its finished files, after decompression
-	Seen  Sum    `json:"seen"`  // over their names, sizes and times
-	State []byte `json:"state"` // of the SHA-256 over their checksums and names
+	Bytes int64        `json:"bytes"` // of its finished files, after decompression
+	Seen  checksum.Sum `json:"seen"`  // over their names, sizes and times
+	State []byte       `json:"state"` // of the SHA-256 over their checksums and names
 }
 
 // Trailing describes bytes after compressed data that were ignored.
@@ -68,34 +67,13 @@ type Stat struct {
 	ModTime time.Time `json:"mtime,omitzero"` // of a list the latest
 	ETag    string    `json:"etag,omitempty"` // of a remote file, where its server gives one
 	// of the repository that a remote file, or a list of them, lies in: a commit
-	Revision string `json:"revision,omitempty"`
-	Files    int64  `json:"files,omitempty"`  // of a list; 0 for a single input
-	Names    Sum    `json:"names,omitzero"`   // of a list: over its files' names in order
-	Seen     Sum    `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
-	Format   Format `json:"format,omitempty"` // of a single input: what it was read as
+	Revision string       `json:"revision,omitempty"`
+	Files    int64        `json:"files,omitempty"`  // of a list; 0 for a single input
+	Names    checksum.Sum `json:"names,omitzero"`   // of a list: over its files' names in order
+	Seen     checksum.Sum `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
+	Format   Format       `json:"format,omitempty"` // of a single input: what it was read as
 	// of a list, and of an archive, whose files have formats of their own: the rules that found them
 	Detection int `json:"detection,omitempty"`
-}
-
-// Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
-type Sum [16]byte
-
-// String returns the checksum as xxhsum prints it.
-func (s Sum) String() string { return hex.EncodeToString(s[:]) }
-
-// IsZero reports whether there is no checksum.
-func (s Sum) IsZero() bool { return s == Sum{} }
-
-// MarshalText implements encoding.TextMarshaler.
-func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *Sum) UnmarshalText(text []byte) error {
-	if len(text) != 2*len(s) {
-		return fault.Of(ErrCorrupt, "checksum of %d digits", len(text))
-	}
-	_, err := hex.Decode(s[:], text)
-	return err
 }
 
 // A Record is one document, or one piece of one. Its bytes were appended to the buffer given to

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -24,20 +26,20 @@ type Mark struct {
 
 // A Listed is an input as a plan lists it: all that Open would find out by looking at it.
 type Listed struct {
-	URI         string      `json:"uri"`
-	Bytes       int64       `json:"bytes"` // as stored
-	Format      Format      `json:"format"`
-	Compression Compression `json:"compression,omitempty"`
-	Window      int64       `json:"window,omitempty"`
-	TextBytes   int64       `json:"text_bytes"` // estimated
-	Archive     Format      `json:"archive,omitempty"`
-	Records     string      `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
-	ETag        string      `json:"etag,omitempty"`     // of a remote file
-	Modified    time.Time   `json:"modified,omitzero"`  // of a remote file
-	Revision    string      `json:"revision,omitempty"` // of a remote file
-	Hash        string      `json:"hash,omitempty"`     // of a remote file
-	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
-	Tail        Sum         `json:"tail,omitzero"`      // of a file of columns: over its end
+	URI         string       `json:"uri"`
+	Bytes       int64        `json:"bytes"` // as stored
+	Format      Format       `json:"format"`
+	Compression Compression  `json:"compression,omitempty"`
+	Window      int64        `json:"window,omitempty"`
+	TextBytes   int64        `json:"text_bytes"` // estimated
+	Archive     Format       `json:"archive,omitempty"`
+	Records     string       `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
+	ETag        string       `json:"etag,omitempty"`     // of a remote file
+	Modified    time.Time    `json:"modified,omitzero"`  // of a remote file
+	Revision    string       `json:"revision,omitempty"` // of a remote file
+	Hash        string       `json:"hash,omitempty"`     // of a remote file
+	Sum         checksum.Sum `json:"sum,omitzero"`       // over its text; zero where it is not known
+	Tail        checksum.Sum `json:"tail,omitzero"`      // of a file of columns: over its end
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -58,7 +60,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 		return Listed{}, err
 	}
 	if in.once != nil {
-		return Listed{}, fault.Of(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
+		return Listed{}, fault.Of(cause.Usage, "source %s: it can be read only once, and the partitions of a build read "+
 			"for themselves; write it to a file first", in.URI)
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
@@ -180,7 +182,7 @@ func (r *Reader) rangeEnded() bool {
 }
 
 // checkRange compares what was read of an input with what the plan saw.
-func (r *Reader) checkRange(sum Sum) error {
+func (r *Reader) checkRange(sum checksum.Sum) error {
 	if r.set.only == nil {
 		return nil
 	}
@@ -210,7 +212,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 // before.
 func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	if raw.c != Plain {
-		return fault.Of(ErrUnsupported, "compressed data cannot be read from the middle")
+		return fault.Of(cause.Unsupported, "compressed data cannot be read from the middle")
 	}
 	if raw.remote != nil {
 		raw.remote.SeekTo(origin)
@@ -220,7 +222,7 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 		}
 		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
 	} else {
-		return fault.Of(ErrUnsupported, "it cannot be read from the middle")
+		return fault.Of(cause.Unsupported, "it cannot be read from the middle")
 	}
 	raw.counted.n, raw.counted.err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
@@ -229,7 +231,7 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	r.win.reset(raw, r.win.max)
 	r.win.moveTo(origin)
 	if sums {
-		r.win.sums = newResumableSum()
+		r.win.sums = checksum.NewResumable()
 	}
 	return nil
 }
@@ -247,7 +249,7 @@ func (r *Reader) Border() (offset int64, ok bool) {
 type Span struct {
 	Input    int
 	From, To int64
-	Sum      Sum
+	Sum      checksum.Sum
 }
 
 // spans notes the checksums of what lies between marks and the borders of inputs.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // A Reader returns the records of a Set from a position on. It must be closed.
@@ -49,7 +50,7 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 	}
 	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.partOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
 		at.Ordinal < 0 {
-		return nil, fault.Of(ErrCorrupt, "resume: the position names input %d of %d, with %d finished, at byte %d",
+		return nil, fault.Of(cause.Corrupt, "resume: the position names input %d of %d, with %d finished, at byte %d",
 			at.Input, s.Len(), len(at.Done), at.Offset)
 	}
 	if resumed {
@@ -92,7 +93,7 @@ func (r *Reader) countRead() error {
 }
 
 // Next appends the bytes of the next record to dst and describes it in rec. It returns io.EOF after
-// the last record, ErrNoDocuments where there was none at all, and any other error where an input
+// the last record, cause.NoDocuments where there was none at all, and any other error where an input
 // cannot be read on; the reader stays at that error. A bad record is not an error of Next but of
 // rec.Err.
 func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
@@ -281,13 +282,13 @@ func (r *Reader) listed(done Finished) (*List, error) {
 		r.list = sha256.New()
 		if list.State != nil {
 			if err := r.list.(encoding.BinaryUnmarshaler).UnmarshalBinary(list.State); err != nil {
-				return nil, fault.Of(ErrCorrupt, "resume: the position's checksum of a list: %v", err)
+				return nil, fault.Of(cause.Corrupt, "resume: the position's checksum of a list: %v", err)
 			}
 		}
 	}
 	fmt.Fprintf(r.list, "%s  %s\n", done.Sum, r.in.URI) // never fails
 	list.Bytes += done.Bytes
-	list.Seen = list.Seen.chainStat(&r.in)
+	list.Seen = chainStat(list.Seen, &r.in)
 	var err error
 	list.State, err = r.list.(encoding.BinaryMarshaler).MarshalBinary()
 	return &list, err

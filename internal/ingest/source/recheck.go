@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/zeebo/xxh3"
 )
 
@@ -70,7 +71,7 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 
 func (s *Set) checksum(in *Input) (f Finished, err error) {
 	if in.path == "" || in.once != nil {
-		return f, fault.Of(ErrUsage, "%s: it cannot be read again", in.URI)
+		return f, fault.Of(cause.Usage, "%s: it cannot be read again", in.URI)
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {

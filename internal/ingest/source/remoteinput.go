@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -99,7 +100,7 @@ func remoteError(uri string, offset int64, err error) error {
 	case errors.As(err, &changed):
 		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
 	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
-		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: fault.Of(ErrUsage, "%s", err)}
+		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: fault.Of(cause.Usage, "%s", err)}
 	case errors.As(err, &own):
 		return &InputError{URI: uri, Offset: offset, Err: err}
 	}
@@ -134,12 +135,12 @@ func (r *Reader) resumesInPlace() bool {
 // position.
 func (r *Reader) jump(raw *rawFile) error {
 	at := &r.at
-	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset-r.set.origin(at.Input)) ||
+	if !r.win.sums.RestoreState(at.Sums.XXH3) || r.win.sums.Size != uint64(at.Offset-r.set.origin(at.Input)) ||
 		r.win.sums.Sum() != at.Sum {
-		return fault.Of(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
+		return fault.Of(cause.Corrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
 	if c := raw.counted.sum; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
-		return fault.Of(ErrCorrupt, "resume: the position's hash of %s is not whole", r.in.URI)
+		return fault.Of(cause.Corrupt, "resume: the position's hash of %s is not whole", r.in.URI)
 	}
 	raw.remote.SeekTo(at.Offset)
 	raw.counted.n, raw.counted.err = at.Offset, nil

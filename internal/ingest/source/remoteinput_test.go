@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/google/go-cmp/cmp"
 )
@@ -131,7 +132,7 @@ func TestRemoteInputsResumeInPlace(t *testing.T) {
 		}
 		forged := reread(t, at)
 		forged.Sums.XXH3[3]++
-		if _, err := readFrom(t, set, forged); !errors.Is(err, ErrCorrupt) {
+		if _, err := readFrom(t, set, forged); !errors.Is(err, cause.Corrupt) {
 			t.Errorf("%s: a forged checksum: %v", name, err)
 		}
 		srv.Close()
@@ -167,10 +168,10 @@ func TestRemoteRefusals(t *testing.T) {
 	srv.Put("/empty.txt", remotetest.File{})
 	gone := remotetest.New()
 	gone.Close()
-	for path, want := range map[string]error{srv.URL + "/b.txt": fs.ErrNotExist, srv.URL + "/a.png": ErrUnsupported,
-		srv.URL + "/cut.txt.gz": ErrTruncated,
-		srv.URL + "/empty.txt":  ErrNoDocuments, gone.URL + "/a.txt": ErrUnreachable,
-		"https://joe:secret@/a": ErrUsage} {
+	for path, want := range map[string]error{srv.URL + "/b.txt": fs.ErrNotExist, srv.URL + "/a.png": cause.Unsupported,
+		srv.URL + "/cut.txt.gz": cause.Truncated,
+		srv.URL + "/empty.txt":  cause.NoDocuments, gone.URL + "/a.txt": ErrUnreachable,
+		"https://joe:secret@/a": cause.Usage} {
 		set, err := Open(context.Background(), Options{Args: []string{path}})
 		if err == nil {
 			_, err = readFrom(t, set, Position{})

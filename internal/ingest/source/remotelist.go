@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -41,7 +42,7 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 	listing := &remoteListing{set: s, walk: &w, arg: arg}
 	if isGlob(arg) {
 		if w.root, w.globs, err = globRoot(arg); err != nil {
-			return true, false, fault.Of(ErrUsage, "pattern %s: %v", Redact(arg), err)
+			return true, false, fault.Of(cause.Usage, "pattern %s: %v", Redact(arg), err)
 		}
 		w.root += "/" // an empty name may come before the first one that is not a pattern's
 		for _, parts := range w.globs {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -92,8 +94,8 @@ type needs struct {
 // and globs, files that hold no text or that describe data rather than hold it are passed over, and
 // Notes describes them.
 //
-// Errors: ErrNothingNew; *InputError with fs.ErrNotExist, ErrBinary, ErrUnsupported, …; ErrUsage; ErrNoDocuments
-// where everything is empty.
+// Errors: ErrNothingNew; *InputError with fs.ErrNotExist, cause.Binary, cause.Unsupported, …; cause.Usage;
+// cause.NoDocuments where everything is empty.
 func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -174,7 +176,7 @@ func (s *Set) noDocuments(passed *Members) error {
 	if passed != nil && s.Len() > 1 {
 		what += fmt.Sprintf(", or archives whose files are not read: passed over %d", passed.Count)
 	}
-	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: ErrNoDocuments}
+	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: cause.NoDocuments}
 }
 
 // Len returns the number of inputs.
@@ -290,7 +292,7 @@ func (s *Set) compare(at *Position) error {
 func (s *Set) compareList(at *Position) error {
 	for i := range s.parts {
 		p := &s.parts[i]
-		var seen Sum
+		var seen checksum.Sum
 		read := p.n
 		switch {
 		case p.Files == 0:
@@ -302,14 +304,14 @@ func (s *Set) compareList(at *Position) error {
 		default:
 			continue
 		}
-		var is Sum
+		var is checksum.Sum
 		var newest Input
 		for j := range read {
 			in, err := s.list.at(p.first + j)
 			if err != nil {
 				return err
 			}
-			if is = is.chainStat(&in); in.ModTime.After(newest.ModTime) {
+			if is = chainStat(is, &in); in.ModTime.After(newest.ModTime) {
 				newest = in
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/zeebo/xxh3"
 )
 
@@ -241,7 +242,7 @@ func TestHugeRecordsInBoundedMemory(t *testing.T) {
 				}
 				if rec.Err != nil {
 					rejects++
-					if !errors.Is(rec.Err, ErrTooLarge) {
+					if !errors.Is(rec.Err, cause.TooLarge) {
 						t.Error(rec.Err)
 					}
 				}

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/zeebo/xxh3"
 )
@@ -26,8 +28,8 @@ type tableFramer struct {
 	group int
 	over  bool // the group was read to its end, or none was begun
 
-	bytes  int64 // the position's offset
-	base   Sum   // over the groups before the current one
+	bytes  int64        // the position's offset
+	base   checksum.Sum // over the groups before the current one
 	hasher xxh3.Hasher
 	hashed bool // the hasher holds something
 	cut    tableCut
@@ -61,10 +63,10 @@ func (t *tableFramer) state() uint32  { return uint32(t.given) }
 func (t *tableFramer) restore(uint32) {}
 
 // sum returns the checksum over the records before the position.
-func (t *tableFramer) sum() Sum { return t.sumAfter(t.base) }
+func (t *tableFramer) sum() checksum.Sum { return t.sumAfter(t.base) }
 
 // sumAfter returns the checksum over the groups that a base is over, and the current one.
-func (t *tableFramer) sumAfter(base Sum) Sum {
+func (t *tableFramer) sumAfter(base checksum.Sum) checksum.Sum {
 	if !t.hashed {
 		return base
 	}
@@ -126,7 +128,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	text, null := t.rows.Text()
 	if null {
 		t.note(nil, true)
-		rec.Last, rec.Err = true, fault.Of(ErrUnknownField, "column %q is null", t.o.TextField)
+		rec.Last, rec.Err = true, fault.Of(cause.UnknownField, "column %q is null", t.o.TextField)
 		return dst, nil
 	}
 	t.text, t.given = text, 0
@@ -209,9 +211,9 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 }
 
 // skip turns what an error says cannot be read into a bad record, if that may be passed over.
-func (t *tableFramer) skip(rec *Record, cause error) error {
-	if cause == io.EOF || !t.o.skips(cause) && !(t.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
-		return cause
+func (t *tableFramer) skip(rec *Record, failed error) error {
+	if failed == io.EOF || !t.o.skips(failed) && !(t.o.SkipDamaged && errors.Is(failed, cause.Unsupported)) {
+		return failed
 	}
 	lost, err := t.rows.Skip()
 	if err != nil {
@@ -220,7 +222,7 @@ func (t *tableFramer) skip(rec *Record, cause error) error {
 	var head [8]byte
 	binary.LittleEndian.PutUint64(head[:], uint64(lost))
 	t.note(head[:], true)
-	rec.Last, rec.Rows, rec.Err = true, lost, &DamageError{Rows: lost, Err: cause}
+	rec.Last, rec.Rows, rec.Err = true, lost, &DamageError{Rows: lost, Err: failed}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 )
 
@@ -60,17 +61,17 @@ func tableError(err error) error {
 			"this machine only the first row group is measured before the build, so copy it here and build from that",
 			Bytes: size.Bytes}
 	case errors.Is(err, columnar.ErrType):
-		return fault.Of(ErrUnsupported, "%v", err)
+		return fault.Of(cause.Unsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
-		return fault.Of(ErrUnsupported, "%v; write the file again with the usual settings", err)
+		return fault.Of(cause.Unsupported, "%v; write the file again with the usual settings", err)
 	case errors.Is(err, columnar.ErrCorrupt):
-		return fault.Of(ErrCorrupt, "the file is damaged: %v; copy it again", err)
+		return fault.Of(cause.Corrupt, "the file is damaged: %v; copy it again", err)
 	}
 	return err
 }
 
 // A ColumnError means that a file of columns has no such column, or that it does not hold text. It
-// matches ErrUnknownField.
+// matches cause.UnknownField.
 type ColumnError struct {
 	Has  []string // the columns of text
 	Chat string   // a column of messages, or ""
@@ -88,8 +89,8 @@ func (e *ColumnError) Error() string {
 	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
 }
 
-// Unwrap returns ErrUnknownField.
-func (e *ColumnError) Unwrap() error { return ErrUnknownField }
+// Unwrap returns cause.UnknownField.
+func (e *ColumnError) Unwrap() error { return cause.UnknownField }
 
 // NeedError means that a part of an input takes more memory than reading it may.
 type NeedError struct {
@@ -111,7 +112,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	}
 	if in.once != nil {
 		in.once.taken.Store(false)
-		return refuse(dataset, fault.Of(ErrUnsupported,
+		return refuse(dataset, fault.Of(cause.Unsupported,
 			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()

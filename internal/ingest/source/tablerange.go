@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
 
@@ -13,12 +14,12 @@ import (
 
 // tableCut is what a tableFramer keeps for ranges.
 type tableCut struct {
-	end  int64 // the row after the last of the current group
-	of   int   // the group, from 1 on, that end is of
-	base Sum   // over the groups since the last mark, before the current one
-	done bool  // a mark lies after the current group
-	sums []Sum // of the groups that were read to their end
-	keep bool  // sums are wanted
+	end  int64          // the row after the last of the current group
+	of   int            // the group, from 1 on, that end is of
+	base checksum.Sum   // over the groups since the last mark, before the current one
+	done bool           // a mark lies after the current group
+	sums []checksum.Sum // of the groups that were read to their end
+	keep bool           // sums are wanted
 }
 
 // maxGroupSums is how many checksums of groups are kept; an input with more groups gets no
@@ -30,7 +31,7 @@ func (t *tableFramer) endGroup() {
 	c := &t.cut
 	if c.keep && t.hashed && len(c.sums) < maxGroupSums {
 		h := t.hasher.Sum128()
-		var sum Sum
+		var sum checksum.Sum
 		binary.BigEndian.PutUint64(sum[:8], h.Hi)
 		binary.BigEndian.PutUint64(sum[8:], h.Lo)
 		c.sums = append(c.sums, sum)
@@ -39,17 +40,17 @@ func (t *tableFramer) endGroup() {
 }
 
 // spanSum is the checksum over the groups since the last mark.
-func (t *tableFramer) spanSum() Sum {
+func (t *tableFramer) spanSum() checksum.Sum {
 	if t.cut.done {
-		return Sum{}
+		return checksum.Sum{}
 	}
 	return t.sumAfter(t.cut.base)
 }
 
 // endSpan makes a mark after the current group.
-func (t *tableFramer) endSpan() (sum Sum) {
+func (t *tableFramer) endSpan() (sum checksum.Sum) {
 	sum = t.spanSum()
-	t.cut.base, t.cut.done = Sum{}, true
+	t.cut.base, t.cut.done = checksum.Sum{}, true
 	return sum
 }
 
@@ -107,7 +108,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 
 // JoinGroupSums returns the checksum of a file of columns, given that of the groups before some, and
 // those of these groups. The zero Sum is that of no groups.
-func JoinGroupSums(before Sum, groups []Sum) Sum {
+func JoinGroupSums(before checksum.Sum, groups []checksum.Sum) checksum.Sum {
 	for _, g := range groups {
 		before = xxh3.Hash128(slices.Concat(before[:], g[:])).Bytes()
 	}
@@ -119,7 +120,7 @@ func JoinGroupSums(before Sum, groups []Sum) Sum {
 const tailBytes = 64 << 10
 
 // tailSum is the checksum of the end of a file of columns.
-func tailSum(raw *rawFile) (sum Sum, err error) {
+func tailSum(raw *rawFile) (sum checksum.Sum, err error) {
 	at, size, err := raw.random()
 	if err != nil {
 		return sum, err

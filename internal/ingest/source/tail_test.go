@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // bzip2ed compresses text with the bzip2 program.
@@ -50,12 +52,12 @@ func TestTails(t *testing.T) {
 		{gz + zeros, 1, nil, ""},
 		{gz + gz + zeros + gz, 3, nil, ""},
 		{gz + "\x00", 1, nil, ""},
-		{gz + zeros + "x", 1, ErrCorrupt, fmt.Sprintf("from byte %d of the file on", len(gz)+512)},
-		{gz + "\x1f", 1, ErrCorrupt, fmt.Sprintf("from byte %d of the file on", len(gz))},
-		{gz + gz[:len(gz)-4], 2, ErrTruncated, ""},
+		{gz + zeros + "x", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(gz)+512)},
+		{gz + "\x1f", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(gz))},
+		{gz + gz[:len(gz)-4], 2, cause.Truncated, ""},
 		{zs + zs + skip + zs, 3, nil, ""},
 		{skip + zs + zeros, 1, nil, ""},
-		{zs + "garbage", 1, ErrCorrupt, fmt.Sprintf("from byte %d of the file on", len(zs))},
+		{zs + "garbage", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(zs))},
 		{bz + bz, 2, nil, ""},
 		{bz + empty + bz, 2, nil, ""},
 		{bz + zeros, 1, nil, ""},
@@ -63,8 +65,8 @@ func TestTails(t *testing.T) {
 		{bz + "\n", 1, nil, fmt.Sprintf("%d:1", len(bz))},
 		{bz + bz + "garbage", 2, nil, fmt.Sprintf("%d:7", 2*len(bz))},
 		{bz + "BZ2", 1, nil, fmt.Sprintf("%d:3", len(bz))},
-		{bz + "BZh9 garbage in the place of a block", 1, ErrCorrupt, ""},
-		{bz + bz[:len(bz)-3], 1, ErrTruncated, ""},
+		{bz + "BZh9 garbage in the place of a block", 1, cause.Corrupt, ""},
+		{bz + bz[:len(bz)-3], 1, cause.Truncated, ""},
 	} {
 		name := write(t, dir, fmt.Sprintf("%d.txt", i), c.data)
 		for _, o := range []Options{{Args: []string{name}}, {Args: []string{"-"}, Stdin: strings.NewReader(c.data)}} {
@@ -168,7 +170,7 @@ func TestDetectFormatOfContent(t *testing.T) {
 		"\n\n = Title = \n\n text of the article": WikiText,
 	} {
 		got, err := detectFormat("-", []byte(text), true, []string{"text"})
-		if got != want || (want == "") != errors.Is(err, ErrUnsupported) {
+		if got != want || (want == "") != errors.Is(err, cause.Unsupported) {
 			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
 		}
 	}
@@ -186,7 +188,7 @@ func TestKindsNamedDirectly(t *testing.T) {
 		"twice.gz":  {gzipped(gzipped("text\n")), "decompress it once"},
 	} {
 		_, err := Open(context.Background(), Options{Args: []string{write(t, dir, name, c.data)}})
-		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, cause.Unsupported) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}

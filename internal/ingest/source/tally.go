@@ -46,7 +46,7 @@ func (t *Tally) Position() Position { return t.r.at }
 // not known.
 func (t *Tally) Unread(i int) bool { return t.unread[i] }
 
-// Close returns ErrNoDocuments, as an error about the set, where all that was added holds none.
+// Close returns cause.NoDocuments, as an error about the set, where all that was added holds none.
 func (t *Tally) Close() error {
 	if t.r.at.Ordinal == 0 && t.set.only == nil {
 		return t.set.noDocuments(t.r.at.Members)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // A tarMembers reads the headers of a tar archive from the window: the old format, ustar, pax and
@@ -135,7 +136,7 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 				length = 0 // links have a size and no content
 			}
 		case 'S':
-			return m, fault.Of(ErrUnsupported,
+			return m, fault.Of(cause.Unsupported,
 				"%s is stored as a sparse file; unpack the archive with `tar -xf` and name the folder", m.name)
 		default:
 			m.special = true
@@ -175,7 +176,7 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 			case t.ended:
 				return nil, tarCorrupt(w, "something follows its end")
 			}
-			return nil, fault.Of(ErrTruncated,
+			return nil, fault.Of(cause.Truncated,
 				"the tar archive ends without its end mark, two blocks of zeros; copy the file again")
 		}
 		h := w.unread()[:tarBlock]
@@ -201,7 +202,7 @@ func (t *tarMembers) text(w *window, length int64) ([]byte, error) {
 		if err := w.failed(); err != nil {
 			return nil, err
 		}
-		return nil, fault.Of(ErrTruncated, "the tar archive ends within a header; copy the file again")
+		return nil, fault.Of(cause.Truncated, "the tar archive ends within a header; copy the file again")
 	}
 	text := bytes.Clone(w.unread()[:length])
 	w.consume(padded)
@@ -214,7 +215,7 @@ func paxRecords(text []byte, name *string, size *int64) error {
 		digits, _, found := bytes.Cut(text, []byte(" "))
 		n, err := strconv.Atoi(string(digits))
 		if !found || err != nil || n <= len(digits)+1 || n > len(text) || text[n-1] != '\n' {
-			return fault.Of(ErrCorrupt, "an extended header is malformed")
+			return fault.Of(cause.Corrupt, "an extended header is malformed")
 		}
 		key, value, _ := strings.Cut(string(text[len(digits)+1:n-1]), "=")
 		text = text[n:]
@@ -224,16 +225,16 @@ func paxRecords(text []byte, name *string, size *int64) error {
 		case "size":
 			v, err := strconv.ParseInt(value, 10, 63)
 			if err != nil || v < 0 {
-				return fault.Of(ErrCorrupt, "an extended header has a size that is not a number")
+				return fault.Of(cause.Corrupt, "an extended header has a size that is not a number")
 			}
 			*size = v
 		case "GNU.sparse.major", "GNU.sparse.map", "GNU.sparse.size":
-			return fault.Of(ErrUnsupported, "a member is stored as a sparse file")
+			return fault.Of(cause.Unsupported, "a member is stored as a sparse file")
 		}
 	}
 	return nil
 }
 
 func tarCorrupt(w *window, what string) error {
-	return fault.Of(ErrCorrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.offset(), what)
+	return fault.Of(cause.Corrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.offset(), what)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // Text in UTF-16 that begins with a byte order mark is read as the UTF-8 that it stands for: offsets
@@ -98,7 +99,7 @@ func (r *utf16Reader) convert() {
 	r.text, used = appendUTF8(r.text[:0], data, r.order, err != nil)
 	r.out, r.in = r.text, data[used:]
 	if err == io.EOF && len(r.in) > 0 {
-		r.err = fault.Of(ErrTruncated, "the text in UTF-16 ends within a character; copy the file again")
+		r.err = fault.Of(cause.Truncated, "the text in UTF-16 ends within a character; copy the file again")
 	}
 }
 

@@ -1,10 +1,10 @@
 package source
 
 import (
-	"encoding/binary"
 	"io"
 	"math"
 
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
 
@@ -24,12 +24,12 @@ type window struct {
 	// of a plan's reader: over what was consumed since the last mark
 	span     xxh3.Hasher
 	spanning bool
-	sums     *resumableSum // in its place, where the state of the checksum is kept
+	sums     *checksum.Resumable // in its place, where the state of the checksum is kept
 
 	pinned   bool // buf[pin] is a place whose checksum may be asked for later
 	pin      int
-	pinSum   Sum    // once it is no longer pinned
-	pinState []byte // of sums, once it is no longer pinned
+	pinSum   checksum.Sum // once it is no longer pinned
+	pinState []byte       // of sums, once it is no longer pinned
 }
 
 func (w *window) reset(src io.Reader, limit int) {
@@ -173,30 +173,22 @@ func (w *window) unpin() {
 	w.pinned = false
 	w.hashTo(w.pin)
 	if w.pinSum = w.hashedSum(); w.sums != nil {
-		w.pinState = w.sums.appendState(nil)
+		w.pinState = w.sums.AppendState(nil)
 	}
 }
 
 // sum returns the checksum over all bytes before offset.
-func (w *window) sum() Sum {
+func (w *window) sum() checksum.Sum {
 	w.hash()
 	return w.hashedSum()
 }
 
 // hashedSum returns the checksum over what was taken in.
-func (w *window) hashedSum() Sum {
+func (w *window) hashedSum() checksum.Sum {
 	if w.sums != nil {
 		return w.sums.Sum()
 	}
-	return hasherSum(&w.hasher)
-}
-
-func hasherSum(hasher *xxh3.Hasher) Sum {
-	h := hasher.Sum128()
-	var s Sum
-	binary.BigEndian.PutUint64(s[:8], h.Hi)
-	binary.BigEndian.PutUint64(s[8:], h.Lo)
-	return s
+	return checksum.Of(&w.hasher)
 }
 
 // skip consumes bytes up to an offset and reports whether the input went on that far.

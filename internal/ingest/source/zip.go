@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 )
@@ -53,7 +54,7 @@ func directoryError(err error) error {
 }
 
 func zipCorrupt(format string, args ...any) error {
-	return fault.Of(ErrCorrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
+	return fault.Of(cause.Corrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
 }
 
 // openZip finds the directory.
@@ -66,7 +67,7 @@ func openZip(at io.ReaderAt, size int64) (*zipDirectory, error) {
 	}
 	i := bytes.LastIndex(tail, []byte("PK\x05\x06"))
 	if i < 0 || i+endBytes > len(tail) {
-		return nil, fault.Of(ErrTruncated, "the zip archive ends before its directory; copy the file again")
+		return nil, fault.Of(cause.Truncated, "the zip archive ends before its directory; copy the file again")
 	}
 	end := tail[i:]
 	n := uint64(binary.LittleEndian.Uint16(end[10:]))
@@ -214,7 +215,7 @@ func (z *zipReader) explain(err error) error {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Of(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
 	}
 	return zipCorrupt("%s: %v", z.entry.name, err)
 }
@@ -270,7 +271,7 @@ func (z *zipReader) open() error {
 	from := e.header + int64(len(local)) + int64(binary.LittleEndian.Uint16(local[26:])) +
 		int64(binary.LittleEndian.Uint16(local[28:]))
 	if from > z.size || e.stored > z.size-from {
-		return fault.Of(ErrTruncated, "the zip archive ends within %s; copy the file again", e.name)
+		return fault.Of(cause.Truncated, "the zip archive ends within %s; copy the file again", e.name)
 	}
 	z.raw = io.LimitedReader{R: &atReader{z.at, from, z.count}, N: e.stored}
 	if z.buf == nil {
@@ -283,7 +284,7 @@ func (z *zipReader) open() error {
 	z.close = func() {}
 	switch {
 	case e.encrypted:
-		return fault.Of(ErrUnsupported,
+		return fault.Of(cause.Unsupported,
 			"%s in the zip archive is encrypted; unpack it with `unzip` and name the folder",
 			e.name)
 	case e.method == 0:
@@ -304,7 +305,7 @@ func (z *zipReader) open() error {
 		}
 		z.member, z.close = d, d.Close
 	default:
-		return fault.Of(ErrUnsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
+		return fault.Of(cause.Unsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
 			"unpack it with `unzip` and name the folder", e.name, e.method)
 	}
 	return nil
@@ -314,7 +315,7 @@ func (z *zipReader) endMember() error {
 	z.member = nil
 	switch {
 	case z.left > 0:
-		return fault.Of(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
 	case z.sum.Sum32() != z.entry.crc:
 		return zipCorrupt("the checksum of %s differs", z.entry.name)
 	}

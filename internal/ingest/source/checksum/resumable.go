@@ -1,4 +1,4 @@
-package source
+package checksum
 
 import (
 	"encoding/binary"
@@ -7,13 +7,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A resumableSum is the XXH3-128 of what was written to it. Unlike the library's, its state can be
+// A Resumable is the XXH3-128 of what was written to it. Unlike the library's, its state can be
 // saved, so that a remote input resumed in its middle is not read again for its checksum. The
 // algorithm is the long form of XXH3 with the default secret, from Yann Collet's specification;
 // inputs of at most 240 bytes are left to the library.
-type resumableSum struct {
+type Resumable struct {
+	Size uint64 // bytes written
+
 	acc  [8]uint64
-	size uint64          // bytes written
 	tail [sumStripe]byte // the end of the last whole block
 	buf  [sumBlock]byte  // what follows it
 	n    int             // bytes of buf
@@ -49,8 +50,9 @@ var sumSecret = [192]byte{
 	0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 }
 
-func newResumableSum() *resumableSum {
-	return &resumableSum{acc: [8]uint64{sumPrime3, sumPrime1L, sumPrime2L, sumPrime3L, sumPrime4L, sumPrime2,
+// NewResumable returns the checksum of nothing.
+func NewResumable() *Resumable {
+	return &Resumable{acc: [8]uint64{sumPrime3, sumPrime1L, sumPrime2L, sumPrime3L, sumPrime4L, sumPrime2,
 		sumPrime5L, sumPrime1}}
 }
 
@@ -68,7 +70,7 @@ func accumulate(acc *[8]uint64, p []byte, secret []byte) {
 }
 
 // block takes a whole block in.
-func (s *resumableSum) block(p []byte) {
+func (s *Resumable) block(p []byte) {
 	accumulate(&s.acc, p, sumSecret[:])
 	secret := sumSecret[len(sumSecret)-sumStripe:]
 	for i := range s.acc {
@@ -79,9 +81,9 @@ func (s *resumableSum) block(p []byte) {
 
 // Write implements io.Writer; it never fails. A block is taken in once something follows it: the
 // last one is treated in another way.
-func (s *resumableSum) Write(p []byte) (int, error) {
+func (s *Resumable) Write(p []byte) (int, error) {
 	written := len(p)
-	s.size += uint64(written)
+	s.Size += uint64(written)
 	for len(p) > 0 {
 		if s.n == sumBlock {
 			s.block(s.buf[:])
@@ -102,8 +104,8 @@ func (s *resumableSum) Write(p []byte) (int, error) {
 }
 
 // Sum returns the checksum of what was written so far.
-func (s *resumableSum) Sum() (sum Sum) {
-	if s.size <= sumShort {
+func (s *Resumable) Sum() (sum Sum) {
+	if s.Size <= sumShort {
 		h := xxh3.Hash128(s.buf[:s.n])
 		return h.Bytes()
 	}
@@ -117,8 +119,8 @@ func (s *resumableSum) Sum() (sum Sum) {
 		copy(last[sumStripe-s.n:], s.buf[:s.n])
 	}
 	accumulate(&acc, last[:], sumSecret[len(sumSecret)-sumStripe-7:])
-	binary.BigEndian.PutUint64(sum[:8], mergeSum(&acc, sumSecret[len(sumSecret)-sumStripe-11:], ^(s.size*sumPrime2L)))
-	binary.BigEndian.PutUint64(sum[8:], mergeSum(&acc, sumSecret[11:], s.size*sumPrime1L))
+	binary.BigEndian.PutUint64(sum[:8], mergeSum(&acc, sumSecret[len(sumSecret)-sumStripe-11:], ^(s.Size*sumPrime2L)))
+	binary.BigEndian.PutUint64(sum[8:], mergeSum(&acc, sumSecret[11:], s.Size*sumPrime1L))
 	return sum
 }
 
@@ -133,18 +135,18 @@ func mergeSum(acc *[8]uint64, secret []byte, start uint64) uint64 {
 	return start ^ start>>32
 }
 
-// appendState appends what restoreState needs.
-func (s *resumableSum) appendState(dst []byte) []byte {
+// AppendState appends what RestoreState needs.
+func (s *Resumable) AppendState(dst []byte) []byte {
 	for _, a := range s.acc {
 		dst = binary.LittleEndian.AppendUint64(dst, a)
 	}
-	dst = binary.LittleEndian.AppendUint64(dst, s.size)
+	dst = binary.LittleEndian.AppendUint64(dst, s.Size)
 	dst = append(dst, s.tail[:]...)
 	return append(dst, s.buf[:s.n]...)
 }
 
-// restoreState sets the state that appendState wrote, and reports whether it is valid.
-func (s *resumableSum) restoreState(state []byte) bool {
+// RestoreState sets the state that AppendState wrote, and reports whether it is valid.
+func (s *Resumable) RestoreState(state []byte) bool {
 	const fixed = 8*8 + 8 + sumStripe
 	if len(state) < fixed || len(state) > fixed+sumBlock {
 		return false
@@ -152,8 +154,8 @@ func (s *resumableSum) restoreState(state []byte) bool {
 	for i := range s.acc {
 		s.acc[i] = binary.LittleEndian.Uint64(state[8*i:])
 	}
-	s.size = binary.LittleEndian.Uint64(state[64:])
+	s.Size = binary.LittleEndian.Uint64(state[64:])
 	copy(s.tail[:], state[72:])
 	s.n = copy(s.buf[:], state[fixed:])
-	return s.size >= uint64(s.n)
+	return s.Size >= uint64(s.n)
 }

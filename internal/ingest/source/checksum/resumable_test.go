@@ -1,4 +1,4 @@
-package source
+package checksum
 
 import (
 	"math/rand/v2"
@@ -21,13 +21,13 @@ func TestResumableSum(t *testing.T) {
 		lengths = append(lengths, rnd.IntN(len(data)))
 	}
 	for _, n := range lengths {
-		s := newResumableSum()
+		s := NewResumable()
 		for at := 0; at < n; {
 			step := min(1+rnd.IntN(1+rnd.IntN(3000)), n-at)
 			s.Write(data[at : at+step])
 			at += step
-			next := newResumableSum()
-			if !next.restoreState(s.appendState(nil)) {
+			next := NewResumable()
+			if !next.RestoreState(s.AppendState(nil)) {
 				t.Fatalf("%d of %d bytes: the state cannot be restored", at, n)
 			}
 			s = next
@@ -37,7 +37,7 @@ func TestResumableSum(t *testing.T) {
 		}
 	}
 	for _, state := range [][]byte{nil, make([]byte, 10), make([]byte, 5000)} {
-		if newResumableSum().restoreState(state) {
+		if NewResumable().RestoreState(state) {
 			t.Errorf("a state of %d bytes was restored", len(state))
 		}
 	}
