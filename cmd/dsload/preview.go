@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
@@ -87,7 +88,7 @@ func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 // input writes an input with its documents.
 func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
-	if in.Compression != source.Plain {
+	if in.Compression != decompress.Plain {
 		s.printf(" in %s", in.Compression)
 	}
 	s.printf("%s", howRead(in, o))

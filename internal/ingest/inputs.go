@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // known returns what identifies the inputs of all phases without reading them, in the order of the
@@ -67,7 +68,7 @@ func (b *build) describeInputs() string {
 	if n == 1 {
 		if in, err := set.Input(0); err == nil {
 			only := sourceName(in.URI) + " as " + string(in.Format)
-			if in.Compression != source.Plain && string(in.Compression) != string(in.Format) {
+			if in.Compression != decompress.Plain && string(in.Compression) != string(in.Format) {
 				only += ", " + string(in.Compression)
 			}
 			return only

@@ -249,8 +249,11 @@ func TestPackedBudgets(t *testing.T) {
 				o := base
 				o.MaxExamples = n
 				s, rows, tokens := total(o)
-				if rows != n || !slices.Equal(s.CutBy, []string{"max-examples"}) || n > 1 &&
-					tokens < n*int64(o.MaxLength)*9/10 {
+				full := n * int64(o.MaxLength) * 9 / 10
+				if n < 10 { // the documents that would fill so few rows leave more of them open
+					full = n * int64(o.MaxLength) / 2
+				}
+				if rows != n || !slices.Equal(s.CutBy, []string{"max-examples"}) || n > 1 && tokens < full {
 					t.Errorf("max-examples: %d rows of %d tokens, cut by %v", rows, tokens, s.CutBy)
 				}
 				o = base

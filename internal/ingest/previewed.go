@@ -4,6 +4,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -22,13 +23,13 @@ type Previewed struct {
 
 // A PreviewInput is an input with its first documents.
 type PreviewInput struct {
-	URI         string             `json:"uri"`
-	Val         bool               `json:"val,omitempty"` // a source of the split val
-	Format      source.Format      `json:"format"`
-	Compression source.Compression `json:"compression,omitempty"`
-	Bytes       int64              `json:"bytes"` // on disk, -1 if unknown
-	Documents   []PreviewDocument  `json:"documents"`
-	Ended       bool               `json:"ended,omitempty"` // it has no more documents
+	URI         string                 `json:"uri"`
+	Val         bool                   `json:"val,omitempty"` // a source of the split val
+	Format      source.Format          `json:"format"`
+	Compression decompress.Compression `json:"compression,omitempty"`
+	Bytes       int64                  `json:"bytes"` // on disk, -1 if unknown
+	Documents   []PreviewDocument      `json:"documents"`
+	Ended       bool                   `json:"ended,omitempty"` // it has no more documents
 }
 
 // A PreviewDocument is how a document would be cut and tokenized, or why it would be left out.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // An archive, tar or zip, is one input. Its members are read in their order, each by the framer of
@@ -215,10 +216,10 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	switch {
 	case what != readable:
 		return what, nil
-	case err != nil, compression != Plain, isTar(head):
+	case err != nil, compression != decompress.Plain, isTar(head):
 		return archive, nil
 	}
-	if utf16Order(head) != nil {
+	if decompress.UTF16Order(head) != nil {
 		return utf16Text, nil
 	}
 	text := bytes.TrimPrefix(head, []byte("\ufeff"))

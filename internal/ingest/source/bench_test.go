@@ -12,18 +12,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/dsload/dsload/internal/cputime"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // synthFile writes generated documents of at least size bytes to a file, framed for a format, through a compressor.
-func synthFile(t testing.TB, format Format, c Compression, size int64) string {
+func synthFile(t testing.TB, format Format, c decompress.Compression, size int64) string {
 	t.Helper()
 	address := map[Format]string{WikiText: "wikitext", Text: "wikitext", JSONL: "wikitext", Recipes: "recipes"}[format]
 	var out bytes.Buffer
 	var w io.WriteCloser
 	switch c {
-	case Gzip:
+	case decompress.Gzip:
 		w = gzip.NewWriter(&out)
-	case Zstd:
+	case decompress.Zstd:
 		z, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 		if err != nil {
 			t.Fatal(err)
@@ -88,22 +89,26 @@ func BenchmarkRead(b *testing.B) {
 		{"synth-wikitext", func(*testing.B) Options { return Options{Args: []string{"synth://wikitext?bytes=20MB"}} }},
 		{"synth-recipes", func(*testing.B) Options { return Options{Args: []string{"synth://recipes?bytes=20MB"}} }},
 		{"text", func(b *testing.B) Options {
-			return Options{Args: []string{synthFile(b, WikiText, Plain, 20e6)}, Format: Text}
+			return Options{Args: []string{synthFile(b, WikiText, decompress.Plain, 20e6)}, Format: Text}
 		}},
 		{"wikitext", func(b *testing.B) Options {
 			return Options{Args: []string{synthFile(b, WikiText,
-				Plain, 20e6)}}
+				decompress.Plain, 20e6)}}
 		}},
 		{"wikitext-gzip", func(b *testing.B) Options {
 			return Options{Args: []string{synthFile(b, WikiText,
-				Gzip, 20e6)}}
+				decompress.Gzip, 20e6)}}
 		}},
 		{"wikitext-zstd", func(b *testing.B) Options {
 			return Options{Args: []string{synthFile(b, WikiText,
-				Zstd, 20e6)}}
+				decompress.Zstd, 20e6)}}
 		}},
-		{"jsonl", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, JSONL, Plain, 20e6)}} }},
-		{"recipes", func(b *testing.B) Options { return Options{Args: []string{synthFile(b, Recipes, Plain, 20e6)}} }},
+		{"jsonl", func(b *testing.B) Options {
+			return Options{Args: []string{synthFile(b, JSONL, decompress.Plain, 20e6)}}
+		}},
+		{"recipes", func(b *testing.B) Options {
+			return Options{Args: []string{synthFile(b, Recipes, decompress.Plain, 20e6)}}
+		}},
 		{"real-text", func(b *testing.B) Options {
 			return Options{Args: []string{shared(b, "prose/peps.txt"), shared(b, "multilingual/tldr.txt")}}
 		}},

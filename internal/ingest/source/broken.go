@@ -6,32 +6,33 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // namedKinds are the formats and compressions that the extension of a name announces, and how their
 // files are called. Framed snappy is missing: files of bare snappy blocks have the same extension.
 var namedKinds = map[string]struct {
 	format      Format
-	compression Compression
+	compression decompress.Compression
 	name        string
 }{
-	".parquet": {Parquet, Plain, "a parquet file"}, ".pq": {Parquet, Plain, "a parquet file"},
-	".arrow": {Arrow, Plain, "an Arrow file"}, ".arrows": {Arrow, Plain, "an Arrow stream"},
-	".feather": {Arrow, Plain, "an Arrow file"}, ".ipc": {Arrow, Plain, "an Arrow file"},
-	".gz": {"", Gzip, "gzip data"}, ".gzip": {"", Gzip, "gzip data"}, ".tgz": {"", Gzip, "gzip data"},
-	".zst": {"", Zstd, "zstd data"}, ".zstd": {"", Zstd, "zstd data"}, ".tzst": {"", Zstd, "zstd data"},
-	".bz2": {"", Bzip2, "bzip2 data"}, ".bzip2": {"", Bzip2, "bzip2 data"}, ".tbz": {"", Bzip2, "bzip2 data"},
-	".tbz2": {"", Bzip2, "bzip2 data"},
-	".xz":   {"", XZ, "xz data"}, ".txz": {"", XZ, "xz data"},
-	".lz4": {"", LZ4, "lz4 data"},
-	".zip": {"", Zipped, "a zip archive"},
+	".parquet": {Parquet, decompress.Plain, "a parquet file"}, ".pq": {Parquet, decompress.Plain, "a parquet file"},
+	".arrow": {Arrow, decompress.Plain, "an Arrow file"}, ".arrows": {Arrow, decompress.Plain, "an Arrow stream"},
+	".feather": {Arrow, decompress.Plain, "an Arrow file"}, ".ipc": {Arrow, decompress.Plain, "an Arrow file"},
+	".gz": {"", decompress.Gzip, "gzip data"}, ".gzip": {"", decompress.Gzip, "gzip data"}, ".tgz": {"", decompress.Gzip, "gzip data"},
+	".zst": {"", decompress.Zstd, "zstd data"}, ".zstd": {"", decompress.Zstd, "zstd data"}, ".tzst": {"", decompress.Zstd, "zstd data"},
+	".bz2": {"", decompress.Bzip2, "bzip2 data"}, ".bzip2": {"", decompress.Bzip2, "bzip2 data"}, ".tbz": {"", decompress.Bzip2, "bzip2 data"},
+	".tbz2": {"", decompress.Bzip2, "bzip2 data"},
+	".xz":   {"", decompress.XZ, "xz data"}, ".txz": {"", decompress.XZ, "xz data"},
+	".lz4": {"", decompress.LZ4, "lz4 data"},
+	".zip": {"", decompress.Zipped, "a zip archive"},
 }
 
 // checkBegin refuses an input whose name announces a format or compression, and whose first bytes
 // are neither those of it nor text: it is damaged. The format or compression of the input is then
 // what its name announces, so that reading it names the damage.
 func (in *Input) checkBegin(o *Options, head []byte) error {
-	if checkText(head) == nil || utf16Order(head) != nil || isTar(head) {
+	if checkText(head) == nil || decompress.UTF16Order(head) != nil || isTar(head) {
 		return nil
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/klauspost/compress/snappy"
 	"github.com/pierrec/lz4/v4"
 )
@@ -125,7 +126,7 @@ func TestCompressions(t *testing.T) {
 // A dictionary above the default is part of what the input takes.
 func TestXZDictionary(t *testing.T) {
 	data := xzed(t, numbered(100), "-9")
-	if d := xzDictionary([]byte(data)); d != 64<<20 {
+	if d := decompress.XZDictionary([]byte(data)); d != 64<<20 {
 		t.Fatalf("dictionary %d", d)
 	}
 	set := openSet(t, Options{Args: []string{write(t, t.TempDir(), "a.xz", data)}})

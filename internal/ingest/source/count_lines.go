@@ -7,12 +7,13 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/zeebo/xxh3"
 )
 
 // countsLines reports whether the documents of an input are its lines that are not blank.
 func countsLines(in *Input) bool {
-	return in.Format.layout().lines && in.Compression == Plain && in.archive == "" && in.synth == nil && in.once == nil
+	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.synth == nil && in.once == nil
 }
 
 // errLongLine means that a line is so long that its framer does not read it as one.
@@ -127,13 +128,13 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	defer raw.Close()
 	src := io.TeeReader(raw, &l.whole)
 	next := func() ([]byte, error) {
-		n, err := readBlock(src, o.Buffer)
+		n, err := decompress.ReadBlock(src, o.Buffer)
 		return o.Buffer[:n], err
 	}
-	if in.Size < 0 || in.Size >= aheadFrom { // read and hash on a goroutine of its own
-		ahead := newReadAhead(src, func() int64 { return 0 })
-		defer ahead.stop()
-		next = ahead.next
+	if in.Size < 0 || in.Size >= decompress.AheadFrom { // read and hash on a goroutine of its own
+		ahead := decompress.NewReadAhead(src, func() int64 { return 0 })
+		defer ahead.Stop()
+		next = ahead.Next
 	}
 	for ended := false; !ended; {
 		if err := ctx.Err(); err != nil {

@@ -36,7 +36,7 @@ func TestCountEqualsReading(t *testing.T) {
 			Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},
 				Format: format, PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"",
 					"text"}[i/3%2]})
-		if errors.Is(err, cause.Binary) {
+		if errors.Is(err, cause.Binary) || errors.Is(err, cause.Unsupported) { // as what looks like UTF-16 is
 			continue
 		}
 		if err != nil {

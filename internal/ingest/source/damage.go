@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // With Options.SkipDamaged, what cannot be read of a damaged input is one bad record, and reading goes
@@ -132,7 +133,7 @@ func (r *Reader) leaveUnread() error {
 func (in *Input) setDamaged() {
 	switch {
 	case in.Format.isColumnar():
-	case in.Compression == Zipped:
+	case in.Compression == decompress.Zipped:
 		in.archive, in.Format = Zip, Zip
 	default:
 		in.archive, in.Format = Tar, Tar

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -54,14 +55,14 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		return refuse(what, err)
 	}
 	text, whole := head, len(head) < sniffBytes
-	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
+	if in.Format = tableFormat(head); in.Format != "" && in.Compression == decompress.Plain {
 		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
 			return refuse(dataset, fault.Of(cause.Usage, "this is a file of the format %s, not %s; leave {format} out",
 				in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
 	}
-	if in.Compression == Plain {
+	if in.Compression == decompress.Plain {
 		if err := in.checkBegin(o, head); err != nil {
 			return refuse(readable, err)
 		}
@@ -71,14 +72,14 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 			"this is not a %s file: wrong first bytes", o.Format))
 	}
 	switch {
-	case in.Compression == Zipped:
+	case in.Compression == decompress.Zipped:
 		return in.detectZip(o, look, refuse)
-	case in.Compression == Plain && utf16Order(head) != nil:
-		in.Compression = UTF16
+	case in.Compression == decompress.Plain && decompress.UTF16Order(head) != nil:
+		in.Compression = decompress.UTF16
 		half := head[:min(len(head), sniffBytes/2)] // of at most that many bytes times 3/2
-		text, _ = appendUTF8(look[sniffBytes:sniffBytes], half[2:], utf16Order(head), false)
+		text, _ = decompress.AppendUTF8(look[sniffBytes:sniffBytes], half[2:], decompress.UTF16Order(head), false)
 		whole = whole && len(half) == len(head)
-	case in.Compression != Plain:
+	case in.Compression != decompress.Plain:
 		if text, whole, what, err = in.decompressed(o, head, look); err != nil {
 			return refuse(what, err)
 		}
@@ -96,7 +97,7 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 		return nil, false, readable, err
 	}
 	inside, what, err := identify(in.URI, text)
-	if err == nil && inside != Plain {
+	if err == nil && inside != decompress.Plain {
 		what, err = archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
@@ -171,12 +172,12 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 func (in *Input) setWindow(o *Options, head []byte) error {
 	var window int64
 	switch in.Compression {
-	case Zstd:
-		window = zstdWindow(head)
-	case XZ:
-		window = xzDictionary(head)
-	case LZ4:
-		in.window = lz4Block(head)
+	case decompress.Zstd:
+		window = decompress.ZstdWindow(head)
+	case decompress.XZ:
+		window = decompress.XZDictionary(head)
+	case decompress.LZ4:
+		in.window = decompress.LZ4Block(head)
 		return nil
 	}
 	if window <= o.WindowBytes {
@@ -189,7 +190,7 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 	return nil
 }
 
-func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
+func estimate(c decompress.Compression, size int64) int64 { return size * compressedRatio[c] }
 
 // DetectionRules is the number of the rules by which detectFormat chooses. It rises where they give
 // files of some kind another format.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
@@ -52,7 +53,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	}
 	if inside, what, err := identify(name, text); err != nil {
 		return refuse(what, err)
-	} else if inside != Plain {
+	} else if inside != decompress.Plain {
 		return refuse(archive, fault.Of(cause.Unsupported,
 			"this is %s data within a zip archive; unpack it with `unzip`", inside))
 	}

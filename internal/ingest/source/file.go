@@ -13,23 +13,25 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
 )
 
 // A rawFile reads an input: the file, and its text through the decompressor.
 type rawFile struct {
-	counted    countingReader
+	counted    decompress.Counted
+	check      *rawCheck // of a file whose server announced a hash
 	text       io.Reader // of the decompressor
 	out        io.Reader // the text in UTF-8
-	background *readAhead
+	background *decompress.ReadAhead
 	stop       func() // ends the decompressor
 	file       io.Closer
 	size       int64
 	inZip      func(*zipEntry) bool // the members of a zip archive that are read
 	concurrent bool                 // decompress on a goroutine
 	binary     bool                 // the text is an archive, and never in UTF-16
-	c          Compression
+	c          decompress.Compression
 	remote     *remote.File // the same file, where it is one
 	copy       *scratchFile // of it, where it must be copied before it can be read at many places
 	dir        string       // for the copy
@@ -37,33 +39,6 @@ type rawFile struct {
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
-}
-
-// countingReader counts what is read of a file and remembers the error that ended it.
-type countingReader struct {
-	src   io.Reader
-	n     int64
-	err   error
-	check func() error // called at the end: is the file still the one that was opened?
-	sum   *rawCheck    // of a file whose server announced a hash
-}
-
-func (r *countingReader) Read(p []byte) (int, error) {
-	if r.err != nil {
-		return 0, r.err
-	}
-	n, err := r.src.Read(p)
-	if r.sum != nil {
-		r.sum.add(p[:n], r.n)
-	}
-	r.n += int64(n)
-	if err == io.EOF && r.check != nil {
-		if changed := r.check(); changed != nil {
-			err = changed
-		}
-	}
-	r.err = err
-	return n, err
 }
 
 // once is an input that can be read once only: stdin, a pipe. What detection has read is kept:
@@ -85,7 +60,7 @@ func newOnce(src io.Reader) *once {
 func openRaw(in *Input, o *Options) (*rawFile, error) {
 	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
 		dir: o.ScratchDir}
-	if in.Compression == Zipped {
+	if in.Compression == decompress.Zipped {
 		f, err := newFilter(o.Include, o.Exclude)
 		if err != nil {
 			return nil, err
@@ -99,7 +74,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		if in.once.raw != nil {
 			return in.once.raw, nil
 		}
-		r.counted.src = in.once.reader
+		r.counted.Source = in.once.reader
 		return r, nil
 	}
 	if in.store != nil {
@@ -117,30 +92,33 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		return nil, pathCause(err)
 	}
 	// what is written after it meanwhile is not part of the input
-	r.file, r.counted.src = file, io.LimitReader(file, in.Size)
-	r.counted.check = func() error {
+	r.file, r.counted.Source = file, io.LimitReader(file, in.Size)
+	r.counted.Check = func() error {
 		info, err := file.Stat()
 		if err != nil {
 			return pathCause(err)
 		}
 		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
 	}
-	if err := r.counted.check(); err != nil {
+	if err := r.counted.Check(); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
+// leaveCheck leaves the hash that a server announced unchecked.
+func (r *rawFile) leaveCheck() { r.check, r.counted.Watch = nil, nil }
+
 // unchanged reports whether the file is still the one that was opened.
 func (r *rawFile) unchanged() error {
-	if r.counted.sum != nil {
-		return r.counted.sum.finish(r)
+	if r.check != nil {
+		return r.check.finish(r)
 	}
-	if r.counted.check == nil {
+	if r.counted.Check == nil {
 		return nil
 	}
-	return r.counted.check()
+	return r.counted.Check()
 }
 
 func (r *rawFile) Read(p []byte) (int, error) {
@@ -164,22 +142,22 @@ func (r *rawFile) Read(p []byte) (int, error) {
 
 // open makes the readers between the file and its text.
 func (r *rawFile) open() (err error) {
-	if r.text == nil && r.c == Zipped {
+	if r.text == nil && r.c == decompress.Zipped {
 		r.text, err = r.openZip()
 	} else if r.text == nil {
-		r.text, r.stop, err = decompress(r.c, &r.counted, r.window)
+		r.text, r.stop, err = decompress.Open(r.c, &r.counted, r.window)
 	}
 	if err != nil {
 		r.text = nil
-		return explain(r.c, err, &r.counted, r.window)
+		return decompress.Explain(r.c, err, &r.counted, r.window)
 	}
 	r.out = explained{r}
-	if r.concurrent && r.c != Plain && r.c != UTF16 && !(r.c == Zipped && r.binary) {
-		r.background = newReadAhead(r.out, func() int64 { return r.counted.n })
+	if r.concurrent && r.c != decompress.Plain && r.c != decompress.UTF16 && !(r.c == decompress.Zipped && r.binary) {
+		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N })
 		r.out = r.background
 	}
-	if !r.binary && r.c != Plain {
-		r.out = &utf16Reader{src: r.out}
+	if !r.binary && r.c != decompress.Plain {
+		r.out = &decompress.UTF16Reader{Source: r.out}
 	}
 	return nil
 }
@@ -205,7 +183,7 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 		}
 	}
 	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
-		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
+		r.leaveCheck() // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
 	}
 	return nil, 0, fault.Of(cause.Unsupported,
@@ -216,13 +194,13 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 // damage.
 type countedAt struct {
 	at    io.ReaderAt
-	count *countingReader
+	count *decompress.Counted
 }
 
 func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
 	n, err := r.at.ReadAt(p, off)
 	if err != nil && err != io.EOF {
-		r.count.err = err
+		r.count.Err = err
 	}
 	return n, err
 }
@@ -238,14 +216,14 @@ func (r *countedAt) Expect(spans []columnar.Span, inTurns bool) {
 
 // inBackground has a large file decompressed on a goroutine of its own. It must be called before
 // the first read, and not for an archive whose members are opened one by one.
-func (r *rawFile) inBackground() { r.concurrent = r.size < 0 || r.size >= aheadFrom }
+func (r *rawFile) inBackground() { r.concurrent = r.size < 0 || r.size >= decompress.AheadFrom }
 
 // consumed returns how much of the file was read for the text that was handed out.
 func (r *rawFile) consumed() int64 {
 	if r.background != nil {
-		return r.background.consumed()
+		return r.background.Consumed()
 	}
-	return r.counted.n
+	return r.counted.N
 }
 
 // explained reads the decompressor, with errors in our words.
@@ -254,14 +232,14 @@ type explained struct{ r *rawFile }
 func (e explained) Read(p []byte) (int, error) {
 	n, err := e.r.text.Read(p)
 	if err != nil {
-		err = pathCause(explain(e.r.c, err, &e.r.counted, e.r.window))
+		err = pathCause(decompress.Explain(e.r.c, err, &e.r.counted, e.r.window))
 	}
 	return n, err
 }
 
 func (r *rawFile) Close() {
 	if r.background != nil {
-		r.background.stop()
+		r.background.Stop()
 	}
 	r.stop()
 	if r.file != nil {
@@ -298,8 +276,8 @@ func (in *Input) compare(now Stat) error {
 
 // trailing describes bytes after compressed data that were ignored, nil if there were none.
 func (r *rawFile) trailing() *Trailing {
-	if z, ok := r.text.(*bzip2Reader); ok && z.trailing.Inputs > 0 {
-		return &z.trailing
+	if offset, n := decompress.Trailing(r.text); n > 0 {
+		return &Trailing{Inputs: 1, Offset: offset, Bytes: n}
 	}
 	return nil
 }
@@ -359,7 +337,7 @@ func (in *Input) sniffText(o *Options, look []byte) (text []byte, whole bool, er
 	if in.once != nil {
 		raw.ahead, raw.aheadErr = text[:n], err
 	}
-	if failed := raw.counted.err; failed != nil && failed != io.EOF {
+	if failed := raw.counted.Err; failed != nil && failed != io.EOF {
 		return nil, false, pathCause(failed)
 	}
 	return text[:n], err == io.EOF, nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -121,25 +122,25 @@ func TestDetection(t *testing.T) {
 	for name, c := range map[string]struct {
 		data        string
 		format      Format
-		compression Compression
+		compression decompress.Compression
 	}{
-		"plain":            {"hello\nworld\n", Text, Plain},
-		"wiki.txt":         {" \n = A = \n \n text\n", WikiText, Plain},
-		"wiki.train.raw":   {" \n = A = \n \n text\n", WikiText, Plain},
-		"nowiki.txt":       {"a = b = c\n\n", Text, Plain},
-		"x.jsonl":          {"garbage", JSONL, Plain},
-		"x.ndjson.gz":      {gzipped("{}"), JSONL, Gzip},
-		"lines":            {"{\"a\":1}\n{}\n", JSONL, Plain},
-		"bom":              {"\ufeff{\"a\":1}\n{}\n", JSONL, Plain},
-		"notjson":          {"{a}\n{}\n", Text, Plain},
-		"a.csv":            {"a,b\n1,2\n", CSV, Plain},
-		"a.tsv":            {"a\tb\n1\t2\n", CSV, Plain},
-		"r.csv":            {",title,ingredients,directions,link,source,NER\n", Recipes, Plain},
-		"recipes":          {",title,ingredients,directions,link,source,NER\n", Recipes, Plain},
-		"text.zst":         {zstded(t, "hello\n", 1<<10), Text, Zstd},
-		"misnamed.txt":     {gzipped("\n = A = \n\n"), WikiText, Gzip},
-		"b.bz2":            {bzipped(t), Text, Bzip2},
-		"empty.zst.but.no": {"BZhello\n", Text, Plain},
+		"plain":            {"hello\nworld\n", Text, decompress.Plain},
+		"wiki.txt":         {" \n = A = \n \n text\n", WikiText, decompress.Plain},
+		"wiki.train.raw":   {" \n = A = \n \n text\n", WikiText, decompress.Plain},
+		"nowiki.txt":       {"a = b = c\n\n", Text, decompress.Plain},
+		"x.jsonl":          {"garbage", JSONL, decompress.Plain},
+		"x.ndjson.gz":      {gzipped("{}"), JSONL, decompress.Gzip},
+		"lines":            {"{\"a\":1}\n{}\n", JSONL, decompress.Plain},
+		"bom":              {"\ufeff{\"a\":1}\n{}\n", JSONL, decompress.Plain},
+		"notjson":          {"{a}\n{}\n", Text, decompress.Plain},
+		"a.csv":            {"a,b\n1,2\n", CSV, decompress.Plain},
+		"a.tsv":            {"a\tb\n1\t2\n", CSV, decompress.Plain},
+		"r.csv":            {",title,ingredients,directions,link,source,NER\n", Recipes, decompress.Plain},
+		"recipes":          {",title,ingredients,directions,link,source,NER\n", Recipes, decompress.Plain},
+		"text.zst":         {zstded(t, "hello\n", 1<<10), Text, decompress.Zstd},
+		"misnamed.txt":     {gzipped("\n = A = \n\n"), WikiText, decompress.Gzip},
+		"b.bz2":            {bzipped(t), Text, decompress.Bzip2},
+		"empty.zst.but.no": {"BZhello\n", Text, decompress.Plain},
 	} {
 		in := inputsOf(t, openSet(t, Options{Args: []string{write(t, dir, name, c.data)}}))[0]
 		if in.Format != c.format || in.Compression != c.compression {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // A keeper holds small files that detection has read whole, until they are read. A folder of them is then read once
@@ -19,7 +21,7 @@ type keeper struct {
 // keep keeps an input that is about to be added if look holds all of it and Options.KeepBytes allows it.
 func (s *Set) keep(in *Input, look []byte) {
 	k := &s.kept
-	if in.path == "" || in.once != nil || in.sniffed == 0 || in.sniffed != in.Size || in.Compression != Plain ||
+	if in.path == "" || in.once != nil || in.sniffed == 0 || in.sniffed != in.Size || in.Compression != decompress.Plain ||
 		in.archive != "" || in.Format.isColumnar() || k.bytes+in.Size > s.opts.KeepBytes {
 		return
 	}
@@ -47,8 +49,8 @@ func (s *Set) Forget() { s.kept.files, s.kept.bytes = nil, 0 }
 
 // openKept makes the reader of an input that was kept, if the file is still the one that was.
 func (r *rawFile) openKept(in *Input, data []byte) error {
-	r.counted.src = bytes.NewReader(data)
-	r.counted.check = func() error {
+	r.counted.Source = bytes.NewReader(data)
+	r.counted.Check = func() error {
 		info, err := os.Stat(in.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
@@ -58,5 +60,5 @@ func (r *rawFile) openKept(in *Input, data []byte) error {
 		}
 		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
 	}
-	return r.counted.check()
+	return r.counted.Check()
 }

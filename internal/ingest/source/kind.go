@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // A kind is why a file of a folder or glob is passed over. The zero kind is a file to read.
@@ -65,45 +66,45 @@ var kindNames = [kinds][2]string{
 var magics = []struct {
 	at          int
 	magic       string
-	compression Compression
+	compression decompress.Compression
 	kind        kind
 	refusal     string
 }{
-	{0, "\x1f\x8b\x08", Gzip, 0, ""},
-	{0, "\x28\xb5\x2f\xfd", Zstd, 0, ""},
-	{0, "BZh", Bzip2, 0, ""},
-	{0, "\xfd7zXZ\x00", XZ, 0, ""},
-	{0, "\x04\x22\x4d\x18", LZ4, 0, ""},
-	{0, "\x02\x21\x4c\x18", LZ4, 0, ""},
-	{0, "\xff\x06\x00\x00sNaPpY", Snappy, 0, ""},
-	{0, "\xff\x06\x00\x00S2sTwO", Plain, archive, "S2 data; decompress it with `s2d`"},
-	{0, "PK\x03\x04", Zipped, 0, ""},
-	{0, "PK\x05\x06", Plain, archive, "an empty zip archive; name what it should have held"},
-	{0, "7z\xbc\xaf\x27\x1c", Plain, archive, "a 7z archive; unpack it with `7z x` and name the folder"},
-	{0, "Rar!\x1a\x07", Plain, archive, "a rar archive; unpack it with `unrar x` and name the folder"},
-	{0, "SQLite format 3\x00", Plain, dataset, "an SQLite database; write its rows as JSON lines first"},
-	{0, "\x89HDF\r\n\x1a\n", Plain, dataset, "an HDF5 file; write its rows as JSON lines first"},
-	{0, "\x93NUMPY", Plain, dataset, "a NumPy array; name the text it was made of"},
-	{0, "%PDF-", Plain, pdf, "a PDF; turn it into text with `pdftotext` and name that"},
-	{0, "\x89PNG\r\n\x1a\n", Plain, image, "an image; pass text files"},
-	{0, "\xff\xd8\xff", Plain, image, "an image; pass text files"},
-	{0, "GIF87a", Plain, image, "an image; pass text files"},
-	{0, "GIF89a", Plain, image, "an image; pass text files"},
-	{0, "II*\x00", Plain, image, "an image; pass text files"},
-	{0, "MM\x00*", Plain, image, "an image; pass text files"},
-	{8, "WEBP", Plain, image, "an image; pass text files"},
-	{0, "\x7fELF", Plain, program, "a program; pass text files"},
-	{0, "\xcf\xfa\xed\xfe", Plain, program, "a program; pass text files"},
-	{0, "\xca\xfe\xba\xbe", Plain, program, "a program; pass text files"},
-	{0, "\x00asm", Plain, program, "a program; pass text files"},
-	{0, "OggS", Plain, media, "sound or video; pass text files"},
-	{0, "fLaC", Plain, media, "sound; pass text files"},
-	{0, "ID3", Plain, media, "sound; pass text files"},
-	{8, "WAVE", Plain, media, "sound; pass text files"},
-	{4, "ftyp", Plain, media, "a video or an image; pass text files"},
-	{0, "\x1a\x45\xdf\xa3", Plain, media, "a video; pass text files"},
-	{0, "\xff\xfe\x00\x00", Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
-	{0, "\x00\x00\xfe\xff", Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
+	{0, "\x1f\x8b\x08", decompress.Gzip, 0, ""},
+	{0, "\x28\xb5\x2f\xfd", decompress.Zstd, 0, ""},
+	{0, "BZh", decompress.Bzip2, 0, ""},
+	{0, "\xfd7zXZ\x00", decompress.XZ, 0, ""},
+	{0, "\x04\x22\x4d\x18", decompress.LZ4, 0, ""},
+	{0, "\x02\x21\x4c\x18", decompress.LZ4, 0, ""},
+	{0, "\xff\x06\x00\x00sNaPpY", decompress.Snappy, 0, ""},
+	{0, "\xff\x06\x00\x00S2sTwO", decompress.Plain, archive, "S2 data; decompress it with `s2d`"},
+	{0, "PK\x03\x04", decompress.Zipped, 0, ""},
+	{0, "PK\x05\x06", decompress.Plain, archive, "an empty zip archive; name what it should have held"},
+	{0, "7z\xbc\xaf\x27\x1c", decompress.Plain, archive, "a 7z archive; unpack it with `7z x` and name the folder"},
+	{0, "Rar!\x1a\x07", decompress.Plain, archive, "a rar archive; unpack it with `unrar x` and name the folder"},
+	{0, "SQLite format 3\x00", decompress.Plain, dataset, "an SQLite database; write its rows as JSON lines first"},
+	{0, "\x89HDF\r\n\x1a\n", decompress.Plain, dataset, "an HDF5 file; write its rows as JSON lines first"},
+	{0, "\x93NUMPY", decompress.Plain, dataset, "a NumPy array; name the text it was made of"},
+	{0, "%PDF-", decompress.Plain, pdf, "a PDF; turn it into text with `pdftotext` and name that"},
+	{0, "\x89PNG\r\n\x1a\n", decompress.Plain, image, "an image; pass text files"},
+	{0, "\xff\xd8\xff", decompress.Plain, image, "an image; pass text files"},
+	{0, "GIF87a", decompress.Plain, image, "an image; pass text files"},
+	{0, "GIF89a", decompress.Plain, image, "an image; pass text files"},
+	{0, "II*\x00", decompress.Plain, image, "an image; pass text files"},
+	{0, "MM\x00*", decompress.Plain, image, "an image; pass text files"},
+	{8, "WEBP", decompress.Plain, image, "an image; pass text files"},
+	{0, "\x7fELF", decompress.Plain, program, "a program; pass text files"},
+	{0, "\xcf\xfa\xed\xfe", decompress.Plain, program, "a program; pass text files"},
+	{0, "\xca\xfe\xba\xbe", decompress.Plain, program, "a program; pass text files"},
+	{0, "\x00asm", decompress.Plain, program, "a program; pass text files"},
+	{0, "OggS", decompress.Plain, media, "sound or video; pass text files"},
+	{0, "fLaC", decompress.Plain, media, "sound; pass text files"},
+	{0, "ID3", decompress.Plain, media, "sound; pass text files"},
+	{8, "WAVE", decompress.Plain, media, "sound; pass text files"},
+	{4, "ftyp", decompress.Plain, media, "a video or an image; pass text files"},
+	{0, "\x1a\x45\xdf\xa3", decompress.Plain, media, "a video; pass text files"},
+	{0, "\xff\xfe\x00\x00", decompress.Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
+	{0, "\x00\x00\xfe\xff", decompress.Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
 }
 
 // shortMagics are those that could begin a text. Such a file is of the kind only where it is no
@@ -113,32 +114,32 @@ var shortMagics = map[string]bool{"WEBP": true, "WAVE": true, "ftyp": true, "ID3
 
 // identify looks at the first bytes of an input: how it is compressed, or what it is that cannot be
 // read.
-func identify(name string, head []byte) (Compression, kind, error) {
+func identify(name string, head []byte) (decompress.Compression, kind, error) {
 	for _, m := range magics {
 		if len(head) < m.at || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
 			continue
 		}
 		switch {
-		case m.compression == Bzip2 && (len(head) < 4 || head[3] < '1' || head[3] > '9'):
+		case m.compression == decompress.Bzip2 && (len(head) < 4 || head[3] < '1' || head[3] > '9'):
 			continue // a text that begins with BZh
-		case m.compression == Zipped && isOffice(name, head):
-			return Plain, office, fault.Of(cause.Unsupported, "this is an office document or an e-book; turn it "+
+		case m.compression == decompress.Zipped && isOffice(name, head):
+			return decompress.Plain, office, fault.Of(cause.Unsupported, "this is an office document or an e-book; turn it "+
 				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
 			return m.compression, readable, nil
 		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil:
 			continue
 		}
-		return Plain, m.kind, fault.Of(cause.Unsupported, "this is %s", m.refusal)
+		return decompress.Plain, m.kind, fault.Of(cause.Unsupported, "this is %s", m.refusal)
 	}
 	if isSkippable(head) {
-		return Zstd, readable, nil
+		return decompress.Zstd, readable, nil
 	}
 	if bytes.HasPrefix(head, []byte("version https://git-lfs.github.com/spec/")) {
-		return Plain, readable, fault.Of(cause.Unsupported,
+		return decompress.Plain, readable, fault.Of(cause.Unsupported,
 			"this is a pointer of Git LFS, not the data; fetch it with `git lfs pull`")
 	}
-	return Plain, readable, nil
+	return decompress.Plain, readable, nil
 }
 
 // officeExtensions are those of documents that are zip archives of markup.

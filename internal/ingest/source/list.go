@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -112,7 +113,7 @@ func (in *Input) parseRow(row []byte) error {
 	if len(row) < 5 {
 		return scratchError(fault.Of(cause.Corrupt, "a row of it ends early"))
 	}
-	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
+	in.Format, in.Compression, in.archive = Format(word()), decompress.Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
 	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash, &in.Records} {
 		size, n := binary.Uvarint(row)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // A stream is an open input with its framer, which is nil until the beginning was read.
@@ -46,7 +47,7 @@ func (in windowed) settle(p *Position) {
 
 // consumed is, for an uncompressed file, exactly what became records.
 func (in windowed) consumed() int64 {
-	if in.c == Plain {
+	if in.c == decompress.Plain {
 		return in.w.offset()
 	}
 	return in.rawFile.consumed()
@@ -124,11 +125,11 @@ func (r *Reader) openInput() error {
 	}
 	raw.inBackground()
 	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
-	if in.store != nil && in.Compression == Plain && in.archive == "" {
+	if in.store != nil && in.Compression == decompress.Plain && in.archive == "" {
 		r.win.sums = checksum.NewResumable()
 	}
 	if r.set.cuts(r.at.Input) {
-		raw.counted.sum = nil // the hash that a server announces is over all of it
+		raw.leaveCheck() // the hash that a server announces is over all of it
 	}
 	s := &stream{input: windowed{raw, &r.win}}
 	r.open = s

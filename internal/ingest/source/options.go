@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -206,6 +207,29 @@ func (s *Set) MemoryBytes() int64 {
 		total += remote.StoreBytes + remote.FileBytes
 	}
 	return total
+}
+
+// windowOf returns the window that the input's decompressor may take.
+func (in *Input) windowOf(o *Options) int64 {
+	if in.Compression == decompress.LZ4 {
+		return in.window
+	}
+	return max(o.WindowBytes, in.window)
+}
+
+// readerBytes returns the most that reading the input takes besides the window of its records.
+func (in *Input) readerBytes(o *Options) int64 {
+	if in.Format.isColumnar() {
+		return in.window
+	}
+	n := in.Compression.MemoryBytes(in.windowOf(o))
+	if in.Compression == decompress.Zipped {
+		n = zipBytes
+	}
+	if in.Compression != decompress.Plain {
+		n += decompress.ReadAheadBytes + decompress.UTF16Bytes
+	}
+	return n
 }
 
 // LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0

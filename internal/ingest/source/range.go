@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -26,20 +27,20 @@ type Mark struct {
 
 // A Listed is an input as a plan lists it: all that Open would find out by looking at it.
 type Listed struct {
-	URI         string       `json:"uri"`
-	Bytes       int64        `json:"bytes"` // as stored
-	Format      Format       `json:"format"`
-	Compression Compression  `json:"compression,omitempty"`
-	Window      int64        `json:"window,omitempty"`
-	TextBytes   int64        `json:"text_bytes"` // estimated
-	Archive     Format       `json:"archive,omitempty"`
-	Records     string       `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
-	ETag        string       `json:"etag,omitempty"`     // of a remote file
-	Modified    time.Time    `json:"modified,omitzero"`  // of a remote file
-	Revision    string       `json:"revision,omitempty"` // of a remote file
-	Hash        string       `json:"hash,omitempty"`     // of a remote file
-	Sum         checksum.Sum `json:"sum,omitzero"`       // over its text; zero where it is not known
-	Tail        checksum.Sum `json:"tail,omitzero"`      // of a file of columns: over its end
+	URI         string                 `json:"uri"`
+	Bytes       int64                  `json:"bytes"` // as stored
+	Format      Format                 `json:"format"`
+	Compression decompress.Compression `json:"compression,omitempty"`
+	Window      int64                  `json:"window,omitempty"`
+	TextBytes   int64                  `json:"text_bytes"` // estimated
+	Archive     Format                 `json:"archive,omitempty"`
+	Records     string                 `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
+	ETag        string                 `json:"etag,omitempty"`     // of a remote file
+	Modified    time.Time              `json:"modified,omitzero"`  // of a remote file
+	Revision    string                 `json:"revision,omitempty"` // of a remote file
+	Hash        string                 `json:"hash,omitempty"`     // of a remote file
+	Sum         checksum.Sum           `json:"sum,omitzero"`       // over its text; zero where it is not known
+	Tail        checksum.Sum           `json:"tail,omitzero"`      // of a file of columns: over its end
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -77,7 +78,7 @@ func (l *Listed) Cuttable() bool {
 	if strings.HasPrefix(l.URI, "synth://") {
 		return true
 	}
-	return l.Format.layout().cuts && l.Compression == Plain && l.Archive == ""
+	return l.Format.layout().cuts && l.Compression == decompress.Plain && l.Archive == ""
 }
 
 // TextAt estimates how much of the input's text lies before an offset of a Mark.
@@ -211,7 +212,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 // seekRange moves the open input to where the range begins in it, without reading what comes
 // before.
 func (r *Reader) seekRange(raw *rawFile, origin int64) error {
-	if raw.c != Plain {
+	if raw.c != decompress.Plain {
 		return fault.Of(cause.Unsupported, "compressed data cannot be read from the middle")
 	}
 	if raw.remote != nil {
@@ -220,11 +221,11 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 		if _, err := file.Seek(origin, io.SeekStart); err != nil {
 			return pathCause(err)
 		}
-		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
+		raw.counted.Source = io.LimitReader(file, r.in.Size-origin)
 	} else {
 		return fault.Of(cause.Unsupported, "it cannot be read from the middle")
 	}
-	raw.counted.n, raw.counted.err = origin, nil
+	raw.counted.N, raw.counted.Err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
 	raw.out, raw.ahead, raw.binary = nil, nil, true
 	sums := r.win.sums != nil

@@ -44,10 +44,10 @@ func (c *rawCheck) add(p []byte, offset int64) {
 // finish reads what follows the text, if anything does, and compares.
 func (c *rawCheck) finish(r *rawFile) error {
 	buf := make([]byte, 4<<10)
-	for r.counted.err == nil {
+	for r.counted.Err == nil {
 		r.counted.Read(buf) // the error is kept
 	}
-	if err := r.counted.err; err != io.EOF {
+	if err := r.counted.Err; err != io.EOF {
 		return err
 	}
 	if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {

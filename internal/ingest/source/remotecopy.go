@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -12,7 +13,9 @@ import (
 func needsCopy(o *remote.Object) bool { return o.Size < 0 || !o.Identified() }
 
 // readAtPlaces reports whether an input is read at many places rather than from its beginning on.
-func (in *Input) readAtPlaces() bool { return in.Format.isColumnar() || in.Compression == Zipped }
+func (in *Input) readAtPlaces() bool {
+	return in.Format.isColumnar() || in.Compression == decompress.Zipped
+}
 
 // copied returns a copy of a remote file in a temporary file that has no name, read from its
 // beginning to its end, and its size.
@@ -25,7 +28,7 @@ func (r *rawFile) copied() (io.ReaderAt, int64, error) {
 		return nil, 0, err
 	}
 	r.copy = scratch
-	r.counted.sum = nil
+	r.leaveCheck()
 	buf := make([]byte, sniffBytes)
 	for {
 		n, err := r.remote.Read(buf)
@@ -37,7 +40,7 @@ func (r *rawFile) copied() (io.ReaderAt, int64, error) {
 			return scratch.file, scratch.size, nil
 		}
 		if err != nil {
-			r.counted.err = err
+			r.counted.Err = err
 			return nil, 0, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -87,8 +88,10 @@ func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText 
 // openRemote opens a remote input.
 func openRemote(in *Input, r *rawFile) {
 	file := in.store.Open(context.Background(), in.object()) // the store ends with the build
-	r.file, r.counted.src, r.remote = file, file, file
-	r.counted.sum = newRawCheck(in)
+	r.file, r.counted.Source, r.remote = file, file, file
+	if r.check = newRawCheck(in); r.check != nil {
+		r.counted.Watch = r.check.add
+	}
 }
 
 // remoteError returns what a failure of the remote package means for an input. offset counts its
@@ -123,7 +126,7 @@ type sumState struct {
 // before: it is remote, uncompressed, and known to be the version that was read.
 func (r *Reader) resumesInPlace() bool {
 	in, at := &r.in, &r.at
-	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil {
+	if in.store == nil || in.Compression != decompress.Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil {
 		return false
 	}
 	was := remote.Object{ETag: at.Sums.ETag, Modified: at.Sums.Modified, Revision: at.Sums.Revision}
@@ -139,11 +142,11 @@ func (r *Reader) jump(raw *rawFile) error {
 		r.win.sums.Sum() != at.Sum {
 		return fault.Of(cause.Corrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
-	if c := raw.counted.sum; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
+	if c := raw.check; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
 		return fault.Of(cause.Corrupt, "resume: the position's hash of %s is not whole", r.in.URI)
 	}
 	raw.remote.SeekTo(at.Offset)
-	raw.counted.n, raw.counted.err = at.Offset, nil
+	raw.counted.N, raw.counted.Err = at.Offset, nil
 	r.win.moveTo(at.Offset)
 	return nil
 }
@@ -162,7 +165,7 @@ func (r *rawFile) sumState(w *window) *sumState {
 	}
 	o := r.remote.Object()
 	s := &sumState{XXH3: w.pinState, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
-	if c := r.counted.sum; c != nil {
+	if c := r.check; c != nil {
 		s.Check, s.CheckAt = c.state(), c.at
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -19,7 +20,7 @@ import (
 type Input struct {
 	URI         string // as given, or the path that a glob or folder led to
 	Format      Format // never Auto
-	Compression Compression
+	Compression decompress.Compression
 	Size        int64     // bytes on disk; of generated text its limit; -1 if unknown
 	ModTime     time.Time // zero for none
 	ETag        string    // of a remote file, where its server gives one
@@ -46,7 +47,9 @@ type Input struct {
 }
 
 // OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
-func (in *Input) OffsetsAreBytes() bool { return in.Compression == Plain && !in.Format.isColumnar() }
+func (in *Input) OffsetsAreBytes() bool {
+	return in.Compression == decompress.Plain && !in.Format.isColumnar()
+}
 
 // framed returns the format that the size of the window depends on.
 func (in *Input) framed() Format {
@@ -253,8 +256,8 @@ func (s *Set) PartsAt(p Position) []SourcePart {
 
 // compressedRatio is roughly how much text a byte of a compressed input holds, as is typical for
 // prose.
-var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4, XZ: 4, LZ4: 2,
-	Snappy: 2, Zipped: 3, UTF16: 1}
+var compressedRatio = map[decompress.Compression]int64{decompress.Plain: 1, decompress.Gzip: 3, decompress.Zstd: 3, decompress.Bzip2: 4, decompress.XZ: 4, decompress.LZ4: 2,
+	decompress.Snappy: 2, decompress.Zipped: 3, decompress.UTF16: 1}
 
 // EstimateBytes returns how many bytes of text the inputs hold together, after decompression: exact
 // for plain files, a guess for others. It depends on the inputs alone. known is false if one of

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/zeebo/xxh3"
 )
 
@@ -78,7 +79,7 @@ func TestSynthLimits(t *testing.T) {
 // A file of generated articles reads back as those articles.
 func TestSynthIsWikiText(t *testing.T) {
 	want := readAll(t, Options{Args: []string{"synth://wikitext?bytes=3MB"}})
-	got := readAll(t, Options{Args: []string{synthFile(t, WikiText, Plain, 3e6)}})
+	got := readAll(t, Options{Args: []string{synthFile(t, WikiText, decompress.Plain, 3e6)}})
 	if len(got) != len(want) {
 		t.Fatalf("%d articles, want %d", len(got), len(want))
 	}
@@ -168,8 +169,8 @@ func TestSynthStatistics(t *testing.T) {
 }
 
 func TestNextAllocatesNothing(t *testing.T) {
-	for _, args := range []string{"synth://wikitext", "synth://recipes", synthFile(t, WikiText, Plain, 4e6),
-		synthFile(t, Recipes, Plain, 1e6), synthFile(t, JSONL, Plain, 1e6)} {
+	for _, args := range []string{"synth://wikitext", "synth://recipes", synthFile(t, WikiText, decompress.Plain, 4e6),
+		synthFile(t, Recipes, decompress.Plain, 1e6), synthFile(t, JSONL, decompress.Plain, 1e6)} {
 		r, err := openSet(t, Options{Args: []string{args}}).Reader(Position{})
 		if err != nil {
 			t.Fatal(err)

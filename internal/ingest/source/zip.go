@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 )
@@ -157,7 +158,7 @@ type zipReader struct {
 	size   int64
 	dir    *zipDirectory
 	wanted func(*zipEntry) bool
-	count  *countingReader // counts how much of the file was read
+	count  *decompress.Counted // counts how much of the file was read
 
 	entry    zipEntry
 	member   io.Reader // nil between two
@@ -172,7 +173,7 @@ type zipReader struct {
 }
 
 // newZipReader opens an archive.
-func newZipReader(at io.ReaderAt, size int64, count *countingReader, wanted func(*zipEntry) bool) (*zipReader, error) {
+func newZipReader(at io.ReaderAt, size int64, count *decompress.Counted, wanted func(*zipEntry) bool) (*zipReader, error) {
 	dir, err := openZip(at, size)
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func (z *zipReader) Read(p []byte) (int, error) {
 
 func (z *zipReader) explain(err error) error {
 	var already *fault.Error
-	if errors.As(err, &already) || z.count.err != nil && z.count.err != io.EOF {
+	if errors.As(err, &already) || z.count.Err != nil && z.count.Err != io.EOF {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -326,18 +327,18 @@ func (z *zipReader) endMember() error {
 type atReader struct {
 	at     io.ReaderAt
 	offset int64
-	count  *countingReader
+	count  *decompress.Counted
 }
 
 func (r *atReader) Read(p []byte) (int, error) {
 	n, err := r.at.ReadAt(p, r.offset)
 	r.offset += int64(n)
-	r.count.n += int64(n)
+	r.count.N += int64(n)
 	if n > 0 && err == io.EOF {
 		err = nil
 	}
 	if err != nil && err != io.EOF {
-		r.count.err = err
+		r.count.Err = err
 	}
 	return n, err
 }

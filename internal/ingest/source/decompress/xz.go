@@ -1,4 +1,4 @@
-package source
+package decompress
 
 import "io"
 
@@ -17,7 +17,7 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 			return 0, r.err
 		}
 		var n int
-		n, r.err = readBlock(r.src, r.block[:])
+		n, r.err = ReadBlock(r.src, r.block[:])
 		r.rest = r.block[:n]
 	}
 	n := copy(p, r.rest)
@@ -27,9 +27,9 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// xzDictionary returns the dictionary that the first block of xz data asks for, in bytes, 0 if head
+// XZDictionary returns the dictionary that the first block of xz data asks for, in bytes, 0 if head
 // does not say. The decoder refuses what is not a block.
-func xzDictionary(head []byte) int64 {
+func XZDictionary(head []byte) int64 {
 	const streamHeader, lzma2 = 12, 0x21
 	if len(head) < streamHeader+2 {
 		return 0

@@ -1,4 +1,4 @@
-package source
+package decompress
 
 import (
 	"bufio"
@@ -25,8 +25,8 @@ const (
 	lz4Stored     = 1 << 31 // in a block's size: it is not compressed
 )
 
-// lz4Block returns the largest block of the frame that begins here, 0 if head does not say.
-func lz4Block(head []byte) int64 {
+// LZ4Block returns the largest block of the frame that begins here, 0 if head does not say.
+func LZ4Block(head []byte) int64 {
 	if len(head) < 6 || binary.LittleEndian.Uint32(head) != lz4Magic {
 		return lz4BlockBytes
 	}
@@ -39,7 +39,7 @@ var errLZ4 = errors.New("not an lz4 frame")
 // padding, as after gzip data.
 type lz4Reader struct {
 	src     *bufio.Reader
-	counted *countingReader
+	counted *Counted
 
 	inFrame, legacy, linked bool
 	blockSums, contentSum   bool
@@ -93,7 +93,7 @@ func (r *lz4Reader) advance() error {
 
 // header goes to the next frame.
 func (r *lz4Reader) header() error {
-	first := r.counted.n == 0
+	first := r.counted.N == 0
 	for !first {
 		b, err := r.src.Peek(1)
 		if err != nil {
@@ -125,7 +125,7 @@ func (r *lz4Reader) begin(magic uint32) error {
 		}
 		return unexpected(err)
 	case magic != lz4Magic:
-		return foreign(LZ4, r.counted.n-int64(r.src.Buffered())-4)
+		return foreign(LZ4, r.counted.N-int64(r.src.Buffered())-4)
 	}
 	head := make([]byte, 2, 16)
 	if _, err := io.ReadFull(r.src, head); err != nil {

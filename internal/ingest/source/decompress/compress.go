@@ -1,4 +1,4 @@
-package source
+package decompress
 
 import (
 	"bufio"
@@ -32,9 +32,9 @@ const (
 	UTF16  Compression = "utf-16" // text in that encoding, not compressed
 )
 
-// zstdWindow returns the window that the first frame after skippable ones asks for, in bytes, 0 if head
+// ZstdWindow returns the window that the first frame after skippable ones asks for, in bytes, 0 if head
 // does not say. The decoder refuses what is not a frame.
-func zstdWindow(head []byte) int64 {
+func ZstdWindow(head []byte) int64 {
 	for {
 		var h zstd.Header
 		if h.Decode(head) != nil {
@@ -55,28 +55,9 @@ func zstdWindow(head []byte) int64 {
 	}
 }
 
-// windowOf returns the window that the input's decompressor may take.
-func (in *Input) windowOf(o *Options) int64 {
-	if in.Compression == LZ4 {
-		return in.window
-	}
-	return max(o.WindowBytes, in.window)
-}
-
-// readerBytes returns the most that reading the input takes besides the window of its records.
-func (in *Input) readerBytes(o *Options) int64 {
-	if in.Format.isColumnar() {
-		return in.window
-	}
-	n := in.Compression.memoryBytes(in.windowOf(o))
-	if in.Compression != Plain {
-		n += aheadBlocks*aheadBytes + 4*utf16Chunk
-	}
-	return n
-}
-
-// memoryBytes returns the maximum memory that a decompressor with the given window holds.
-func (c Compression) memoryBytes(window int64) int64 {
+// MemoryBytes returns the maximum memory that a decompressor with the given window holds. That of zip is not
+// made here.
+func (c Compression) MemoryBytes(window int64) int64 {
 	switch c {
 	case Gzip:
 		return 256 << 10 // window, tables, input buffer
@@ -90,18 +71,16 @@ func (c Compression) memoryBytes(window int64) int64 {
 		return 2*window + 256<<10 // a block as it is stored and as it is read, history
 	case Snappy:
 		return 512 << 10 // a block twice, its input
-	case Zipped:
-		return zipBytes
 	case UTF16:
-		return 4 * utf16Chunk
+		return UTF16Bytes
 	}
 	return 0
 }
 
-// decompress reads c from src, whose own errors it passes on. Zero bytes after the compressed data
+// Open reads c from src, whose own errors it passes on. Zero bytes after the compressed data
 // are padding, as in gzip. Other bytes after it are treated as the format's own program treats
 // them: an error after gzip and zstd data, passed over after bzip2 data.
-func decompress(c Compression, src *countingReader, window int64) (io.Reader, func(), error) {
+func Open(c Compression, src *Counted, window int64) (io.Reader, func(), error) {
 	nothing := func() {}
 	switch c {
 	case Gzip:
@@ -132,7 +111,7 @@ func decompress(c Compression, src *countingReader, window int64) (io.Reader, fu
 // A gzipReader reads members one after another, with zero bytes between them or at the end.
 type gzipReader struct {
 	src     *bufio.Reader
-	counted *countingReader
+	counted *Counted
 	z       *gzip.Reader
 }
 
@@ -180,7 +159,7 @@ func (g *gzipReader) nextMember() error {
 	case err != nil && err != io.EOF:
 		return err
 	case string(magic) != "\x1f\x8b":
-		return foreign(Gzip, g.counted.n-int64(g.src.Buffered()))
+		return foreign(Gzip, g.counted.N-int64(g.src.Buffered()))
 	}
 	return g.open()
 }
@@ -273,7 +252,7 @@ func (r *zstdReader) Read(p []byte) (int, error) {
 type bzip2Reader struct {
 	z        io.Reader
 	tail     *tailReader
-	trailing Trailing
+	trailing int64 // bytes
 	ended    bool
 }
 
@@ -295,9 +274,18 @@ func (r *bzip2Reader) Read(p []byte) (int, error) {
 	}
 	r.ended = true
 	if !zero {
-		r.trailing = Trailing{Inputs: 1, Offset: at, Bytes: r.tail.n - at}
+		r.trailing = r.tail.n - at
 	}
 	return n, io.EOF
+}
+
+// Trailing returns where bytes begin that follow the compressed data of a file, and were passed over, and how many
+// there are. text is a decompressor at its end.
+func Trailing(text io.Reader) (offset, n int64) {
+	if z, ok := text.(*bzip2Reader); ok && z.trailing > 0 {
+		return z.tail.n - z.trailing, z.trailing
+	}
+	return 0, 0
 }
 
 // streamEnd returns where a stream ended within the last few bytes, which the decoder took for the
@@ -322,14 +310,14 @@ func (r *bzip2Reader) streamEnd() int64 {
 // trailerBytes is the longest stretch of bytes that a bzip2 stream's end touches.
 const trailerBytes = 11
 
-// explain turns a decompressor's error into ours. Errors of the file below it pass unchanged.
-func explain(c Compression, err error, src *countingReader, window int64) error {
+// Explain turns a decompressor's error into ours. Errors of the file below it pass unchanged.
+func Explain(c Compression, err error, src *Counted, window int64) error {
 	var already *fault.Error
 	switch {
 	case err == nil || err == io.EOF || c == Plain:
 		return err
-	case src.err != nil && src.err != io.EOF:
-		return src.err
+	case src.Err != nil && src.Err != io.EOF:
+		return src.Err
 	case errors.As(err, &already):
 		return err
 	}
@@ -341,8 +329,8 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	case errors.Is(err, xz.ErrMemlimit):
 		return fault.Of(cause.Unsupported, "a later xz block has a dictionary larger than %s, "+
 			"which the first block does not declare; pipe `xz -dc FILE` to the source -", units.Size(window))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
-		src.n == 0:
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.Err == io.EOF, src.Err == io.EOF &&
+		src.N == 0:
 		return fault.Of(cause.Truncated, "the %s data ends before its end mark; copy the file again", c)
 	}
 	return fault.Of(cause.Corrupt, "the %s data is damaged (%v); copy the file again", c, err)

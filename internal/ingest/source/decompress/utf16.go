@@ -1,4 +1,4 @@
-package source
+package decompress
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ const (
 	notUTF8         = 0xff
 )
 
-// utf16Order returns the byte order of text in UTF-16, nil for other text.
-func utf16Order(head []byte) binary.ByteOrder {
+// UTF16Order returns the byte order of text in UTF-16, nil for other text.
+func UTF16Order(head []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(head, []byte(utf16LittleMark)):
 		return binary.LittleEndian
@@ -32,22 +32,26 @@ func utf16Order(head []byte) binary.ByteOrder {
 	return nil
 }
 
-const utf16Chunk = 32 << 10
+const (
+	utf16Chunk = 32 << 10
+	// UTF16Bytes is the memory of a UTF16Reader.
+	UTF16Bytes = 4 * utf16Chunk
+)
 
-// A utf16Reader converts what it reads where that begins with a mark of UTF-16, and passes on
+// A UTF16Reader converts what it reads where that begins with a mark of UTF-16, and passes on
 // everything else.
-type utf16Reader struct {
-	src   io.Reader
-	order binary.ByteOrder // nil for other text
-	begun bool
-	in    []byte // read, not yet converted
-	buf   []byte
-	out   []byte // converted, not yet handed out
-	text  []byte
-	err   error
+type UTF16Reader struct {
+	Source io.Reader
+	order  binary.ByteOrder // nil for other text
+	begun  bool
+	in     []byte // read, not yet converted
+	buf    []byte
+	out    []byte // converted, not yet handed out
+	text   []byte
+	err    error
 }
 
-func (r *utf16Reader) Read(p []byte) (int, error) {
+func (r *UTF16Reader) Read(p []byte) (int, error) {
 	if !r.begun {
 		if err := r.begin(); err != nil {
 			return 0, err
@@ -62,7 +66,7 @@ func (r *utf16Reader) Read(p []byte) (int, error) {
 		if r.err != nil {
 			return 0, r.err
 		}
-		return r.src.Read(p)
+		return r.Source.Read(p)
 	}
 	for len(r.out) == 0 {
 		if r.err != nil {
@@ -76,11 +80,11 @@ func (r *utf16Reader) Read(p []byte) (int, error) {
 }
 
 // begin reads the first bytes, which say what the text is.
-func (r *utf16Reader) begin() error {
+func (r *UTF16Reader) begin() error {
 	first := make([]byte, 2)
-	n, err := readBlock(r.src, first)
+	n, err := ReadBlock(r.Source, first)
 	r.begun, r.in, r.err = true, first[:n], err
-	if r.order = utf16Order(r.in); r.order != nil {
+	if r.order = UTF16Order(r.in); r.order != nil {
 		r.in, r.buf = nil, make([]byte, utf16Chunk)
 		r.text = make([]byte, 0, 2*utf16Chunk)
 	} else if n == 0 {
@@ -90,22 +94,22 @@ func (r *utf16Reader) begin() error {
 }
 
 // convert reads on and converts all whole characters.
-func (r *utf16Reader) convert() {
+func (r *UTF16Reader) convert() {
 	kept := copy(r.buf, r.in)
-	n, err := r.src.Read(r.buf[kept:])
+	n, err := r.Source.Read(r.buf[kept:])
 	r.err = err
 	data := r.buf[:kept+n]
 	var used int
-	r.text, used = appendUTF8(r.text[:0], data, r.order, err != nil)
+	r.text, used = AppendUTF8(r.text[:0], data, r.order, err != nil)
 	r.out, r.in = r.text, data[used:]
 	if err == io.EOF && len(r.in) > 0 {
 		r.err = fault.Of(cause.Truncated, "the text in UTF-16 ends within a character; copy the file again")
 	}
 }
 
-// appendUTF8 converts UTF-16 and returns how many bytes it used: all, except for a character that
+// AppendUTF8 converts UTF-16 and returns how many bytes it used: all, except for a character that
 // may continue. last is set if nothing follows.
-func appendUTF8(dst, data []byte, order binary.ByteOrder, last bool) (text []byte, used int) {
+func AppendUTF8(dst, data []byte, order binary.ByteOrder, last bool) (text []byte, used int) {
 	for used+2 <= len(data) {
 		r := rune(order.Uint16(data[used:]))
 		if !utf16.IsSurrogate(r) {
