@@ -9,6 +9,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
 
 // An archive, tar or zip, is one input. Its members are read in their order, each by the framer of
@@ -44,7 +46,7 @@ type archiveFramer struct {
 	framing
 	lister memberLister
 	format Format // of every member, or Tar or Zip: each has its own
-	filter *filter
+	filter memberFilter
 
 	inner  framer // of the member that is read, nil between two
 	rows   int64  // of it, that inner has skipped or given
@@ -57,40 +59,39 @@ type archiveFramer struct {
 // memberSniff is how much of a member detection looks at: as much as of a file.
 const memberSniff = sniffBytes
 
-func newArchive(in *Input, f framing, raw *rawFile, filter *filter) (framer, error) {
-	filter = filter.inside(in.URI)
-	a := &archiveFramer{framing: f, format: in.Format, filter: filter, lister: &tarMembers{}}
+func newArchive(in *Input, f framing, raw *rawFile, files *glob.Filter) (framer, error) {
+	a := &archiveFramer{framing: f, format: in.Format, filter: membersOf(in, files), lister: &tarMembers{}}
 	if in.archive == Zip {
 		if raw.text == nil { // nothing was read
 			if err := raw.open(); err != nil {
 				return nil, err
 			}
 		}
-		z := raw.text.(*zipReader)
-		z.separate = true
+		z := raw.text.(*zipfile.Reader)
+		z.Separate = true
 		a.lister = &zipMembers{z}
 	}
 	return a, nil
 }
 
 // zipMembers lists the members of a zip archive and opens them for the window.
-type zipMembers struct{ z *zipReader }
+type zipMembers struct{ z *zipfile.Reader }
 
 func (z *zipMembers) next(w *window) (member, error) {
-	e, err := z.z.dir.next()
+	e, err := z.z.Dir.Next()
 	if err != nil {
 		return member{}, err
 	}
-	m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
-	if z.z.wanted(&e) {
-		m.end += e.size
+	m := member{name: e.Name, folder: e.Folder, start: w.offset(), end: w.offset()}
+	if z.z.Wanted(&e) {
+		m.end += e.Size
 		w.err = nil // the end of the last member; reading reports what is wrong with this one
-		if z.z.begin(e) != nil && e.size == 0 {
+		if z.z.Begin(e) != nil && e.Size == 0 {
 			m.end++
 		}
 	}
 	if m.next = m.end; m.end < m.start {
-		return m, zipCorrupt("%s has an impossible size", e.name)
+		return m, zipfile.Corrupt("%s has an impossible size", e.Name)
 	}
 	return m, nil
 }
@@ -98,7 +99,7 @@ func (z *zipMembers) next(w *window) (member, error) {
 // end implements memberLister.
 func (z *zipMembers) end(w *window, m *member) error {
 	if w.skip(m.end) {
-		return z.z.end()
+		return z.z.End()
 	}
 	err := w.failed()
 	w.hash()
@@ -106,9 +107,21 @@ func (z *zipMembers) end(w *window, m *member) error {
 	return err
 }
 
-// inZip chooses the members of a zip archive that are unpacked.
-func (f *filter) inZip(e *zipEntry) bool {
-	return !e.folder && f.member(&member{name: e.name}) == readable
+// A memberFilter chooses among the members of an archive.
+type memberFilter struct{ *glob.Filter }
+
+// membersOf returns the filter of an archive that is among the files that files chooses. An include pattern that
+// chose the archive itself does not choose among its members as well.
+func membersOf(in *Input, files *glob.Filter) memberFilter {
+	if ok, explicit := files.Included([]string{path.Base(in.URI)}); ok && explicit {
+		return memberFilter{&glob.Filter{Exclude: files.Exclude}}
+	}
+	return memberFilter{files}
+}
+
+// inZip reports whether a member of a zip archive is unpacked.
+func (f memberFilter) inZip(e *zipfile.Entry) bool {
+	return !e.Folder && f.member(&member{name: e.Name}) == readable
 }
 
 // memberKind returns why a member is passed over by its name alone.
@@ -125,17 +138,17 @@ func memberKind(name string) kind {
 }
 
 // member reports why a member is passed over.
-func (f *filter) member(m *member) kind {
+func (f memberFilter) member(m *member) kind {
 	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
 	switch {
 	case m.link:
 		return link
 	case m.special:
 		return special
-	case f.excluded(at, false):
+	case f.Excluded(at, false):
 		return notIncluded
 	}
-	if ok, explicit := f.included(at); !ok {
+	if ok, explicit := f.Included(at); !ok {
 		return notIncluded
 	} else if explicit && !strings.HasPrefix(path.Base(m.name), ".") {
 		return readable
@@ -350,13 +363,4 @@ func (m *Members) note(uri string, passed *passedOver) *Members {
 	sum.Count += n
 	sum.More++
 	return &sum
-}
-
-// inside returns the filter for an archive's members. An include pattern that chose the archive
-// itself does not choose among them as well.
-func (f *filter) inside(uri string) *filter {
-	if ok, explicit := f.included([]string{path.Base(uri)}); ok && explicit {
-		return &filter{exclude: f.exclude}
-	}
-	return f
 }

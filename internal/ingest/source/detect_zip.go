@@ -6,6 +6,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
 
 // detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
@@ -24,15 +26,15 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if err != nil {
 		return refuse(archive, err)
 	}
-	dir, err := openZip(at, size)
+	dir, err := zipfile.OpenDirectory(at, size)
 	if err != nil {
 		return refuse(readable, err)
 	}
-	f, err := newFilter(o.Include, o.Exclude)
+	f, err := glob.NewFilter(o.Include, o.Exclude)
 	if err != nil {
 		return refuse(readable, err)
 	}
-	n, name, passed, err := firstMember(dir, f.inside(in.URI))
+	n, name, passed, err := firstMember(dir, membersOf(in, &f))
 	if err != nil {
 		return refuse(readable, err)
 	}
@@ -66,22 +68,22 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 
 // firstMember returns the name of the first file of a zip archive that is read, and whether there
 // is none, one, or more: n is 0, 1 or 2.
-func firstMember(dir *zipDirectory, members *filter) (n int, name string, passed passedOver, err error) {
+func firstMember(dir *zipfile.Directory, members memberFilter) (n int, name string, passed passedOver, err error) {
 	for n < 2 {
-		e, err := dir.next()
+		e, err := dir.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return n, name, passed, err
 		}
-		if e.folder {
+		if e.Folder {
 			continue
 		}
-		if why := members.member(&member{name: e.name}); why != readable {
-			passed.add(why, e.name)
+		if why := members.member(&member{name: e.Name}); why != readable {
+			passed.add(why, e.Name)
 		} else if n++; n == 1 {
-			name = e.name
+			name = e.Name
 		}
 	}
 	return n, name, passed, nil

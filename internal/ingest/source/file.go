@@ -14,6 +14,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -28,9 +30,9 @@ type rawFile struct {
 	stop       func() // ends the decompressor
 	file       io.Closer
 	size       int64
-	inZip      func(*zipEntry) bool // the members of a zip archive that are read
-	concurrent bool                 // decompress on a goroutine
-	binary     bool                 // the text is an archive, and never in UTF-16
+	inZip      func(*zipfile.Entry) bool // the members of a zip archive that are read
+	concurrent bool                      // decompress on a goroutine
+	binary     bool                      // the text is an archive, and never in UTF-16
 	c          decompress.Compression
 	remote     *remote.File // the same file, where it is one
 	copy       *scratchFile // of it, where it must be copied before it can be read at many places
@@ -61,11 +63,11 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
 		dir: o.ScratchDir}
 	if in.Compression == decompress.Zipped {
-		f, err := newFilter(o.Include, o.Exclude)
+		f, err := glob.NewFilter(o.Include, o.Exclude)
 		if err != nil {
 			return nil, err
 		}
-		r.inZip = f.inside(in.URI).inZip
+		r.inZip = membersOf(in, &f).inZip
 	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
@@ -167,11 +169,11 @@ func (r *rawFile) openZip() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := newZipReader(at, size, &r.counted, r.inZip)
+	z, err := zipfile.NewReader(at, size, &r.counted, r.inZip)
 	if err != nil {
 		return nil, err
 	}
-	r.stop = func() { z.close() }
+	r.stop = z.Close
 	return z, nil
 }
 

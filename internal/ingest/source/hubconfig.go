@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/remote"
 	"go.yaml.in/yaml/v3"
 )
@@ -85,8 +86,8 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 	l.config = fmt.Sprintf("its README.md names %s as the files of its configuration %s, and there are none",
 		strings.Join(read.patterns, ", "), c.Name)
 	for _, pattern := range read.patterns {
-		for _, choice := range expandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {
-			g, err := splitPattern(choice)
+		for _, choice := range glob.ExpandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {
+			g, err := glob.Split(choice)
 			if err != nil {
 				return &remote.Error{Kind: cause.Usage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
 					err), Hint: "name the files in the address"}

@@ -255,7 +255,7 @@ func countSplits(files map[string]int) string {
 // chooseDataset decides how the files of a dataset of the Hub are chosen.
 func (l *remoteListing) chooseDataset(ctx context.Context) error {
 	repository, below, ok := remote.HubRepository(l.arg)
-	if !ok || len(l.walk.filter.include) > 0 {
+	if !ok || len(l.walk.filter.Include) > 0 {
 		return nil
 	}
 	if below != "" && splitOfFolders(below+"/x") != "" {

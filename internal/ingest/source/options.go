@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
+	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -224,7 +225,7 @@ func (in *Input) readerBytes(o *Options) int64 {
 	}
 	n := in.Compression.MemoryBytes(in.windowOf(o))
 	if in.Compression == decompress.Zipped {
-		n = zipBytes
+		n = zipfile.ReaderBytes
 	}
 	if in.Compression != decompress.Plain {
 		n += decompress.ReadAheadBytes + decompress.UTF16Bytes

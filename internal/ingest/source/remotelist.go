@@ -191,7 +191,7 @@ func (w *walk) listed(key string) error {
 		key := w.child(parent, folder)
 		at := splitKey(key)
 		last := i == len(names)-1
-		if w.filter.excluded(at, !last) {
+		if w.filter.Excluded(at, !last) {
 			w.passed.add(notIncluded, folder)
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -62,7 +63,7 @@ func (in *Input) framed() Format {
 // A Set is an ordered list of inputs. Close it.
 type Set struct {
 	opts   Options
-	filter filter
+	filter glob.Filter
 	list   inputList
 	parts  []part
 	store  *remote.Store // of remote inputs; nil if there are none
@@ -110,7 +111,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.filter, err = newFilter(o.Include, o.Exclude); err != nil {
+	if s.filter, err = glob.NewFilter(o.Include, o.Exclude); err != nil {
 		return nil, err
 	}
 	if o.Only != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
 )
 
 // A walk lists the files of a folder, or those that match a glob, in bounded memory: it opens one
@@ -24,7 +25,7 @@ type walk struct {
 	ctx    context.Context
 	root   string
 	globs  [][]string // the parts below root of a glob's alternatives; nil lists a folder
-	filter *filter
+	filter *glob.Filter
 	out    fs.FileInfo                                    // the folder that is never a source, or nil
 	built  func(dir string) (owns func(name string) bool) // Options.Built
 	owns   func(name string) bool                         // what it returned for root
@@ -115,7 +116,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 		switch {
 		case err == nil:
 			mode = info.Mode().Type()
-		case w.filter.excluded(at, false) || isHidden(e.Name()):
+		case w.filter.Excluded(at, false) || isHidden(e.Name()):
 			return nil
 		default:
 			return &InputError{URI: w.path(key), Offset: -1,
@@ -123,7 +124,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 				Hint: "fix or remove it, or leave it out with an exclude pattern"}
 		}
 	}
-	if w.filter.excluded(at, mode.IsDir()) {
+	if w.filter.Excluded(at, mode.IsDir()) {
 		w.passed.add(notIncluded, e.Name())
 		return nil
 	}
@@ -135,7 +136,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 
 // choose takes a file into the list if the patterns want it.
 func (w *walk) choose(parent, key string, at []string, mode fs.FileMode) error {
-	ok, explicit := w.filter.included(at)
+	ok, explicit := w.filter.Included(at)
 	if !w.wholly(parent) && ok {
 		var said bool
 		ok, said = w.matches(at)
@@ -176,8 +177,8 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 // * does not.
 func (w *walk) matches(at []string) (ok, explicit bool) {
 	for _, parts := range w.globs {
-		if matchParts(parts, at, false) {
-			ok, explicit = true, explicit || literal(parts[len(parts)-1])
+		if glob.MatchParts(parts, at, false) {
+			ok, explicit = true, explicit || glob.Restricts(parts[len(parts)-1])
 		}
 	}
 	return ok, explicit
@@ -204,7 +205,7 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 	name := at[len(at)-1]
 	if w.wholly(parent) {
 		switch {
-		case isHidden(name) && !w.filter.mayInclude(at):
+		case isHidden(name) && !w.filter.MayInclude(at):
 			w.passed.add(hidden, name)
 		case linked:
 			w.passed.add(linkedFolder, name)
@@ -215,10 +216,10 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 	}
 	for _, parts := range w.globs {
 		deep := slices.Index(parts, "**")
-		if deep < 0 && matchParts(parts, at, false) {
+		if deep < 0 && glob.MatchParts(parts, at, false) {
 			return key + inFolder, true
 		}
-		if matchParts(parts, at, true) && (!linked || deep < 0 || len(at) <= deep) {
+		if glob.MatchParts(parts, at, true) && (!linked || deep < 0 || len(at) <= deep) {
 			return key, true
 		}
 	}
@@ -249,8 +250,8 @@ func globRoot(arg string) (root string, globs [][]string, err error) {
 	case root == "":
 		root = "."
 	}
-	for _, choice := range expandBraces(strings.Trim(strings.Join(parts[fixed:], "/"), "/")) {
-		g, err := splitPattern(choice)
+	for _, choice := range glob.ExpandBraces(strings.Trim(strings.Join(parts[fixed:], "/"), "/")) {
+		g, err := glob.Split(choice)
 		if err != nil {
 			return "", nil, err
 		}

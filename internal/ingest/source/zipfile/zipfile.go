@@ -1,4 +1,6 @@
-package source
+// Package zipfile reads zip archives by their directory, entry by entry, in the directory's order: neither the
+// directory nor a member is ever held as a whole. Package archive/zip holds the directory.
+package zipfile
 
 import (
 	"bufio"
@@ -19,29 +21,29 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A zip archive is read by its directory, entry by entry, in the directory's order: neither the
-// directory nor a member is ever held as a whole.
-
 const (
-	zipBytes      = 512 << 10 // of a zipReader: two directory buffers, inflater
-	zipBuffer     = 16 << 10
-	maxZipName    = 4 << 10
-	zipZstdWindow = 8 << 20
+	// ReaderBytes is the memory of a Reader: two directory buffers, inflater.
+	ReaderBytes = 512 << 10
+	bufferBytes = 16 << 10
+	maxName     = 4 << 10
+	zstdWindow  = 8 << 20
 )
 
-// A zipEntry is a line of the directory.
-type zipEntry struct {
-	name         string
-	method       uint16
-	encrypted    bool
-	folder       bool
-	crc          uint32
-	stored, size int64
-	header       int64 // where its local header begins
+// An Entry is a line of the directory.
+type Entry struct {
+	Name   string
+	Folder bool
+	Size   int64 // of its text
+
+	method    uint16
+	encrypted bool
+	crc       uint32
+	stored    int64
+	header    int64 // where its local header begins
 }
 
-// A zipDirectory reads the directory's entries in order.
-type zipDirectory struct {
+// A Directory reads the directory's entries in order.
+type Directory struct {
 	r    *bufio.Reader
 	left uint64
 }
@@ -49,17 +51,18 @@ type zipDirectory struct {
 // directoryError is the end of a directory before its last entry, or the failure of the file.
 func directoryError(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-		return zipCorrupt("its directory ends early")
+		return Corrupt("its directory ends early")
 	}
 	return err
 }
 
-func zipCorrupt(format string, args ...any) error {
+// Corrupt returns the error of an archive that contradicts itself.
+func Corrupt(format string, args ...any) error {
 	return fault.Of(cause.Corrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
 }
 
-// openZip finds the directory.
-func openZip(at io.ReaderAt, size int64) (*zipDirectory, error) {
+// OpenDirectory finds the directory.
+func OpenDirectory(at io.ReaderAt, size int64) (*Directory, error) {
 	const endBytes, locatorBytes, end64Bytes = 22, 20, 56
 	tail := make([]byte, min(size, endBytes+math.MaxUint16+locatorBytes))
 	from := size - int64(len(tail))
@@ -78,26 +81,26 @@ func openZip(at io.ReaderAt, size int64) (*zipDirectory, error) {
 		end64 := make([]byte, end64Bytes)
 		at64 := int64(binary.LittleEndian.Uint64(tail[i-locatorBytes+8:]))
 		if at64 < 0 || at64 > size-end64Bytes {
-			return nil, zipCorrupt("its directory lies outside the file")
+			return nil, Corrupt("its directory lies outside the file")
 		}
 		if _, err := at.ReadAt(end64, at64); err != nil {
 			return nil, err
 		}
 		if !bytes.HasPrefix(end64, []byte("PK\x06\x06")) {
-			return nil, zipCorrupt("the end of its directory cannot be found")
+			return nil, Corrupt("the end of its directory cannot be found")
 		}
 		n, length = binary.LittleEndian.Uint64(end64[32:]), binary.LittleEndian.Uint64(end64[40:])
 		offset, endAt = binary.LittleEndian.Uint64(end64[48:]), at64
 	}
 	if length > uint64(endAt) || offset > uint64(endAt)-length {
-		return nil, zipCorrupt("its directory lies outside the file")
+		return nil, Corrupt("its directory lies outside the file")
 	}
 	section := io.NewSectionReader(at, int64(offset), int64(length))
-	return &zipDirectory{r: bufio.NewReaderSize(section, zipBuffer), left: n}, nil
+	return &Directory{r: bufio.NewReaderSize(section, bufferBytes), left: n}, nil
 }
 
-// next returns the next entry, io.EOF after the last one.
-func (d *zipDirectory) next() (e zipEntry, err error) {
+// Next returns the next entry, io.EOF after the last one.
+func (d *Directory) Next() (e Entry, err error) {
 	if d.left == 0 {
 		return e, io.EOF
 	}
@@ -108,7 +111,7 @@ func (d *zipDirectory) next() (e zipEntry, err error) {
 	}
 	le := binary.LittleEndian
 	if string(fixed[:4]) != "PK\x01\x02" {
-		return e, zipCorrupt("its directory has an entry without a mark")
+		return e, Corrupt("its directory has an entry without a mark")
 	}
 	nameLen, extraLen, commentLen := int(le.Uint16(fixed[28:])), int(le.Uint16(fixed[30:])), int(le.Uint16(fixed[32:]))
 	rest := make([]byte, nameLen+extraLen)
@@ -118,19 +121,19 @@ func (d *zipDirectory) next() (e zipEntry, err error) {
 	if _, err := d.r.Discard(commentLen); err != nil {
 		return e, directoryError(err)
 	}
-	e = zipEntry{name: strings.ToValidUTF8(string(rest[:min(nameLen, maxZipName)]), "\uFFFD"),
+	e = Entry{Name: strings.ToValidUTF8(string(rest[:min(nameLen, maxName)]), "\uFFFD"),
 		method: le.Uint16(fixed[10:]), encrypted: fixed[8]&1 != 0, crc: le.Uint32(fixed[16:]),
-		stored: int64(le.Uint32(fixed[20:])), size: int64(le.Uint32(fixed[24:])), header: int64(le.Uint32(fixed[42:]))}
-	e.folder = strings.HasSuffix(e.name, "/")
+		stored: int64(le.Uint32(fixed[20:])), Size: int64(le.Uint32(fixed[24:])), header: int64(le.Uint32(fixed[42:]))}
+	e.Folder = strings.HasSuffix(e.Name, "/")
 	e.large(rest[nameLen:])
-	if e.size < 0 || e.stored < 0 || e.header < 0 {
-		return e, zipCorrupt("%s has an impossible size", e.name)
+	if e.Size < 0 || e.stored < 0 || e.header < 0 {
+		return e, Corrupt("%s has an impossible size", e.Name)
 	}
 	return e, nil
 }
 
 // large takes the sizes that do not fit 32 bits from the extra field.
-func (e *zipEntry) large(extra []byte) {
+func (e *Entry) large(extra []byte) {
 	le := binary.LittleEndian
 	for len(extra) >= 4 {
 		id, n := le.Uint16(extra), int(le.Uint16(extra[2:]))
@@ -142,7 +145,7 @@ func (e *zipEntry) large(extra []byte) {
 		if id != 1 {
 			continue
 		}
-		for _, v := range []*int64{&e.size, &e.stored, &e.header} {
+		for _, v := range []*int64{&e.Size, &e.stored, &e.header} {
 			if *v == math.MaxUint32 && len(field) >= 8 {
 				*v = int64(le.Uint64(field))
 				field = field[8:]
@@ -151,16 +154,18 @@ func (e *zipEntry) large(extra []byte) {
 	}
 }
 
-// A zipReader reads the members that wanted chooses one after another, as if they were one file. It
+// A Reader reads the members that Wanted chooses one after another, as if they were one file. It
 // checks the size and checksum of each.
-type zipReader struct {
-	at     io.ReaderAt
-	size   int64
-	dir    *zipDirectory
-	wanted func(*zipEntry) bool
-	count  *decompress.Counted // counts how much of the file was read
+type Reader struct {
+	Dir      *Directory
+	Wanted   func(*Entry) bool
+	Separate bool // each member ends with io.EOF, and Begin opens the next
 
-	entry    zipEntry
+	at    io.ReaderAt
+	size  int64
+	count *decompress.Counted // counts how much of the file was read
+
+	entry    Entry
 	member   io.Reader // nil between two
 	close    func()
 	left     int64
@@ -169,22 +174,26 @@ type zipReader struct {
 	buf      *bufio.Reader
 	err      error
 	inflater io.Reader
-	separate bool // each member ends with io.EOF, and begin opens the next
 }
 
-// newZipReader opens an archive.
-func newZipReader(at io.ReaderAt, size int64, count *decompress.Counted, wanted func(*zipEntry) bool) (*zipReader, error) {
-	dir, err := openZip(at, size)
+// NewReader opens an archive of the given size. count notes what is read of it.
+func NewReader(at io.ReaderAt, size int64, count *decompress.Counted,
+	wanted func(*Entry) bool) (*Reader, error) {
+	dir, err := OpenDirectory(at, size)
 	if err != nil {
 		return nil, err
 	}
-	return &zipReader{at: at, size: size, dir: dir, wanted: wanted, count: count, close: func() {},
+	return &Reader{at: at, size: size, Dir: dir, Wanted: wanted, count: count, close: func() {},
 		sum: crc32.NewIEEE()}, nil
 }
 
-func (z *zipReader) Read(p []byte) (int, error) {
+// Close releases the decompressor. The file belongs to the caller.
+func (z *Reader) Close() { z.close() }
+
+// Read implements io.Reader.
+func (z *Reader) Read(p []byte) (int, error) {
 	for z.err == nil {
-		if z.member == nil && z.separate {
+		if z.member == nil && z.Separate {
 			return 0, io.EOF
 		}
 		if z.member == nil {
@@ -193,7 +202,7 @@ func (z *zipReader) Read(p []byte) (int, error) {
 		}
 		n, err := z.member.Read(p[:min(int64(len(p)), z.left+1)])
 		if int64(n) > z.left {
-			n, err = int(z.left), zipCorrupt("%s is longer than its directory says", z.entry.name)
+			n, err = int(z.left), Corrupt("%s is longer than its directory says", z.entry.Name)
 		}
 		z.left -= int64(n)
 		z.sum.Write(p[:n]) // never fails
@@ -210,25 +219,25 @@ func (z *zipReader) Read(p []byte) (int, error) {
 	return 0, z.err
 }
 
-func (z *zipReader) explain(err error) error {
+func (z *Reader) explain(err error) error {
 	var already *fault.Error
 	if errors.As(err, &already) || z.count.Err != nil && z.count.Err != io.EOF {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.Name)
 	}
-	return zipCorrupt("%s: %v", z.entry.name, err)
+	return Corrupt("%s: %v", z.entry.Name, err)
 }
 
 // nextMember opens the next member that is wanted.
-func (z *zipReader) nextMember() error {
+func (z *Reader) nextMember() error {
 	for {
-		e, err := z.dir.next()
+		e, err := z.Dir.Next()
 		if err != nil {
 			return err
 		}
-		if !z.wanted(&e) {
+		if !z.Wanted(&e) {
 			continue
 		}
 		z.entry = e
@@ -236,15 +245,15 @@ func (z *zipReader) nextMember() error {
 	}
 }
 
-// begin opens a member, in place of the one that is read.
-func (z *zipReader) begin(e zipEntry) error {
+// Begin opens a member, in place of the one that is read.
+func (z *Reader) Begin(e Entry) error {
 	z.entry, z.member, z.err = e, nil, nil
 	z.err = z.open()
 	return z.err
 }
 
-// end reads what is left of the member and compares its checksum.
-func (z *zipReader) end() error {
+// End reads what is left of the member and compares its checksum.
+func (z *Reader) End() error {
 	var buf [1]byte
 	for {
 		if n, err := z.Read(buf[:]); err == io.EOF {
@@ -252,34 +261,34 @@ func (z *zipReader) end() error {
 		} else if err != nil {
 			return err
 		} else if n > 0 {
-			return zipCorrupt("%s is longer than its directory says", z.entry.name)
+			return Corrupt("%s is longer than its directory says", z.entry.Name)
 		}
 	}
 }
 
-func (z *zipReader) open() error {
+func (z *Reader) open() error {
 	e := &z.entry
 	var local [30]byte
 	if e.header > z.size-int64(len(local)) {
-		return zipCorrupt("%s begins outside the file", e.name)
+		return Corrupt("%s begins outside the file", e.Name)
 	}
 	if _, err := z.at.ReadAt(local[:], e.header); err != nil {
 		return err
 	}
 	if string(local[:4]) != "PK\x03\x04" {
-		return zipCorrupt("%s does not begin where its directory says", e.name)
+		return Corrupt("%s does not begin where its directory says", e.Name)
 	}
 	from := e.header + int64(len(local)) + int64(binary.LittleEndian.Uint16(local[26:])) +
 		int64(binary.LittleEndian.Uint16(local[28:]))
 	if from > z.size || e.stored > z.size-from {
-		return fault.Of(cause.Truncated, "the zip archive ends within %s; copy the file again", e.name)
+		return fault.Of(cause.Truncated, "the zip archive ends within %s; copy the file again", e.Name)
 	}
 	z.raw = io.LimitedReader{R: &atReader{z.at, from, z.count}, N: e.stored}
 	if z.buf == nil {
-		z.buf = bufio.NewReaderSize(&z.raw, zipBuffer)
+		z.buf = bufio.NewReaderSize(&z.raw, bufferBytes)
 	}
 	z.buf.Reset(&z.raw)
-	z.left = e.size
+	z.left = e.Size
 	z.sum.Reset()
 	z.close()
 	z.close = func() {}
@@ -287,7 +296,7 @@ func (z *zipReader) open() error {
 	case e.encrypted:
 		return fault.Of(cause.Unsupported,
 			"%s in the zip archive is encrypted; unpack it with `unzip` and name the folder",
-			e.name)
+			e.Name)
 	case e.method == 0:
 		z.member = z.buf
 	case e.method == 8 && z.inflater != nil:
@@ -300,25 +309,25 @@ func (z *zipReader) open() error {
 		z.member = bzip2.NewReader(z.buf)
 	case e.method == 93:
 		d, err := zstd.NewReader(z.buf, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(zipZstdWindow))
+			zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return err
 		}
 		z.member, z.close = d, d.Close
 	default:
 		return fault.Of(cause.Unsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
-			"unpack it with `unzip` and name the folder", e.name, e.method)
+			"unpack it with `unzip` and name the folder", e.Name, e.method)
 	}
 	return nil
 }
 
-func (z *zipReader) endMember() error {
+func (z *Reader) endMember() error {
 	z.member = nil
 	switch {
 	case z.left > 0:
-		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(cause.Truncated, "%s in the zip archive ends early; copy the file again", z.entry.Name)
 	case z.sum.Sum32() != z.entry.crc:
-		return zipCorrupt("the checksum of %s differs", z.entry.name)
+		return Corrupt("the checksum of %s differs", z.entry.Name)
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-package source
+// Package glob chooses files by patterns of their names.
+package glob
 
 import (
 	"path"
@@ -9,7 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
-// A pattern is a glob over the names of files. * and ? stand for characters of one name, [abc] for
+// A pattern matches the names of files. * and ? stand for characters of one name, [abc] for
 // one of these characters, [!abc] for any other, {a,b} for either, and ** between slashes for any
 // number of folders, including none. As in a shell, only a dot matches the dot of a hidden name.
 type pattern struct {
@@ -18,18 +19,18 @@ type pattern struct {
 	folders  bool     // matches folders only
 }
 
-// parsePatterns parses a pattern of Options.Include or Exclude, which is several patterns if it has
+// parsePatterns parses a pattern of a Filter, which is several patterns if it has
 // braces. One without a slash matches the name of a file or folder at any depth; one with a slash
 // matches the path from the source's folder on.
 func parsePatterns(text string) ([]pattern, error) {
 	var out []pattern
-	for _, s := range expandBraces(text) {
+	for _, s := range ExpandBraces(text) {
 		s = strings.TrimPrefix(s, "./")
 		p := pattern{folders: strings.HasSuffix(s, "/")}
 		s = strings.TrimSuffix(s, "/")
 		p.anywhere = !strings.Contains(s, "/")
 		var err error
-		if p.parts, err = splitPattern(strings.TrimPrefix(s, "/")); err != nil {
+		if p.parts, err = Split(strings.TrimPrefix(s, "/")); err != nil {
 			return nil, fault.Of(cause.Usage, "pattern %q: %v", text, err)
 		}
 		out = append(out, p)
@@ -40,8 +41,8 @@ func parsePatterns(text string) ([]pattern, error) {
 	return out, nil
 }
 
-// splitPattern splits a glob at its slashes and checks each part.
-func splitPattern(text string) ([]string, error) {
+// Split splits a pattern without braces at its slashes and checks each part.
+func Split(text string) ([]string, error) {
 	parts := strings.Split(strings.ReplaceAll(text, "[!", "[^"), "/")
 	for _, part := range parts {
 		if _, err := path.Match(part, ""); err != nil {
@@ -54,9 +55,9 @@ func splitPattern(text string) ([]string, error) {
 // maxAlternatives bounds what braces expand to.
 const maxAlternatives = 256
 
-// expandBraces returns a pattern for each choice among {a,b}. Braces without a comma stand for
+// ExpandBraces returns a pattern for each choice among {a,b}. Braces without a comma stand for
 // themselves.
-func expandBraces(text string) []string {
+func ExpandBraces(text string) []string {
 	out := []string{text}
 	for i := 0; i < len(out); {
 		s := out[i]
@@ -106,9 +107,9 @@ func matchPart(part, name string) bool {
 	return ok
 }
 
-// matchParts reports whether a path matches. With within it reports whether the path is a folder
+// MatchParts reports whether a path matches. With within it reports whether the path is a folder
 // below which something can match.
-func matchParts(parts, names []string, within bool) bool {
+func MatchParts(parts, names []string, within bool) bool {
 	for i, part := range parts {
 		if part == "**" {
 			if within && !slices.ContainsFunc(names, func(n string) bool { return n[0] == '.' }) {
@@ -118,7 +119,7 @@ func matchParts(parts, names []string, within bool) bool {
 				if skip > 0 && names[skip-1][0] == '.' {
 					return false
 				}
-				if matchParts(parts[i+1:], names[skip:], within) {
+				if MatchParts(parts[i+1:], names[skip:], within) {
 					return true
 				}
 			}
@@ -142,22 +143,24 @@ func (p *pattern) match(names []string, isFolder bool) bool {
 	case p.anywhere:
 		return matchPart(p.parts[0], names[len(names)-1])
 	}
-	return matchParts(p.parts, names, false) || isFolder && p.parts[len(p.parts)-1] == "**" &&
-		matchParts(p.parts[:len(p.parts)-1], names, false)
+	return MatchParts(p.parts, names, false) || isFolder && p.parts[len(p.parts)-1] == "**" &&
+		MatchParts(p.parts[:len(p.parts)-1], names, false)
 }
 
-// literal reports whether the pattern restricts names: *.md does, * does not.
-func literal(part string) bool { return strings.Trim(part, "*?") != "" }
+// Restricts reports whether the pattern restricts names: *.md does, * does not.
+func Restricts(part string) bool { return strings.Trim(part, "*?") != "" }
 
-// A filter holds Options.Include and Exclude, which choose among the files of folders and globs.
-type filter struct{ include, exclude []pattern }
+// A Filter chooses among the files of folders and globs: those that Include matches, all if it is empty, without
+// those that Exclude matches.
+type Filter struct{ Include, Exclude []pattern }
 
-func newFilter(include, exclude []string) (filter, error) {
-	var f filter
+// NewFilter parses the patterns of both lists.
+func NewFilter(include, exclude []string) (Filter, error) {
+	var f Filter
 	for _, list := range []struct {
 		texts []string
 		into  *[]pattern
-	}{{include, &f.include}, {exclude, &f.exclude}} {
+	}{{include, &f.Include}, {exclude, &f.Exclude}} {
 		for _, text := range list.texts {
 			p, err := parsePatterns(text)
 			if err != nil {
@@ -169,33 +172,33 @@ func newFilter(include, exclude []string) (filter, error) {
 	return f, nil
 }
 
-// excluded reports whether a file or folder is left out. It is never called for what lies below an
+// Excluded reports whether a file or folder is left out. It is never called for what lies below an
 // excluded folder.
-func (f *filter) excluded(names []string, isFolder bool) bool {
-	return slices.ContainsFunc(f.exclude, func(p pattern) bool { return p.match(names, isFolder) })
+func (f *Filter) Excluded(names []string, isFolder bool) bool {
+	return slices.ContainsFunc(f.Exclude, func(p pattern) bool { return p.match(names, isFolder) })
 }
 
-// included reports whether a file is among those wanted: by itself, or as part of a folder that is.
+// Included reports whether a file is among those wanted: by itself, or as part of a folder that is.
 // explicit is set if a pattern restricts names.
-func (f *filter) included(names []string) (ok, explicit bool) {
-	if len(f.include) == 0 {
+func (f *Filter) Included(names []string) (ok, explicit bool) {
+	if len(f.Include) == 0 {
 		return true, false
 	}
-	for _, p := range f.include {
+	for _, p := range f.Include {
 		for n := len(names); n > 0; n-- {
 			if p.match(names[:n], n < len(names)) {
 				ok = true
-				explicit = explicit || n == len(names) && literal(p.parts[len(p.parts)-1])
+				explicit = explicit || n == len(names) && Restricts(p.parts[len(p.parts)-1])
 			}
 		}
 	}
 	return ok, explicit
 }
 
-// mayInclude reports whether a hidden folder is worth a look: an include pattern names it, or
+// MayInclude reports whether a hidden folder is worth a look: an include pattern names it, or
 // something in it.
-func (f *filter) mayInclude(names []string) bool {
-	return slices.ContainsFunc(f.include, func(p pattern) bool {
-		return p.match(names, true) || !p.anywhere && matchParts(p.parts, names, true)
+func (f *Filter) MayInclude(names []string) bool {
+	return slices.ContainsFunc(f.Include, func(p pattern) bool {
+		return p.match(names, true) || !p.anywhere && MatchParts(p.parts, names, true)
 	})
 }
