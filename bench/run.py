@@ -264,6 +264,10 @@ def machine() -> dict:
 WORK = ["tokenizers", "builders", "loaders", "resume", "near", "scaling"]
 
 
+def git(*args: str) -> str:
+    return subprocess.run(["git", *args], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="minutes: less text, two rounds")
@@ -275,7 +279,9 @@ def main() -> None:
     if unknown := [name for name in chosen if name not in WORK]:
         parser.error(f"no such work: {', '.join(unknown)}; there is {', '.join(WORK)}")
     subprocess.run(["make", "-s", "build"], cwd=ROOT, check=True)
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    commit = git("describe", "--always")
+    if git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/benchmarks"):  # what a run writes is not what it measures
+        commit += "-dirty"
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         bench = Bench(args.quick, args.rounds or (2 if args.quick else 5), pathlib.Path(folder))
