@@ -46,8 +46,10 @@ func (r *Reader) prepare(q feed.Query) (p prepared, err error) {
 // packs reports whether rows are packed while they are served.
 func (p *prepared) packs() bool { return p.query.Pack != pack.None }
 
-// bucket returns the window of length bucketing in rows, at most the rows of an epoch.
-func (p *prepared) bucket() int { return int(min(int64(p.query.Bucket), p.bound.rows)) }
+// bucket returns the rows of a window of length bucketing.
+func (p *prepared) bucket() int {
+	return sampler.WindowRows(p.query.Bucket, p.query.Group, p.bound.rows)
+}
 
 // refused turns an error about an option of the sampler into one about the request.
 func refused(err error, format string, args ...any) error {

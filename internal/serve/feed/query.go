@@ -122,7 +122,7 @@ var params = []param{
 	{Parameter{"seed", "N", "0", "seed of the shuffling"}, setSeed},
 	{Parameter{"epochs", "N", "1", "0 is endless; each epoch has its own order"},
 		number(func(q *Query) *int64 { return &q.Epochs }, 0, math.MaxInt64)},
-	{Parameter{"bucket", "N", "0", "rows of the shuffled order to sort by length, for less padding; 0 is off"},
+	{Parameter{"bucket", "N", "0", "rows of the shuffled order to sort by length, in whole groups; 0 is off"},
 		number(func(q *Query) *int { return &q.Bucket }, 0, maxBucketRows)},
 	{Parameter{"group", "N", "256", "rows of such a window that stay together when it is shuffled again"},
 		number(func(q *Query) *int { return &q.Group }, 1, maxBucketRows)},

@@ -16,8 +16,19 @@ type window struct {
 	keys     []uint64
 }
 
-// WindowBytes returns the memory of a window of bucket rows, for the ledger.
-func WindowBytes(bucket int) int64 { return int64(bucket) * (32 + 32 + 4 + 8) }
+// WindowRows returns the rows of a window: bucket, rounded up to whole groups, and at most the rows
+// of an epoch. With windows of whole groups, batches whose size divides group never cross a border
+// between groups.
+func WindowRows(bucket, group int, rows int64) int {
+	if bucket == 0 {
+		return 0
+	}
+	group = min(group, bucket)
+	return int(min(int64((bucket+group-1)/group*group), rows))
+}
+
+// WindowBytes returns the memory of a window of so many rows, for the ledger.
+func WindowBytes(rows int) int64 { return int64(rows) * (32 + 32 + 4 + 8) }
 
 // seekWindow sets o.window to the window that holds position.
 func (o *Order) seekWindow(position int64) error {
@@ -44,18 +55,24 @@ func (o *Order) seekWindow(position int64) error {
 	}
 	radix.Sort(w.keys)
 
-	group := o.opts.Group
-	groups := (n + group - 1) / group
-	perm := newPermutation(uint64(groups), key(o.opts.Seed, purposeGroup, uint64(epoch), uint64(number)))
+	group := min(o.opts.Group, o.opts.Bucket)
+	whole := n / group
+	perm := newPermutation(uint64(max(whole, 1)), key(o.opts.Seed, purposeGroup, uint64(epoch), uint64(number)))
 	w.items = slices.Grow(w.items[:0], n)
-	for g := range groups {
+	for g := range whole {
 		from := int(perm.at(uint64(g))) * group
-		for _, k := range w.keys[from:min(from+group, n)] {
-			item := w.shuffled[uint32(k)]
-			item.Position, item.Length = start+int64(len(w.items)), int32(k>>32)
-			w.items = append(w.items, item)
-		}
+		w.appendItems(start, w.keys[from:from+group])
 	}
+	w.appendItems(start, w.keys[whole*group:]) // in the middle, they would put batches across groups
 	w.start = start
 	return nil
+}
+
+// appendItems appends the rows of the keys to the items of the window that begins at start.
+func (w *window) appendItems(start int64, keys []uint64) {
+	for _, k := range keys {
+		item := w.shuffled[uint32(k)]
+		item.Position, item.Length = start+int64(len(w.items)), int32(k>>32)
+		w.items = append(w.items, item)
+	}
 }

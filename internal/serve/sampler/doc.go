@@ -51,10 +51,11 @@
 // of a source's row in it is the sum of the source's shares in all earlier windows plus the
 // source's indexes before it in the window.
 //
-// Bucketing cuts the positions of an epoch into windows of `bucket`, the last one perhaps shorter.
-// A window's rows are sorted by length, equal lengths in the order they had. They are cut into
-// groups of `group`, the last perhaps shorter, and the groups come in the order permute(0),
-// permute(1), … with n = number of groups, k = key(seed, 4, e, number of the window).
+// Bucketing cuts the positions of an epoch into windows. Let g = min(group, bucket): a window has
+// `bucket` rows, rounded up to a multiple of g, the last one perhaps fewer. A window's rows are
+// sorted by length, equal lengths in the order they had, and cut into groups of g. The whole groups
+// come in the order permute(0), permute(1), … with n = number of whole groups, k = key(seed, 4, e,
+// number of the window); the rows that fill no group come after them.
 //
 // # The end of an epoch
 //

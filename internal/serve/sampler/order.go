@@ -48,7 +48,7 @@ type Options struct {
 	Sources []Source
 	Shuffle Shuffle // default Full
 	Seed    uint64
-	Bucket  int // window in rows that is sorted by length; 0 = off, at most MaxBucket
+	Bucket  int // rows to sort by length at once, see WindowRows; 0 = off, at most MaxBucket
 	Group   int // rows that stay together when a sorted window is shuffled; default DefaultGroup
 	// Changes sets other weights from given positions on. With any, a weight may be 0.
 	Changes []Change
@@ -116,6 +116,7 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 			return nil, fault.BadOption("mix", nil, "weights must be positive numbers")
 		}
 	}
+	order.opts.Bucket = WindowRows(o.Bucket, o.Group, order.rows)
 	order.window.start = -1
 	return order, nil
 }

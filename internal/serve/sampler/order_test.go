@@ -57,20 +57,26 @@ func mustItems(t interface{ Fatal(...any) }, o *Order, p int64, n int) []Item {
 func slowWindowed(o Options, plain []Item) []Item {
 	var out []Item
 	rows := int64(len(plain))
-	for start := int64(0); start < rows; start += int64(o.Bucket) {
-		w := slices.Clone(plain[start:min(start+int64(o.Bucket), rows)])
+	group := min(o.Group, o.Bucket)
+	bucket := int64(o.Bucket)
+	for bucket%int64(group) != 0 {
+		bucket++
+	}
+	for start := int64(0); start < rows; start += bucket {
+		w := slices.Clone(plain[start:min(start+bucket, rows)])
 		slices.SortStableFunc(w, func(a, b Item) int { return int(lengthOf(a.Ref)) - int(lengthOf(b.Ref)) })
 		var groups [][]Item
-		for len(w) > 0 {
-			n := min(o.Group, len(w))
-			groups, w = append(groups, w[:n]), w[n:]
+		for len(w) >= group {
+			groups, w = append(groups, w[:group]), w[group:]
 		}
 		epoch := plain[0].Position / rows
-		perm := newPermutation(uint64(len(groups)), key(o.Seed, 4, uint64(epoch), uint64(start/int64(o.Bucket))))
+		perm := newPermutation(uint64(max(len(groups), 1)), key(o.Seed, 4, uint64(epoch), uint64(start/bucket)))
+		var sorted []Item
 		for g := range groups {
-			for _, it := range groups[perm.at(uint64(g))] {
-				out = append(out, Item{it.Ref, plain[0].Position + int64(len(out)), lengthOf(it.Ref)})
-			}
+			sorted = append(sorted, groups[perm.at(uint64(g))]...)
+		}
+		for _, it := range append(sorted, w...) {
+			out = append(out, Item{it.Ref, plain[0].Position + int64(len(out)), lengthOf(it.Ref)})
 		}
 	}
 	return out
@@ -129,6 +135,22 @@ func TestBucketedOrderIsAsWrittenDown(t *testing.T) {
 		got := mustItems(t, order, start, int(order.Rows()))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
+		}
+	})
+}
+
+// Batches whose size divides group never hold rows of two groups: each aligned run of group rows of an epoch is sorted.
+func TestGroupsAreAligned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 1500)
+		o.Bucket, o.Group = max(o.Bucket, 2), max(o.Group, 1)
+		order := mustOrder(t, o)
+		group := min(o.Group, o.Bucket)
+		items := mustItems(t, order, order.Rows()*rapid.Int64Range(0, 2).Draw(t, "epoch"), int(order.Rows()))
+		for run := range slices.Chunk(items, group) {
+			if !slices.IsSortedFunc(run, func(a, b Item) int { return int(a.Length) - int(b.Length) }) {
+				t.Fatalf("rows %d to %d of the epoch are of two groups", run[0].Position, run[len(run)-1].Position)
+			}
 		}
 	})
 }

@@ -160,7 +160,8 @@ class Order:
     ) -> None:
         self.rows = sum(rows)
         self.shuffle, self.seed = shuffle, seed & _MASK
-        self._seed, self._bucket, self._group = seed & _MASK, bucket, group or 256
+        self._seed, self._group = seed & _MASK, min(group or 256, bucket or 256)
+        self._bucket = -(-bucket // self._group) * self._group  # windows of whole groups
         self._lengths = lengths
         self._sources = [_SourceOrder(n, s, self._seed, shuffle) for s, n in enumerate(rows)]
         self._window = -1
@@ -228,9 +229,11 @@ class Order:
         n = min(self._bucket, (epoch + 1) * self.rows - start)
         sources, rows = self._shuffled(np.arange(start, start + n, dtype=np.int64))
         by_length = np.argsort(self._lengths(sources, rows), kind="stable")
-        groups = -(-n // self._group)
-        order = _Permutation(groups, _key(self._seed, _GROUP, epoch, number)).at(np.arange(groups, dtype=np.uint64))
-        picked = np.concatenate([by_length[g * self._group : (g + 1) * self._group] for g in order.tolist()])
+        whole = n // self._group
+        permutation = _Permutation(max(whole, 1), _key(self._seed, _GROUP, epoch, number))
+        order = permutation.at(np.arange(whole, dtype=np.uint64)).astype(np.int64)
+        groups = by_length[: whole * self._group].reshape(whole, self._group)
+        picked = np.concatenate([groups[order].ravel(), by_length[whole * self._group :]])
         self._held, self._window = (sources[picked], rows[picked]), start
         return start
 
