@@ -21,8 +21,8 @@ func goldenNames(t testing.TB) []string {
 	return names
 }
 
-// TestGoldenCases compares ids and decoded text of every case with the reference's.
-func TestGoldenCases(t *testing.T) {
+// eachGolden runs a test with every tokenizer that has reference ids.
+func eachGolden(t *testing.T, test func(t *testing.T, name string, tok *Tokenizer)) {
 	effort.OneGoroutine(t)
 	for _, name := range goldenNames(t) {
 		t.Run(name, func(t *testing.T) {
@@ -30,38 +30,38 @@ func TestGoldenCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s: %s", tok.Family(), tok.pipeline.Kind)
-			enc := tok.NewEncoder(EncoderOptions{})
-			for _, w := range enginetest.Cases(t, name) {
-				got := enc.AppendTokens(nil, []byte(w.Text))
-				if !slices.Equal(got, w.IDs) {
-					t.Errorf("case %d %.60q: ids %v, want %v", w.ID, w.Text, got, w.IDs)
-				}
-				whole := slices.Concat(tok.Prefix(), got, tok.Suffix())
-				if w.Special != nil && !slices.Equal(whole, w.Special) {
-					t.Errorf("case %d: with special tokens %v, want %v", w.ID, whole, w.Special)
-				}
-				if w.Decoded == nil {
-					continue
-				}
-				if d := tok.Decode(got); d != *w.Decoded {
-					t.Errorf("case %d: decoded %.80q, want %.80q", w.ID, d, *w.Decoded)
-				}
-			}
+			test(t, name, tok)
 		})
 	}
 }
 
+// TestGoldenCases compares ids and decoded text of every case with the reference's.
+func TestGoldenCases(t *testing.T) {
+	eachGolden(t, func(t *testing.T, name string, tok *Tokenizer) {
+		t.Logf("%s: %s", tok.Family(), tok.pipeline.Kind)
+		enc := tok.NewEncoder(EncoderOptions{})
+		for _, w := range enginetest.Cases(t, name) {
+			got := enc.AppendTokens(nil, []byte(w.Text))
+			if !slices.Equal(got, w.IDs) {
+				t.Errorf("case %d %.60q: ids %v, want %v", w.ID, w.Text, got, w.IDs)
+			}
+			whole := slices.Concat(tok.Prefix(), got, tok.Suffix())
+			if w.Special != nil && !slices.Equal(whole, w.Special) {
+				t.Errorf("case %d: with special tokens %v, want %v", w.ID, whole, w.Special)
+			}
+			if w.Decoded == nil {
+				continue
+			}
+			if d := tok.Decode(got); d != *w.Decoded {
+				t.Errorf("case %d: decoded %.80q, want %.80q", w.ID, d, *w.Decoded)
+			}
+		}
+	})
+}
+
 // TestGoldenCorpora compares the digests of all ids of whole corpora.
 func TestGoldenCorpora(t *testing.T) {
-	effort.OneGoroutine(t)
-	for _, name := range goldenNames(t) {
-		t.Run(name, func(t *testing.T) {
-			tok, err := Load(refdata.Path(t, "tokenizers/"+name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			enginetest.CheckCorpora(t, name, tok.NewEncoder(EncoderOptions{}).AppendTokens)
-		})
-	}
+	eachGolden(t, func(t *testing.T, name string, tok *Tokenizer) {
+		enginetest.CheckCorpora(t, name, tok.NewEncoder(EncoderOptions{}).AppendTokens)
+	})
 }

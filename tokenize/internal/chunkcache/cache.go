@@ -223,30 +223,36 @@ func (c *Cache) rule(hasNUL bool) *[maxInline + 2]keyRule {
 	return &c.rules[0]
 }
 
+// find returns which of the line's entries is r's, -1 if none is.
+func (ln *line) find(r *record) int {
+	if r.f == 0 { // two keys of two words
+		switch {
+		case ln.k[0] == r.lo && ln.k[2] == r.hi:
+			return 0
+		case ln.k[1] == r.lo && ln.k[3] == r.hi:
+			return 1
+		}
+		return -1
+	}
+	switch r.lo {
+	case ln.k[0]:
+		return 0
+	case ln.k[1]:
+		return 1
+	case ln.k[2]:
+		return 2
+	case ln.k[3]:
+		return 3
+	}
+	return -1
+}
+
 // lookup does one whole probe: it returns dst with the ids appended, or false.
 func (c *Cache) lookup(dst []uint32, r *record) ([]uint32, bool) {
 	ln := &c.lines[r.off/lineBytes]
-	var way int
-	if r.f != 0 {
-		switch r.lo {
-		case ln.k[0]:
-		case ln.k[1]:
-			way = 1
-		case ln.k[2]:
-			way = 2
-		case ln.k[3]:
-			way = 3
-		default:
-			return dst, false
-		}
-	} else {
-		switch {
-		case ln.k[0] == r.lo && ln.k[2] == r.hi:
-		case ln.k[1] == r.lo && ln.k[3] == r.hi:
-			way = 1
-		default:
-			return dst, false
-		}
+	way := ln.find(r)
+	if way < 0 {
+		return dst, false
 	}
 	v := ln.v[way]
 	if c.wide {

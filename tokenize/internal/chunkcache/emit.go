@@ -22,17 +22,24 @@ type Misser interface {
 	Miss(dst []uint32, w *Window, s Span) ([]uint32, bool)
 }
 
-// Emit appends the ids of every chunk that begins before text offset limit, which must be the end
-// of a chunk or lie in a gap.
+// Emit appends the ids of the text before offset limit, which must be the end of a chunk or lie in a
+// gap, and removes that text from the window.
 func (c *Cache) Emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
+	if limit > 0 {
+		w.finish()
+		dst = c.emit(dst, w, limit, m)
+		w.advance(limit)
+	}
+	return dst
+}
+
+// emit appends the ids of every chunk that begins before limit, which is above 0.
+func (c *Cache) emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
 	if c.spill16.size != 0 && c.spill16.full() || c.spill32.size != 0 && c.spill32.full() || c.longBytes.full() {
 		c.Reset()
 	}
 	rules := c.rule(w.hasNUL)
 	words := (limit + 63) / 64
-	if words == 0 {
-		return dst
-	}
 	starts, ends := w.starts[:words], w.ends[:words+1]
 	// An end at limit itself may lie in the next word; starts at or beyond limit are not ours.
 	lastStarts := starts[words-1]
@@ -132,27 +139,9 @@ func (c *Cache) probeGo(dst []uint32, i, n int) (int, []uint32) {
 	for ; i < n; i++ {
 		r := &c.recs[i]
 		ln := &c.lines[r.off/lineBytes]
-		var way int
-		if r.f != 0 {
-			switch r.lo {
-			case ln.k[0]:
-			case ln.k[1]:
-				way = 1
-			case ln.k[2]:
-				way = 2
-			case ln.k[3]:
-				way = 3
-			default:
-				return i, dst[:len(dst)+k]
-			}
-		} else {
-			switch {
-			case ln.k[0] == r.lo && ln.k[2] == r.hi:
-			case ln.k[1] == r.lo && ln.k[3] == r.hi:
-				way = 1
-			default:
-				return i, dst[:len(dst)+k]
-			}
+		way := ln.find(r)
+		if way < 0 {
+			return i, dst[:len(dst)+k]
 		}
 		v := ln.v[way]
 		cnt := int(v >> 48)

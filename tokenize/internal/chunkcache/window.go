@@ -15,8 +15,8 @@ const (
 // the buffer.
 //
 // An engine appends text with Free and Commit, marks it with Classify, adjusts the masks, finds the
-// last cut, lets Emit encode everything before it, and calls Advance. The window grows for text
-// without a cut; Reset undoes that.
+// last cut, and lets Emit encode and remove everything before it. The window grows for text without
+// a cut; Reset undoes that.
 type Window struct {
 	buf    []byte // pad + text + pad
 	n      int    // bytes of text
@@ -65,7 +65,7 @@ func (w *Window) Reset(history byte) {
 // Len returns the length of the text in bytes.
 func (w *Window) Len() int { return w.n }
 
-// Text returns the text, valid until the next Free, Advance or Reset.
+// Text returns the text, valid until the next Free, Emit or Reset.
 func (w *Window) Text() []byte { return w.buf[pad : pad+w.n] }
 
 // text is Text including the padding after it.
@@ -96,11 +96,8 @@ func (w *Window) Commit(n int) {
 // Truncate drops the text after offset n.
 func (w *Window) Truncate(n int) { w.n = n }
 
-// Advance drops the first n bytes of text; the last of them becomes history.
-func (w *Window) Advance(n int) {
-	if n == 0 {
-		return
-	}
+// advance drops the first n bytes of text, at least one; the last of them becomes history.
+func (w *Window) advance(n int) {
 	w.buf[pad-1] = w.buf[pad+n-1]
 	copy(w.buf[pad:], w.buf[pad+n:pad+w.n])
 	w.n -= n
@@ -112,14 +109,10 @@ func (w *Window) Advance(n int) {
 // Words returns the number of mask words that cover the text.
 func (w *Window) Words() int { return (w.n + 63) / 64 }
 
-// Finish turns cuts and gaps into the beginnings and ends of chunks. A chunk may begin at offset 0,
-// and one may end at the end of the text.
-func (w *Window) Finish() {
+// finish turns cuts and gaps into the beginnings and ends of chunks. A chunk may begin at offset 0,
+// and one may end at the end of the text, which is not empty.
+func (w *Window) finish() {
 	words := w.Words()
-	if words == 0 {
-		w.ends[0] = 0
-		return
-	}
 	prev := uint64(1) // no chunk reaches back past offset 0
 	cut, gap := w.Cut[:words], w.Gap[:words]
 	starts, ends := w.starts[:words], w.ends[:words]
@@ -146,7 +139,7 @@ func (w *Window) Finish() {
 
 // LastCut returns the largest offset in (0, limit] at which a chunk ends or a gap begins or
 // continues, 0 if there is none. Everything before it can be emitted, whatever follows. limit must
-// be less than Len. It needs the masks only, not Finish.
+// be less than Len. It needs the masks only.
 func (w *Window) LastCut(limit int) int {
 	for i := limit / 64; i >= 0; i-- {
 		m := w.Cut[i] | w.Gap[i]

@@ -35,6 +35,17 @@ func ReadJSON(t testing.TB, name string, into any) {
 	}
 }
 
+// Pieces lists the tokens of a vocabulary by id, nil where an id has none.
+func Pieces(vocab map[string]int) (pieces [][]byte) {
+	for s, id := range vocab {
+		if id >= len(pieces) {
+			pieces = append(pieces, make([][]byte, id+1-len(pieces))...)
+		}
+		pieces[id] = []byte(s)
+	}
+	return pieces
+}
+
 // tokenizer is an engine with the added tokens that are cut out of the text first.
 type tokenizer struct {
 	newEncoder func(cacheBytes int) Encoder

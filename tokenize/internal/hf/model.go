@@ -108,11 +108,12 @@ func readModel(s *jsonx.Scanner, mem *spec.Meter) (*model, error) {
 // depend on the order of members.
 func (m *model) readAhead(name string) (end int, ok bool) {
 	var err error
-	switch s, _ := m.has(name); {
+	s, _ := m.has(name)
+	switch {
 	case name == "vocab" && s.Peek() == '{':
-		end, err = m.readVocab(s)
+		err = m.readList(s, (*model).readVocab)
 	case name == "vocab" && s.Peek() == '[':
-		end, err = m.readScores(s)
+		err = m.readList(s, (*model).readScores)
 	case name == "merges" && s.Peek() == '[' && m.vocabAt > 0:
 		if p, ok := m.has("continuing_subword_prefix"); ok {
 			var prefix []byte
@@ -120,7 +121,7 @@ func (m *model) readAhead(name string) (end int, ok bool) {
 			m.prefix = string(prefix)
 		}
 		if err == nil {
-			end, err = m.readPairs(s)
+			err = m.readPairs(s)
 		}
 	default:
 		return 0, false
@@ -128,7 +129,7 @@ func (m *model) readAhead(name string) (end int, ok bool) {
 	if errors.Is(err, spec.ErrTooLarge) {
 		m.tooLarge = err
 	}
-	return end, err == nil
+	return s.Offset(), err == nil
 }
 
 // has reports whether the model has a member that is not null, and returns a Scanner at it.

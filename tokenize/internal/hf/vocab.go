@@ -16,11 +16,11 @@ func (m *model) readTokens() error {
 		return spec.Formatf("%s model without a vocabulary", m.kind)
 	}
 	if m.vocabAt != s.Offset() || (m.kind == "Unigram") != (m.scores != nil) {
-		read := m.readVocab
+		read := (*model).readVocab
 		if m.kind == "Unigram" {
-			read = m.readScores
+			read = (*model).readScores
 		}
-		if _, err := read(s); err != nil {
+		if err := m.readList(s, read); err != nil {
 			return err
 		}
 	}
@@ -94,18 +94,27 @@ func (l *tokenList) table() *vocab.Table {
 	return vocab.FromBlob(bytes.Clone(l.blob), slices.Clone(l.offsets))
 }
 
-// readVocab reads {"token": id, …} and returns where it ends.
-func (m *model) readVocab(s *jsonx.Scanner) (end int, err error) {
+// readList reads the vocabulary by read, which adds its tokens to the list.
+func (m *model) readList(s *jsonx.Scanner, read func(m *model, s *jsonx.Scanner, l *tokenList) error) error {
 	m.vocabAt, m.mergesAt = 0, 0
 	at := s.Offset()
 	l, err := newTokenList(s, m.mem)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer l.free()
+	if err := read(m, s, l); err != nil {
+		return err
+	}
+	m.vocabAt = at
+	return nil
+}
+
+// readVocab reads {"token": id, …}.
+func (m *model) readVocab(s *jsonx.Scanner, l *tokenList) error {
 	var ids []uint32 // nil while ids count up from 0
 	top, counting := uint32(0), true
-	err = s.Object(func(key []byte) error {
+	err := s.Object(func(key []byte) error {
 		if err := l.add(key); err != nil {
 			return err
 		}
@@ -123,18 +132,18 @@ func (m *model) readVocab(s *jsonx.Scanner) (end int, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	m.count, m.scores = l.len(), nil
 	if m.count > 0 && int(top) > 4*m.count+1<<16 {
-		return 0, spec.Formatf("id %d in a vocabulary of %d tokens", top, m.count)
+		return spec.Formatf("id %d in a vocabulary of %d tokens", top, m.count)
 	}
 	perToken := int64(spec.ListedTokenBytes)
 	if !counting {
 		perToken += 36 // ids, and a list by id
 	}
 	if err := m.takeTable(l, perToken); err != nil {
-		return 0, err
+		return err
 	}
 	if counting {
 		m.table = l.table()
@@ -143,30 +152,22 @@ func (m *model) readVocab(s *jsonx.Scanner) (end int, err error) {
 		for i, id := range ids {
 			t := l.blob[l.offsets[i]:l.offsets[i+1]]
 			if tokens[id] != nil {
-				return 0, spec.Unsupportedf("id %d belongs to both %q and %q", id, tokens[id], t)
+				return spec.Unsupportedf("id %d belongs to both %q and %q", id, tokens[id], t)
 			}
 			tokens[id] = t
 		}
 		m.table = vocab.New(tokens)
 	}
-	m.vocabAt = at
-	return s.Offset(), nil
+	return nil
 }
 
-// readScores reads [["token", score], …] and returns where it ends.
-func (m *model) readScores(s *jsonx.Scanner) (end int, err error) {
-	m.vocabAt, m.mergesAt = 0, 0
-	at := s.Offset()
-	l, err := newTokenList(s, m.mem)
-	if err != nil {
-		return 0, err
-	}
-	defer l.free()
+// readScores reads [["token", score], …].
+func (m *model) readScores(s *jsonx.Scanner, l *tokenList) error {
 	if err := l.take(8 * int64(cap(l.offsets))); err != nil {
-		return 0, err
+		return err
 	}
 	scores := make([]float64, 0, cap(l.offsets))
-	err = s.Array(func() error {
+	err := s.Array(func() error {
 		n := 0
 		return s.Array(func() error {
 			n++
@@ -189,20 +190,20 @@ func (m *model) readScores(s *jsonx.Scanner) (end int, err error) {
 		})
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	m.count = l.len()
 	if len(scores) != m.count {
-		return 0, spec.Formatf("Unigram vocabulary: tokens without scores")
+		return spec.Formatf("Unigram vocabulary: tokens without scores")
 	}
 	if m.count > spec.MaxID {
-		return 0, spec.Formatf("Unigram vocabulary of %d tokens", m.count)
+		return spec.Formatf("Unigram vocabulary of %d tokens", m.count)
 	}
 	if err := m.takeTable(l, spec.ListedTokenBytes+8); err != nil {
-		return 0, err
+		return err
 	}
-	m.scores, m.table, m.vocabAt = slices.Clone(scores), l.table(), at
-	return s.Offset(), nil
+	m.scores, m.table = slices.Clone(scores), l.table()
+	return nil
 }
 
 // readMerges reads the merges, unless readAhead has done so.
@@ -214,23 +215,22 @@ func (m *model) readMerges() error {
 	if m.mergesAt == s.Offset() && m.mergesPrefix == m.prefix {
 		return nil
 	}
-	_, err := m.readPairs(s)
-	return err
+	return m.readPairs(s)
 }
 
-// readPairs reads ["a b", …] or [["a", "b"], …] and returns where it ends.
-func (m *model) readPairs(s *jsonx.Scanner) (end int, err error) {
+// readPairs reads ["a b", …] or [["a", "b"], …].
+func (m *model) readPairs(s *jsonx.Scanner) error {
 	at := s.Offset()
 	p := pairReader{model: m, s: s}
 	if err := m.mem.Take(12*int64(m.count), "the merges"); err != nil {
-		return 0, err
+		return err
 	}
 	m.merges, m.mergesAt = make([]vocab.Merge, 0, m.count), 0
 	if err := s.Array(p.read); err != nil {
-		return 0, err
+		return err
 	}
 	m.mergesAt, m.mergesPrefix = at, m.prefix
-	return s.Offset(), nil
+	return nil
 }
 
 // pairReader reads merges one by one.

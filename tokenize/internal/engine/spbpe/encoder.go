@@ -62,14 +62,9 @@ func (e *Encoder) appendText(dst []uint32, text []byte, first bool) []uint32 {
 		w.Classify(&e.m.tables)
 		e.patch()
 		if len(text) == 0 {
-			w.Finish()
 			return e.cache.Emit(dst, w, w.Len(), e)
 		}
-		if cut := w.LastCut(w.Len() - utf8.UTFMax); cut > 0 {
-			w.Finish()
-			dst = e.cache.Emit(dst, w, cut, e)
-			w.Advance(cut)
-		}
+		dst = e.cache.Emit(dst, w, w.LastCut(w.Len()-utf8.UTFMax), e)
 	}
 }
 

@@ -65,14 +65,8 @@ func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
 		}
 	}
 	enginetest.ReadJSON(t, name, &f)
-	cfg := Config{ByteFallback: true, FuseUnk: true, Prefix: PrefixAlways, UnkID: f.Model.Vocab["<unk>"],
-		ByteIDs: byteIDs(f.Model.Vocab)}
-	for s, id := range f.Model.Vocab {
-		if id >= len(cfg.Pieces) {
-			cfg.Pieces = append(cfg.Pieces, make([][]byte, id+1-len(cfg.Pieces))...)
-		}
-		cfg.Pieces[id] = []byte(s)
-	}
+	cfg := Config{Pieces: enginetest.Pieces(f.Model.Vocab), UnkID: f.Model.Vocab["<unk>"], FuseUnk: true,
+		Prefix: PrefixAlways, ByteFallback: true, ByteIDs: byteIDs(f.Model.Vocab)}
 	for _, raw := range f.Model.Merges {
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {

@@ -119,13 +119,8 @@ func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 		if len(text) == 0 {
 			break
 		}
-		if cut := w.LastCut(w.Len() - utf8.UTFMax); cut > 0 {
-			w.Finish()
-			dst = e.cache.Emit(dst, w, cut, e)
-			w.Advance(cut)
-		}
+		dst = e.cache.Emit(dst, w, w.LastCut(w.Len()-utf8.UTFMax), e)
 	}
-	w.Finish()
 	return e.cache.Emit(dst, w, w.Len(), e)
 }
 

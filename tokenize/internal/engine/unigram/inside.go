@@ -108,7 +108,6 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 		e.cutAtOtherSpaces()
 		e.joinLongWords()
 		if len(text) == 0 {
-			w.Finish()
 			return e.cache.Emit(dst, w, w.Len(), e)
 		}
 		t := w.Text()
@@ -116,11 +115,7 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 		for cut > 0 && !m.isGap(t[cut]) {
 			cut--
 		}
-		if cut > 0 {
-			w.Finish()
-			dst = e.cache.Emit(dst, w, cut, e)
-			w.Advance(cut)
-		}
+		dst = e.cache.Emit(dst, w, max(cut, 0), e)
 	}
 }
 

@@ -48,13 +48,8 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		if len(segment) == 0 {
 			break
 		}
-		if cut := w.LastCut(w.Len() - utf8.UTFMax); cut > 0 {
-			w.Finish()
-			dst = e.cache.Emit(dst, w, cut, e)
-			w.Advance(cut)
-		}
+		dst = e.cache.Emit(dst, w, w.LastCut(w.Len()-utf8.UTFMax), e)
 	}
-	w.Finish()
 	return e.cache.Emit(dst, w, w.Len(), e)
 }
 

@@ -45,13 +45,8 @@ func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
 		}
 	}
 	enginetest.ReadJSON(t, name, &f)
-	cfg := Config{UnkID: uint32(f.Model.Vocab["[UNK]"]), Prefix: []byte("##"), MaxInputCharsPerWord: 100,
+	cfg := Config{Pieces: enginetest.Pieces(f.Model.Vocab), UnkID: uint32(f.Model.Vocab["[UNK]"]),
+		Prefix: []byte("##"), MaxInputCharsPerWord: 100,
 		Normalizer: Normalizer{CleanText: true, HandleChineseChars: true, StripAccents: true, Lowercase: true}}
-	for s, id := range f.Model.Vocab {
-		if id >= len(cfg.Pieces) {
-			cfg.Pieces = append(cfg.Pieces, make([][]byte, id+1-len(cfg.Pieces))...)
-		}
-		cfg.Pieces[id] = []byte(s)
-	}
 	return cfg, f.Added
 }
