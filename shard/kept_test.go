@@ -109,22 +109,11 @@ func TestDropBatchesWhileReading(t *testing.T) {
 		start := make(chan struct{})
 		for g := range 4 {
 			readers.Go(func() {
-				rnd := rand.New(rand.NewPCG(uint64(g), uint64(round)))
-				var row shard.Row
-				for n := range 60 {
+				readAtRandom(t, r, want, rand.New(rand.NewPCG(uint64(g), uint64(round))), 60, func(n int) {
 					if n == 10 && g == 0 {
 						close(start)
 					}
-					i := rnd.IntN(len(want))
-					if err := r.ReadRow(int64(i), &row); err != nil {
-						t.Error(err)
-						return
-					}
-					if !cmp.Equal(normal(want[i]), toExample(&row)) {
-						t.Errorf("row %d differs", i)
-						return
-					}
-				}
+				})
 			})
 		}
 		<-start

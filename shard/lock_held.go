@@ -38,6 +38,15 @@ func (l *osLock) take() error {
 	return nil
 }
 
+// write makes the holder all that the file says.
+func (l *osLock) write(holder []byte) error {
+	err := l.f.Truncate(0)
+	if err == nil {
+		_, err = l.f.WriteAt(holder, 0)
+	}
+	return err
+}
+
 func (l *osLock) Held() error {
 	mine, err := l.f.Stat()
 	if err != nil {

@@ -48,10 +48,7 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 			continue
 		}
 		if err == nil {
-			err = f.Truncate(0)
-		}
-		if err == nil {
-			_, err = f.WriteAt(holder, 0)
+			err = l.write(holder)
 		}
 		if err != nil {
 			return nil, errors.Join(err, f.Close())

@@ -32,10 +32,7 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 	l := &osLock{f: f, name: name}
 	err = l.take()
 	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(holder, 0)
+		err = l.write(holder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

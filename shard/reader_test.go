@@ -144,22 +144,29 @@ func TestReadConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			rnd := rand.New(rand.NewPCG(uint64(g), 9))
-			var row shard.Row
-			for range 400 {
-				i := rnd.IntN(len(want))
-				if err := r.ReadRow(int64(i), &row); err != nil {
-					t.Error(err)
-					return
-				}
-				if !cmp.Equal(normal(want[i]), toExample(&row)) {
-					t.Errorf("row %d differs", i)
-					return
-				}
-			}
+			readAtRandom(t, r, want, rand.New(rand.NewPCG(uint64(g), 9)), 400, func(int) {})
 		})
 	}
 	wg.Wait()
+}
+
+// readAtRandom reads n rows in any order and compares them; before each it calls before with its number.
+// It may be called by any goroutine.
+func readAtRandom(t *testing.T, r *shard.SplitReader, want []*shard.Example, rnd *rand.Rand, n int,
+	before func(n int)) {
+	var row shard.Row
+	for n := range n {
+		before(n)
+		i := rnd.IntN(len(want))
+		if err := r.ReadRow(int64(i), &row); err != nil {
+			t.Error(err)
+			return
+		}
+		if !cmp.Equal(normal(want[i]), toExample(&row)) {
+			t.Errorf("row %d differs", i)
+			return
+		}
+	}
 }
 
 func TestReadErrors(t *testing.T) {

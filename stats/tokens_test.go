@@ -65,16 +65,9 @@ func TestBytesATokenAreThoseOfTheText(t *testing.T) {
 	}
 }
 
-func TestReplacedIsEstimatedFromBlocks(t *testing.T) {
-	tok := gpt2(t)
-	documents := make([]string, 6400)
-	for i := range documents {
-		documents[i] = "a plain line of text"
-		if i%4 == 0 {
-			documents[i] = "broken \uFFFD here"
-		}
-	}
-	d := dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, textRows(tok, 512, documents...))
+// scanned returns a dataset's split train and the figures of its ids.
+func scanned(t *testing.T, d *shard.Dataset, tok *tokenize.Tokenizer) (*shard.SplitReader, tokenFigures) {
+	t.Helper()
 	split, err := d.Split("train")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +79,20 @@ func TestReplacedIsEstimatedFromBlocks(t *testing.T) {
 	if err := sc.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := figuresOf(sc.ids, tok)
+	return split, figuresOf(sc.ids, tok)
+}
+
+func TestReplacedIsEstimatedFromBlocks(t *testing.T) {
+	tok := gpt2(t)
+	documents := make([]string, 6400)
+	for i := range documents {
+		documents[i] = "a plain line of text"
+		if i%4 == 0 {
+			documents[i] = "broken \uFFFD here"
+		}
+	}
+	d := dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, textRows(tok, 512, documents...))
+	split, f := scanned(t, d, tok)
 	for limit, wantApproximate := range map[int64]bool{1 << 30: false, 3000: true} {
 		n, approximate, err := countReplaced(t.Context(), split, tok, f, limit)
 		if err != nil {
@@ -187,18 +193,7 @@ func TestRunsOfSuspectsAreEnough(t *testing.T) {
 			}
 			rows = append(rows, shard.Example{InputIDs: ids, Document: int64(i)})
 		}
-		split, err := dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, rows).Split("train")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sc, err := newScan(split)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sc.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f := figuresOf(sc.ids, tok)
+		split, f := scanned(t, dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, rows), tok)
 		found := 0
 		for i, row := range rows {
 			d := rowDecoder{split: split, tok: tok, kinds: f.kinds}
