@@ -114,28 +114,8 @@ func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small()},
 		Settings: option.Settings{Sources: []string{writeCorpus(t, 3000, 1),
 			writeCorpus(t, 500, 2)}, MaxValExamples: 100, ShardBytes: 100 << 10, MaxLength: 100}}
-	var want map[string][]byte
-	for _, c := range []struct {
-		name   string
-		change func(*option.Options)
-	}{
-		{"usual", func(*option.Options) {}},
-		{"one worker", func(o *option.Options) { o.Workers = 1 }},
-		{"five workers", func(o *option.Options) { o.Workers = 5 }},
-		{"little memory", func(o *option.Options) { o.Workers, o.Memory = 2, 64<<20 }},
-		{"many checkpoints", func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
-	} {
-		fsys := shardtest.New()
-		o := base
-		o.FS = fsys
-		c.change(&o)
-		mustBuild(t, o)
-		if want == nil {
-			want = files(fsys)
-			continue
-		}
-		wantSame(t, c.name, want, files(fsys))
-	}
+	want, _ := builtWhole(t, base)
+	wantSameWithAnyResources(t, base, want)
 }
 
 func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
@@ -144,35 +124,8 @@ func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
 			CheckpointInterval: 1},
 		Settings: option.Settings{Sources: []string{writeCorpus(t, 8000, 3)}, MaxValExamples: 50, ShardBytes: 100 << 10,
 			MaxLength: 64}}
-	whole := base
-	wholeFS := shardtest.New()
-	whole.FS = wholeFS
-	mustBuild(t, whole)
-
-	rnd := rand.New(rand.NewPCG(4, 4))
-	fsys := shardtest.New()
-	interrupts := 0
-	for {
-		ctx, cancel := context.WithCancel(context.Background())
-		o := base
-		o.FS = &cancelling{FS: fsys, after: int64(1 + rnd.IntN(30)), cancel: cancel}
-		_, err := Run(ctx, o)
-		cancel()
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrInterrupted) {
-			t.Fatal(err)
-		}
-		if interrupts++; interrupts > 1000 {
-			t.Fatal("the build makes no progress")
-		}
-	}
-	if interrupts == 0 {
-		t.Error("nothing was interrupted")
-	}
-	t.Logf("%d interrupts", interrupts)
-	wantSame(t, "resumed", files(wholeFS), files(fsys))
+	want, _ := builtWhole(t, base)
+	wantSameWhenInterrupted(t, base, 30, want)
 }
 
 // cancelling ends a context at an operation of the file system.
@@ -197,28 +150,9 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
 		Settings: option.Settings{Sources: []string{writeCorpus(t, 700, 5)}, MaxValExamples: 20, ShardBytes: 24 << 10,
 			MaxLength: 64}}
-	whole := base
-	wholeFS := shardtest.New()
-	whole.FS = wholeFS
-	mustBuild(t, whole)
-	want, ops := files(wholeFS), wholeFS.Ops()
-
-	losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
+	want, ops := builtWhole(t, base)
 	crashes := 0
-	for k := 1; k <= ops; k += effort.Of(19, 7, 1) {
-		fsys := shardtest.New()
-		fsys.CutAt(k)
-		o := base
-		o.FS = fsys
-		if _, err := Run(context.Background(), o); err == nil {
-			break // checkpoints depend on time: this run needed fewer operations
-		}
-		after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
-		o.FS = after
-		if _, err := Run(context.Background(), o); err != nil {
-			t.Fatalf("after a crash at operation %d of %d: %v", k, ops, err)
-		}
-		wantSame(t, fmt.Sprintf("crash at operation %d", k), want, files(after))
+	for k := 1; k <= ops && wantSameAfterCrash(t, base, k, want); k += effort.Of(19, 7, 1) {
 		crashes++
 	}
 	t.Logf("%d crashes in a build of %d operations", crashes, ops)
@@ -229,11 +163,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 	base := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 60, CheckpointInterval: 1},
 		Settings:  option.Settings{Sources: []string{writeCorpus(t, 700, 6)}, ShardBytes: 24 << 10, MaxLength: 64}}
-	whole := base
-	wholeFS := shardtest.New()
-	whole.FS = wholeFS
-	mustBuild(t, whole)
-	want, ops := files(wholeFS), wholeFS.Ops()
+	want, ops := builtWhole(t, base)
 	failed := 0
 	for k := 1; k <= ops; k += effort.Of(41, 11, 1) {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
@@ -315,16 +245,8 @@ func TestEveryDocumentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	encoder := small().NewEncoder(tokenize.EncoderOptions{})
-	d, err := shard.OpenFS(fsys, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	rows, err := d.Split("train")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var at, document int64
+	rows := readRows(t, fsys, "data", splitTrain)
+	at, document := 0, int64(0)
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -336,10 +258,10 @@ func TestEveryDocumentOnce(t *testing.T) {
 		}
 		var got []uint32
 		for part := int32(0); len(got) < len(want); part++ {
-			var row shard.Row
-			if err := rows.ReadRow(at, &row); err != nil {
-				t.Fatal(err)
+			if at == len(rows) {
+				t.Fatalf("%d rows end within document %d", at, document)
 			}
+			row := rows[at]
 			if row.Document != document || row.Part != part {
 				t.Fatalf("row %d is document %d part %d, want %d part %d", at, row.Document, row.Part, document, part)
 			}
@@ -351,8 +273,8 @@ func TestEveryDocumentOnce(t *testing.T) {
 		}
 		document++
 	}
-	if at != rows.NumRows() {
-		t.Errorf("%d rows for %d in the dataset", at, rows.NumRows())
+	if at != len(rows) {
+		t.Errorf("%d rows for %d in the dataset", at, len(rows))
 	}
 }
 

@@ -67,23 +67,7 @@ func writeDocuments(t testing.TB, documents []testDocument) string {
 // splitRows returns the ids of all rows of a split.
 func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32, documents []int64) {
 	t.Helper()
-	d, err := shard.OpenFS(fsys, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	r, err := d.Split(split)
-	if errors.Is(err, shard.ErrNoSplit) {
-		return nil, nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range r.NumRows() {
-		var row shard.Row
-		if err := r.ReadRow(i, &row); err != nil {
-			t.Fatal(err)
-		}
+	for _, row := range readRows(t, fsys, dir, split) {
 		rows, documents = append(rows, row.AppendInputIDs(nil)), append(documents, row.Document)
 	}
 	return rows, documents
@@ -154,31 +138,12 @@ func TestShapingEqualsAReference(t *testing.T) {
 func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 	path := writeDocuments(t, corpusWithCopies(1500, 2))
 	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
-		var want map[string][]byte
-		for _, c := range []struct {
-			name   string
-			change func(*option.Options)
-		}{
-			{"usual", func(*option.Options) {}},
-			{"one worker", func(o *option.Options) { o.Workers = 1 }},
-			{"five workers", func(o *option.Options) { o.Workers = 5 }},
-			{"little memory", func(o *option.Options) { o.Workers, o.Memory = 1, 64<<20 }},
-			{"many checkpoints", func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
-		} {
-			fsys := shardtest.New()
-			o := option.Options{Out: "data",
-				Resources: option.Resources{LoadedTokenizer: small()},
-				Settings: option.Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
-					Filter: filter.Options{Sample: 0.8}}}
-			o.FS = fsys
-			c.change(&o)
-			mustBuild(t, o)
-			if want == nil {
-				want = files(fsys)
-				continue
-			}
-			wantSame(t, c.name, want, files(fsys))
-		}
+		base := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: small()},
+			Settings: option.Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
+				Filter: filter.Options{Sample: 0.8}}}
+		want, _ := builtWhole(t, base)
+		wantSameWithAnyResources(t, base, want)
 	}
 }
 
@@ -189,29 +154,9 @@ func TestShapedCrashes(t *testing.T) {
 	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
 		base := filteredOptions(path, dedup)
 		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 10, 2, 5, 1
-		whole := base
-		wholeFS := shardtest.New()
-		whole.FS = wholeFS
-		mustBuild(t, whole)
-		want, ops, crashes := files(wholeFS), wholeFS.Ops(), 0
-		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-		for k := 1; k <= ops; k += effort.Of(11, 5, 1) {
-			fsys := shardtest.New()
-			fsys.CutAt(k)
-			o := base
-			o.FS = fsys
-			if _, err := Run(context.Background(), o); err == nil {
-				break // checkpoints depend on time
-			}
-			after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
-			o.FS = after
-			if _, err := Run(context.Background(), o); err != nil {
-				t.Fatalf("after a crash at operation %d of %d: %v", k, ops, err)
-			}
-			wantSame(t, fmt.Sprintf("crash at operation %d", k), want, files(after))
-			if n := after.OpenFiles(); n > 0 {
-				t.Fatalf("%d files are open", n)
-			}
+		want, ops := builtWhole(t, base)
+		crashes := 0
+		for k := 1; k <= ops && wantSameAfterCrash(t, base, k, want); k += effort.Of(11, 5, 1) {
 			crashes++
 		}
 		t.Logf("%d crashes in a build of %d operations", crashes, ops)

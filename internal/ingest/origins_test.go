@@ -96,18 +96,9 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 
 	rng := rand.New(rand.NewPCG(1, 2))
 	for k := 1 + rng.IntN(20); k <= ops; k += ops/effort.Of(4, 12, 100) + rng.IntN(9) {
-		fsys := shardtest.New()
-		fsys.CutAt(k)
-		o := base
-		o.FS = fsys
-		if _, err := Run(context.Background(), o); err == nil {
+		if !wantSameAfterCrash(t, base, k, want) {
 			break
 		}
-		after := fsys.CrashImage([]shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}[k%3],
-			uint64(k))
-		o.FS = after
-		mustBuild(t, o)
-		wantSame(t, fmt.Sprintf("crash at operation %d of %d", k, ops), want, files(after))
 	}
 	// The last operations are those that finish the dataset.
 	for k := ops - effort.Of(6, 16, 60); k <= ops; k++ {

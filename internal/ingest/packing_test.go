@@ -23,28 +23,6 @@ import (
 
 const endOfText = 50256 // of gpt2
 
-// readRows reads all rows of a split; none where it is missing.
-func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
-	t.Helper()
-	d, err := shard.OpenFS(fsys, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	r, err := d.Split(split)
-	if err != nil {
-		return nil
-	}
-	for i := range r.NumRows() {
-		var row shard.Row
-		if err := r.ReadRow(i, &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // pieces returns the ids of each segment of packed rows, in order.
 func pieces(rows []shard.Row) (out [][]uint32) {
 	for _, row := range rows {
@@ -76,7 +54,7 @@ func documents(t testing.TB, o option.Options) (out [][]uint32) {
 	o.Pack, o.EOS, o.MaxLength, o.FS = pack.None, option.OwnToken, 1<<20, shardtest.New()
 	mustBuild(t, o)
 	for _, split := range []string{splitTrain, splitVal} {
-		for _, row := range readRows(t, o.FS, split) {
+		for _, row := range readRows(t, o.FS, "data", split) {
 			out = append(out, row.AppendInputIDs(nil))
 		}
 	}
@@ -89,7 +67,7 @@ func TestPackedDocuments(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			o := packOptions(t, policy, 600, 11)
 			s := mustBuild(t, o)
-			whole, rows := documents(t, o), readRows(t, o.FS, splitTrain)
+			whole, rows := documents(t, o), readRows(t, o.FS, "data", splitTrain)
 			var want [][]uint32
 			var dropped, truncated int64
 			for _, d := range whole {
@@ -145,7 +123,7 @@ func TestPackedRowsAreNamedAfterTheirFirstDocument(t *testing.T) {
 		o := packOptions(t, policy, 300, 12)
 		mustBuild(t, o)
 		whole := documents(t, o)
-		for i, row := range readRows(t, o.FS, splitTrain) {
+		for i, row := range readRows(t, o.FS, "data", splitTrain) {
 			d := whole[row.Document][int(row.Part)*o.MaxLength:]
 			found := false
 			for _, piece := range pieces([]shard.Row{row}) {
@@ -168,41 +146,12 @@ func TestPackedBytes(t *testing.T) {
 			base.MaxValExamples, base.CheckpointEvery = 20, 20
 			mustBuild(t, base)
 			want := files(base.FS.(*shardtest.FS))
-			if n := len(readRows(t, base.FS, splitVal)); n != 20 {
+			if n := len(readRows(t, base.FS, "data", splitVal)); n != 20 {
 				t.Fatalf("%d rows of val", n)
 			}
-			for name, change := range map[string]func(*option.Options){
-				"one worker":       func(o *option.Options) { o.Workers = 1 },
-				"little memory":    func(o *option.Options) { o.Workers, o.Memory = 2, 64<<20 },
-				"many checkpoints": func(o *option.Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 },
-			} {
-				o := base
-				o.FS = shardtest.New()
-				change(&o)
-				mustBuild(t, o)
-				wantSame(t, name, want, files(o.FS.(*shardtest.FS)))
-			}
-			rnd := rand.New(rand.NewPCG(4, 4))
-			fsys := shardtest.New()
-			interrupts := 0
-			for ; ; interrupts++ {
-				ctx, cancel := context.WithCancel(context.Background())
-				o := base
-				o.Workers, o.Memory, o.CheckpointEvery, o.CheckpointInterval = 1, 64<<20, 20, 1
-				o.FS = &cancelling{FS: fsys, after: int64(1 + rnd.IntN(4)), cancel: cancel}
-				_, err := Run(ctx, o)
-				cancel()
-				if err == nil {
-					break
-				}
-				if !errors.Is(err, ErrInterrupted) || interrupts > 1000 {
-					t.Fatal(err)
-				}
-			}
-			if interrupts == 0 {
-				t.Error("nothing was interrupted")
-			}
-			wantSame(t, "resumed", want, files(fsys))
+			wantSameWithAnyResources(t, base, want)
+			base.Workers, base.Memory, base.CheckpointInterval = 1, 64<<20, 1
+			wantSameWhenInterrupted(t, base, 4, want)
 		})
 	}
 }
@@ -212,21 +161,8 @@ func TestPackedCrashes(t *testing.T) {
 	for i, policy := range pack.Policies[1:] {
 		base := packOptions(t, policy, 200, 14)
 		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 5, 2, 20, 1
-		mustBuild(t, base)
-		want, ops := files(base.FS.(*shardtest.FS)), base.FS.(*shardtest.FS).Ops()
-		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-		for k := 1 + i; k <= ops; k += effort.Of(37, 17, 1) {
-			fsys := shardtest.New()
-			fsys.CutAt(k)
-			o := base
-			o.FS = fsys
-			if _, err := Run(context.Background(), o); err == nil {
-				break
-			}
-			after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
-			o.FS = after
-			mustBuild(t, o)
-			wantSame(t, fmt.Sprintf("%s, crash at operation %d", policy, k), want, files(after))
+		want, ops := builtWhole(t, base)
+		for k := 1 + i; k <= ops && wantSameAfterCrash(t, base, k, want); k += effort.Of(37, 17, 1) {
 		}
 	}
 }
@@ -315,7 +251,7 @@ func TestPackedMasks(t *testing.T) {
 		o := packOptions(t, policy, 1, 1)
 		o.Sources, o.Template, o.CausalPairs, o.LoadedTokenizer = []string{source}, template, true, gpt2()
 		s := mustBuild(t, o)
-		for i, row := range readRows(t, o.FS, splitTrain) {
+		for i, row := range readRows(t, o.FS, "data", splitTrain) {
 			ids := row.AppendInputIDs(nil)
 			if !slices.Contains(row.LossMask, true) {
 				t.Errorf("%s: nothing of row %d is trained on", policy, i)
@@ -384,7 +320,7 @@ func TestPackedEnds(t *testing.T) {
 				Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
 				Settings:  option.Settings{Sources: []string{path}, Pack: policy, EOS: option.Token(eos)}}
 			mustBuild(t, o)
-			row := readRows(t, o.FS, splitTrain)[0]
+			row := readRows(t, o.FS, "data", splitTrain)[0]
 			for _, ids := range pieces([]shard.Row{row}) {
 				if len(row.Segments) != 2 || end < 0 && len(ids) != 1 || end >= 0 && int(ids[len(ids)-1]) != end {
 					t.Errorf("%s, eos %q: %v, segments %v", policy, eos, row.AppendInputIDs(nil), row.Segments)

@@ -45,20 +45,11 @@ const (
 // rowsOf renders a split: ids, "*" after those that are trained on, "=> labels".
 func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
 	t.Helper()
-	d, err := shard.OpenFS(fsys, dir)
+	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	rows, err := d.Split(splitTrain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range rows.NumRows() {
-		var row shard.Row
-		if err := rows.ReadRow(i, &row); err != nil {
-			t.Fatal(err)
-		}
+	for _, row := range readRows(t, fsys, dir, splitTrain) {
 		var b strings.Builder
 		for j, id := range row.AppendInputIDs(nil) {
 			fmt.Fprintf(&b, "%d", id)
@@ -67,7 +58,7 @@ func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
 			}
 			b.WriteByte(' ')
 		}
-		if d.Manifest().Schema.Labels {
+		if m.Schema.Labels {
 			b.WriteString("=> " + fmt.Sprint(row.AppendLabels(nil)))
 		}
 		out = append(out, strings.TrimSpace(b.String()))
@@ -245,19 +236,7 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
 	mustBuild(t, o)
-	d, err := shard.OpenFS(o.FS, o.Out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	rows, err := d.Split(splitTrain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var row shard.Row
-	if err := rows.ReadRow(0, &row); err != nil {
-		t.Fatal(err)
-	}
+	row := readRows(t, o.FS, o.Out, splitTrain)[0]
 	if text := tok.AppendText(nil, row.AppendInputIDs(nil),
 		tokenize.DecodeOptions{SkipSpecial: true}); !bytes.Equal(text, []byte("What is it?\nA fox.")) {
 		t.Errorf("the row says %q", text)
