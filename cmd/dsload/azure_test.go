@@ -3,26 +3,12 @@ package main
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
-
-// runWith runs the program with an environment of Azure.
-func runWith(t *testing.T, env []string, exe string, args ...string) (code int, output string) {
-	t.Helper()
-	cmd := exec.Command(exe, args...)
-	cmd.Env = append(append(os.Environ(), remotetest.NoAzure()...), env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), string(out)
-}
 
 // Blobs give the dataset that the same files on disk give, and every failure is one line with what to
 // do, without credentials.
@@ -116,47 +102,7 @@ func TestAzureKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: TestKilledDownload does the same over HTTP")
 	}
-	exe, dir := builtProgram(t), t.TempDir()
-	data := remoteLines(40_000)
 	srv := remotetest.NewBlobs()
 	defer srv.Close()
-	srv.Put("/con/corpus.txt", remotetest.File{Data: data})
-	env := []string{"AZURE_STORAGE_BLOB_ENDPOINT=" + srv.URL}
-	build := func(out string) []string {
-		return []string{"build", "az://con/corpus.txt", "--out", filepath.Join(dir, out), "--checkpoint-every", "500",
-			"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
-	}
-	if code, out := runWith(t, env, exe, build("whole")...); code != 0 {
-		t.Fatalf("exit %d: %s", code, out)
-	}
-	want := treeOf(t, filepath.Join(dir, "whole"))
-	stalled := make(chan struct{})
-	srv.Fail(remotetest.Fault{}, remotetest.Fault{}, remotetest.Fault{Drop: 100_000}, remotetest.Fault{Status: 503},
-		remotetest.Fault{Stall: len(data) / 2, Then: func() { close(stalled) }})
-	cmd := exec.Command(exe, build("killed")...)
-	cmd.Env = append(append(os.Environ(), remotetest.NoAzure()...), env...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	<-stalled
-	effort.Await(t, func() bool { // for rows in the checkpoint: an empty one claims the folder
-		info, err := os.Stat(filepath.Join(dir, "killed", "build.checkpoint"))
-		return err == nil && info.Size() > 4096
-	}, "no checkpoint with rows")
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	before := len(srv.Requests())
-	srv.Fail(remotetest.Fault{}, remotetest.Fault{}, remotetest.Fault{Drop: 100_000})
-	if code, out := runWith(t, env, exe, build("killed")...); code != 0 ||
-		!strings.Contains(out, "resumed at example") {
-		t.Fatalf("exit %d: %s", code, out)
-	}
-	wantTree(t, "after a kill", filepath.Join(dir, "killed"), want)
-	for _, r := range srv.Requests()[before:] {
-		if r.Method == "GET" && r.Range == "" {
-			t.Errorf("the blob was read from its beginning again")
-		}
-	}
+	killDownload(t, srv, "/con/corpus.txt", "az://con/corpus.txt", 2, "AZURE_STORAGE_BLOB_ENDPOINT="+srv.URL)
 }

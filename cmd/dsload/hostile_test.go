@@ -56,12 +56,7 @@ func TestHostileConfigurations(t *testing.T) {
 		effort.Count(t, "DSLOAD_HOSTILE_SEED", 1, 1, 1),
 		effort.Count(t, "DSLOAD_HOSTILE_CASE", -1, -1, -1)
 	t.Logf("DSLOAD_HOSTILE=%d DSLOAD_HOSTILE_SEED=%d", count, seed)
-	if _, err := newCgroup(t, 64<<20); err != nil {
-		if os.Getenv("DSLOAD_REQUIRE_CGROUP") != "" {
-			t.Fatalf("no memory control group can be made here: %v", err)
-		}
-		t.Skipf("no memory control group can be made here: %v", err)
-	}
+	needCgroup(t, 64<<20)
 	exe := builtProgram(t)
 	served := filepath.Join(t.TempDir(), "served")
 	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", served,

@@ -25,13 +25,7 @@ func TestCapHoldsInsideACgroup(t *testing.T) {
 		t.Skip("short: it builds 500 MB twice")
 	}
 	const capBytes = 64 << 20
-	group, err := newCgroup(t, capBytes+8<<20)
-	if err != nil {
-		if os.Getenv("DSLOAD_REQUIRE_CGROUP") != "" {
-			t.Fatalf("no memory control group can be made here: %v", err)
-		}
-		t.Skipf("no memory control group can be made here: %v", err)
-	}
+	group := needCgroup(t, capBytes+8<<20)
 	exe, dir := builtProgram(t), t.TempDir()
 	args := func(out, memory, workers string) []string {
 		return []string{"build", "synth://wikitext?seed=7", "--max-bytes", effort.Of("500MB", "500MB", "2GB"),
@@ -80,6 +74,19 @@ var cgroups atomic.Int64
 
 // cgroup is a memory control group for one test, version 1 or 2.
 type cgroup struct{ procs string }
+
+// needCgroup skips a test where no control group can be made, unless the environment requires one.
+func needCgroup(t *testing.T, limit int64) *cgroup {
+	t.Helper()
+	group, err := newCgroup(t, limit)
+	if err != nil {
+		if os.Getenv("DSLOAD_REQUIRE_CGROUP") != "" {
+			t.Fatalf("no memory control group can be made here: %v", err)
+		}
+		t.Skipf("no memory control group can be made here: %v", err)
+	}
+	return group
+}
 
 func newCgroup(t *testing.T, limit int64) (*cgroup, error) {
 	if runtime.GOOS != "linux" {

@@ -72,13 +72,7 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 		t.Skip("short: hundreds of connections")
 	}
 	const capBytes = 48 << 20
-	group, err := newCgroup(t, capBytes+8<<20)
-	if err != nil {
-		if os.Getenv("DSLOAD_REQUIRE_CGROUP") != "" {
-			t.Fatalf("no memory control group can be made here: %v", err)
-		}
-		t.Skipf("no memory control group can be made here: %v", err)
-	}
+	group := needCgroup(t, capBytes+8<<20)
 	exe, dir := builtProgram(t), t.TempDir()
 	data := filepath.Join(dir, "data")
 	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", data,
