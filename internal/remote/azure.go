@@ -131,13 +131,10 @@ func (a *azure) get(ctx context.Context, o *Object, from, end int64) (*body, err
 	}
 	b := &body{ReadCloser: resp.Body, object: azureObject(o.URI, resp.ContentLength, resp.ETag, resp.LastModified)}
 	if resp.ContentRange != nil {
-		start, size, ok := contentRange(*resp.ContentRange)
-		if !ok || start != from {
+		if err := b.begin(a.host(o), *resp.ContentRange, from); err != nil {
 			resp.Body.Close()
-			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf(
-				"%s was asked for the bytes from %d on and answers with others", a.host(o), from)}
+			return nil, err
 		}
-		b.from, b.object.Size = from, size
 	}
 	return b, nil
 }

@@ -120,14 +120,9 @@ func answer(resp *http.Response, uri string, from int64) (*body, error) {
 		b.object.Answer.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 		return b, nil
 	case http.StatusPartialContent:
-		start, size, ok := contentRange(resp.Header.Get("Content-Range"))
-		if !ok || start != from {
-			return nil, &Error{Kind: ErrUnreachable, Status: resp.StatusCode,
-				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others (%s)",
-					resp.Request.URL.Host,
-					from, oneLine(resp.Header.Get("Content-Range")))}
+		if err := b.begin(resp.Request.URL.Host, resp.Header.Get("Content-Range"), from); err != nil {
+			return nil, err
 		}
-		b.from, b.object.Size = from, size
 		return b, nil
 	case http.StatusRequestedRangeNotSatisfiable:
 		// The file ends at or before the offset.
@@ -159,6 +154,17 @@ func describe(resp *http.Response, uri string) Object {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" if it cannot be parsed
 	o.Answer.Page = kind == "text/html" || kind == "application/xhtml+xml"
 	return o
+}
+
+// begin takes from a Content-Range the size of the object, of which the body must begin at from.
+func (b *body) begin(host, text string, from int64) error {
+	start, size, ok := contentRange(text)
+	if !ok || start != from {
+		return &Error{Kind: ErrUnreachable, Status: http.StatusPartialContent, Text: fmt.Sprintf(
+			"%s was asked for the bytes from %d on and answers with others (%s)", host, from, oneLine(text))}
+	}
+	b.from, b.object.Size = from, size
+	return nil
 }
 
 // contentRange reads "bytes 5-9/20" or "bytes */20"; size is -1 for "bytes 5-9/*".

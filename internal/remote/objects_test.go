@@ -17,17 +17,9 @@ import (
 
 // eachBucket runs a test with a bucket in memory for each kind.
 func eachBucket(t *testing.T, test func(t *testing.T, srv *remotetest.Server, s *Store, uri string)) {
-	for _, kind := range []string{"s3", "gs"} {
-		t.Run(kind, func(t *testing.T) {
-			srv, buckets := remotetest.MemoryBuckets()
-			defer srv.Close()
-			for _, e := range buckets[kind].Env {
-				name, value, _ := strings.Cut(e, "=")
-				t.Setenv(name, value)
-			}
-			test(t, srv, newStore(t, srv), buckets[kind].URI)
-		})
-	}
+	remotetest.EachMemoryBucket(t, func(t *testing.T, srv *remotetest.Server, uri string) {
+		test(t, srv, newStore(t, srv), uri)
+	})
 }
 
 func putBytes(t *testing.T, s *Store, uri string, data []byte) {

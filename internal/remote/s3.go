@@ -143,13 +143,10 @@ func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	b := &body{ReadCloser: in, object: c.object(o.URI, &info)}
 	b.object.Size = info.Size
 	if text := header.Get("Content-Range"); text != "" {
-		start, size, ok := contentRange(text)
-		if !ok || start != from {
+		if err := b.begin(c.endpoint, text, from); err != nil {
 			in.Close()
-			return nil, &Error{Kind: ErrUnreachable,
-				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others", c.endpoint, from)}
+			return nil, err
 		}
-		b.from, b.object.Size = from, size
 	}
 	c.store.noteAnswer(c.endpoint)
 	return b, nil

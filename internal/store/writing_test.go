@@ -39,22 +39,14 @@ type writing struct {
 
 // eachWriting runs a test with each kind of bucket.
 func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
-	for _, kind := range []string{"s3", "gs"} {
-		t.Run(kind, func(t *testing.T) {
-			srv, buckets := remotetest.MemoryBuckets()
-			defer srv.Close()
-			for _, e := range buckets[kind].Env {
-				name, value, _ := strings.Cut(e, "=")
-				t.Setenv(name, value)
-			}
-			w := &writing{t: t, dir: t.TempDir(), uri: buckets[kind].URI + "/out", now: time.Unix(1e9, 0),
-				objects: remote.NewStore(remote.Options{}),
-				o: shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
-					Settings: []byte(`{"a":1}`)}}
-			defer w.objects.Close()
-			test(t, w)
-		})
-	}
+	remotetest.EachMemoryBucket(t, func(t *testing.T, _ *remotetest.Server, uri string) {
+		w := &writing{t: t, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
+			objects: remote.NewStore(remote.Options{}),
+			o: shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
+				Settings: []byte(`{"a":1}`)}}
+		defer w.objects.Close()
+		test(t, w)
+	})
 }
 
 // write continues a dataset up to a row, and finishes it after the last. meanwhile, if not nil, is called

@@ -131,15 +131,7 @@ func btoi(b bool) int {
 
 func lastPosition(t *testing.T, o Options) Position {
 	t.Helper()
-	r, err := openSet(t, o).Reader(Position{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var rec Record
-	for err == nil {
-		_, err = r.Next(nil, &rec)
-	}
+	r, _ := readToEnd(t, openSet(t, o))
 	return r.Position()
 }
 

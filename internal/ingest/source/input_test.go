@@ -311,18 +311,25 @@ func TestCompressionAndResuming(t *testing.T) {
 	}
 }
 
-func TestChecksumsInInputs(t *testing.T) {
-	name := write(t, t.TempDir(), "a", "abc")
-	set := openSet(t, Options{Args: []string{name, "synth://wikitext?docs=1"}})
+// readToEnd returns a reader that has read everything, and the error at its end.
+func readToEnd(t *testing.T, set *Set) (*Reader, error) {
+	t.Helper()
 	r, err := set.Reader(Position{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	t.Cleanup(func() { r.Close() })
 	var rec Record
 	for err == nil {
 		_, err = r.Next(nil, &rec)
 	}
+	return r, err
+}
+
+func TestChecksumsInInputs(t *testing.T) {
+	name := write(t, t.TempDir(), "a", "abc")
+	set := openSet(t, Options{Args: []string{name, "synth://wikitext?docs=1"}})
+	r, _ := readToEnd(t, set)
 	in := set.PartsAt(r.Position())
 	if in[0].Checksum != "xxh3-128:06b05ab6733a618578af5f94892f3950" || in[0].Read != 3 { // xxhsum -H2 of "abc"
 		t.Errorf("%+v", in[0])

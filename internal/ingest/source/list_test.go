@@ -130,15 +130,7 @@ func TestLongListsAreBounded(t *testing.T) {
 		}
 	}
 	// Read past the last record, the list is finished.
-	r, err := set.Reader(Position{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var rec Record
-	for err == nil {
-		_, err = r.Next(nil, &rec)
-	}
+	r, err := readToEnd(t, set)
 	if err != io.EOF {
 		t.Fatal(err)
 	}

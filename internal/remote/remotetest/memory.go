@@ -3,7 +3,6 @@ package remotetest
 import (
 	"bufio"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -37,6 +37,21 @@ func MemoryBuckets() (*Server, map[string]Bucket) {
 	}
 	return s, map[string]Bucket{"s3": {URI: "s3://bucket", Env: slices.Clip(aws), Secret: secret, Open: true},
 		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}, Open: true}}
+}
+
+// EachMemoryBucket runs a test with each of MemoryBuckets, whose environment is set.
+func EachMemoryBucket(t *testing.T, test func(t *testing.T, srv *Server, uri string)) {
+	for _, kind := range []string{"s3", "gs"} {
+		t.Run(kind, func(t *testing.T) {
+			srv, buckets := MemoryBuckets()
+			defer srv.Close()
+			for _, e := range buckets[kind].Env {
+				name, value, _ := strings.Cut(e, "=")
+				t.Setenv(name, value)
+			}
+			test(t, srv, buckets[kind].URI)
+		})
+	}
 }
 
 // store keeps an object. Each one has a time of its own, from which its generation comes.
@@ -129,25 +144,13 @@ func (s *Server) serveS3(w http.ResponseWriter, r *http.Request) bool {
 func (s *Server) listS3(w http.ResponseWriter, query url.Values) bool {
 	names, next := s.page("/bucket/", query.Get("prefix"),
 		max(query.Get("start-after"), query.Get("continuation-token")))
-	type contents struct {
-		Key, LastModified, ETag string
-		Size                    int
-	}
-	answer := struct {
-		XMLName               xml.Name `xml:"ListBucketResult"`
-		IsTruncated           bool
-		NextContinuationToken string `xml:",omitempty"`
-		Contents              []contents
-	}{IsTruncated: next != "", NextContinuationToken: next}
+	var found []s3Contents
 	for _, name := range names {
 		if f, ok := s.object("/bucket/" + name); ok {
-			answer.Contents = append(answer.Contents,
-				contents{name, f.Modified.UTC().Format("2006-01-02T15:04:05.000Z"),
-					f.tag(), len(f.Data)})
+			found = append(found, s3Contents{name, f.Modified.UTC().Format("2006-01-02T15:04:05.000Z"), f.tag(), len(f.Data)})
 		}
 	}
-	w.Header().Set("Content-Type", "application/xml")
-	_ = xml.NewEncoder(w).Encode(answer) // a client that has gone needs no answer
+	sendS3Page(w, next, found)
 	return true
 }
 

@@ -152,6 +152,11 @@ func Budget(encoderBytes, scratchBytes int) int {
 	return max(encoderBytes-WindowBytes-scratchBytes, MinBytes)
 }
 
+// EncoderBytes is the memory of an encoder with that budget.
+func EncoderBytes(encoderBytes, scratchBytes int) int64 {
+	return int64(Bytes(Budget(encoderBytes, scratchBytes)) + WindowBytes + scratchBytes)
+}
+
 // New returns a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not
 // exceed MaxID.
 func New(cacheBytes int, maxID uint32) *Cache {

@@ -108,6 +108,17 @@ func Open(c Compression, src *Counted, window int64) (io.Reader, func(), error) 
 	return src, nothing, nil
 }
 
+// skipZeros goes to the next byte that is not zero; io.EOF if there is none.
+func skipZeros(src *bufio.Reader) error {
+	for {
+		b, err := src.Peek(1)
+		if err != nil || b[0] != 0 {
+			return err
+		}
+		src.Discard(1) // it is there
+	}
+}
+
 // A gzipReader reads members one after another, with zero bytes between them or at the end.
 type gzipReader struct {
 	src     *bufio.Reader
@@ -144,15 +155,8 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 
 // nextMember goes to the next member; io.EOF if there is none.
 func (g *gzipReader) nextMember() error {
-	for {
-		b, err := g.src.Peek(1)
-		if err != nil {
-			return err
-		}
-		if b[0] != 0 {
-			break
-		}
-		g.src.Discard(1) // it is there
+	if err := skipZeros(g.src); err != nil {
+		return err
 	}
 	magic, err := g.src.Peek(2)
 	switch {

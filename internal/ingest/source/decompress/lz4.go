@@ -93,16 +93,10 @@ func (r *lz4Reader) advance() error {
 
 // header goes to the next frame.
 func (r *lz4Reader) header() error {
-	first := r.counted.N == 0
-	for !first {
-		b, err := r.src.Peek(1)
-		if err != nil {
+	if r.counted.N > 0 { // not the first
+		if err := skipZeros(r.src); err != nil {
 			return err
 		}
-		if b[0] != 0 {
-			break
-		}
-		r.src.Discard(1) // it is there
 	}
 	magic, err := r.uint32()
 	if err != nil {

@@ -309,5 +309,5 @@ func (m *Model) ResidentBytes() int64 { return m.resident }
 
 // EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
-	return int64(chunkcache.Bytes(chunkcache.Budget(cacheBytes, scratchBytes)) + chunkcache.WindowBytes + scratchBytes)
+	return chunkcache.EncoderBytes(cacheBytes, scratchBytes)
 }

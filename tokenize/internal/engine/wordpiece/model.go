@@ -113,7 +113,7 @@ func (m *Model) ResidentBytes() int64 { return m.resident }
 
 // EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
-	return int64(chunkcache.Bytes(chunkcache.Budget(cacheBytes, scratchBytes)) + chunkcache.WindowBytes + scratchBytes)
+	return chunkcache.EncoderBytes(cacheBytes, scratchBytes)
 }
 
 // maxLookBack bounds how far back SafeCut looks.
