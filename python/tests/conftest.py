@@ -139,6 +139,32 @@ def recipes(tmp_path_factory: pytest.TempPathFactory, corpora: pathlib.Path) -> 
     )
 
 
+@pytest.fixture(scope="session")
+def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """240 rows of five lengths."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
+    )
+    return _build(folder / "rows", folder / "lines.txt", format="text", max_examples=0)
+
+
+@pytest.fixture
+def began(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows from which loaders of this process began to read."""
+    from dsload._loader.epochs import Epochs
+
+    rows: list[int] = []
+    stream = Epochs.stream
+
+    def streamed(self: Any, query: Any, output: Any) -> Any:
+        rows.append(query.start)
+        return stream(self, query, output)
+
+    monkeypatch.setattr(Epochs, "stream", streamed)
+    return rows
+
+
 @pytest.fixture
 def no_servers_left() -> Iterator[None]:
     """Fails where a server of this process outlives the test."""

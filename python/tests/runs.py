@@ -22,6 +22,12 @@ HERE = Path(__file__).resolve().parent
 # Past this many seconds a process hangs. On a busy machine a second's work may take minutes.
 HANGS = 600
 
+# A trainer of Lightning that writes and prints nothing.
+LIGHTNING: dict[str, Any] = {
+    "accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False,
+    "enable_model_summary": False,
+}  # fmt: skip
+
 
 def processes_of_their_own() -> Any:
     """The context of processes that begin without the state of this one. They share one import of the frameworks

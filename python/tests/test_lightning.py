@@ -13,21 +13,10 @@ lightning = pytest.importorskip("pytorch_lightning")
 import runs  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
-import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
 from dsload.integrations import LoaderCallback  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
-
-
-@pytest.fixture(scope="module")
-def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "lines.txt").write_text(
-        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
-    )
-    dsload.build(folder / "lines.txt", out=folder / "rows", format="text", max_examples=0)
-    return str(folder / "rows")
 
 
 class Model(lightning.LightningModule):  # type: ignore[name-defined, misc]

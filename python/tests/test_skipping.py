@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
-from dsload._loader.epochs import Epochs  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 
@@ -30,17 +29,9 @@ def examples(batches: Any) -> list[list[int]]:
     "shape", [{}, {"batch_size": 70, "tail": "keep"}, {"batch_size": 70, "tail": "drop"}, {"max_tokens": 2000}], ids=str
 )
 @pytest.mark.parametrize("form", ["bare", "prepared", "collated", "workers"])
-def test_skip_first_batches(dataset: str, monkeypatch: pytest.MonkeyPatch, shape: Any, form: str) -> None:
+def test_skip_first_batches(dataset: str, began: list[int], shape: Any, form: str) -> None:
     accelerate = pytest.importorskip("accelerate")
     accelerator = accelerate.Accelerator(cpu=True)
-    began: list[int] = []
-    stream = Epochs.stream
-
-    def streamed(self: Any, query: Any, output: Any) -> Any:
-        began.append(query.start)
-        return stream(self, query, output)
-
-    monkeypatch.setattr(Epochs, "stream", streamed)
     shape = {"batch_size": 50, "seed": 2, **shape}
     options = {
         "collated": {"batch_size": 1, "collate_fn": dsload.first},

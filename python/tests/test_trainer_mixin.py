@@ -17,20 +17,9 @@ from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E4
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
-from dsload._loader.epochs import Epochs  # noqa: E402
 from dsload.integrations import TrainerMixin  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
-
-
-@pytest.fixture(scope="module")
-def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "lines.txt").write_text(
-        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
-    )
-    dsload.build(folder / "lines.txt", out=folder / "rows", format="text", max_examples=0)
-    return str(folder / "rows")
 
 
 class Noting(TrainerMixin, Trainer):  # type: ignore[misc]
@@ -93,16 +82,8 @@ def train(
     ({"max_tokens": 300}, (3, 20), {"max_steps": 24, "num_train_epochs": 1}),
 ])  # fmt: skip
 def test_stopped_anywhere_and_resumed(
-    rows240: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Any, stops: Any, options: Any
+    rows240: str, tmp_path: Path, began: list[int], shape: Any, stops: Any, options: Any
 ) -> None:
-    began: list[int] = []
-    stream = Epochs.stream
-
-    def streamed(self: Any, query: Any, output: Any) -> Any:
-        began.append(query.start)
-        return stream(self, query, output)
-
-    monkeypatch.setattr(Epochs, "stream", streamed)
     with Loader(rows240, seed=3, **shape) as loader:
         trainer, losses = train(loader, tmp_path, runs.Notes(tmp_path / "whole-0"), **options)
         assert trainer.num_examples(trainer.get_train_dataloader()) == 240

@@ -147,24 +147,16 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
     lightning = pytest.importorskip("pytorch_lightning")
     module = example("lightning_module")
 
-    def fit(steps: int, resume: Any = None) -> tuple[Any, Any]:
+    def fit(steps: int, resume: Any = None, **options: Any) -> Any:
         lightning.seed_everything(3, verbose=False)
         data = module.DsloadModule(wikitext, batch_size=4, seed=2)
         data.setup("fit")
         model = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
-        trainer = lightning.Trainer(
-            max_steps=steps,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=tmp_path,
-        )
+        trainer = lightning.Trainer(max_steps=steps, **runs.LIGHTNING, **options, default_root_dir=tmp_path)
         trainer.fit(model, data, ckpt_path=resume, **({"weights_only": False} if resume else {}))
-        return trainer, model
+        return model
 
-    _, whole = fit(12)
+    whole = fit(12)
     saved = tmp_path / "six.ckpt"
 
     class Save(lightning.Callback):  # type: ignore[name-defined, misc]
@@ -172,21 +164,8 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
             if trainer.global_step == 6:
                 trainer.save_checkpoint(saved)
 
-    lightning.seed_everything(3, verbose=False)
-    data = module.DsloadModule(wikitext, batch_size=4, seed=2)
-    data.setup("fit")
-    first = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
-    lightning.Trainer(
-        max_steps=6,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        callbacks=[Save()],
-        default_root_dir=tmp_path,
-    ).fit(first, data)
+    first = fit(6, callbacks=[Save()])
     assert saved.exists()
-    _, second = fit(12, resume=saved)
+    second = fit(12, resume=saved)
     assert first.examples + second.examples == whole.examples
     assert first.losses + second.losses == pytest.approx(whole.losses, rel=1e-4)

@@ -238,15 +238,7 @@ def test_three_epochs_of_lightning(rows300: str, tmp_path: Path) -> None:
     def fit(epochs: int, workers: int = 0, resume: Any = None, save: Any = None) -> list[list[int]]:
         with Loader(rows300, batch_size=64, seed=3) as loader:
             model = Model()
-            trainer = lightning.Trainer(
-                max_epochs=epochs,
-                accelerator="cpu",
-                logger=False,
-                enable_checkpointing=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-                default_root_dir=tmp_path,
-            )
+            trainer = lightning.Trainer(max_epochs=epochs, **runs.LIGHTNING, default_root_dir=tmp_path)
             trainer.fit(model, Data(loader, workers), ckpt_path=resume, **({"weights_only": False} if resume else {}))
             if save is not None:
                 trainer.save_checkpoint(save)
