@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ func label(cmd *cobra.Command) string {
 	return ""
 }
 
-// noArgs, exactArgs and minArgs are like cobra's checks, but exit with the code for wrong usage.
+// noArgs, numArgs, exactArgs and minArgs are like cobra's checks, but exit with the code for wrong usage.
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -27,9 +28,10 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%stakes no arguments, got %q; see '%s -h'", label(cmd), args[0], cmd.CommandPath())
 }
 
-func exactArgs(n int, what string) cobra.PositionalArgs {
+// numArgs checks the number of arguments, whose meaning what says.
+func numArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) < least || len(args) > most {
 			return usagef("%stakes %s, got %s; see '%s -h'", label(cmd), what, plural(len(args), "argument"),
 				cmd.CommandPath())
 		}
@@ -37,12 +39,6 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-func minArgs(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < n {
-			return usagef("%stakes %s, got %s; see '%s -h'", label(cmd), what, plural(len(args), "argument"),
-				cmd.CommandPath())
-		}
-		return nil
-	}
-}
+func exactArgs(n int, what string) cobra.PositionalArgs { return numArgs(n, n, what) }
+
+func minArgs(n int, what string) cobra.PositionalArgs { return numArgs(n, math.MaxInt, what) }

@@ -158,10 +158,7 @@ func measureBuild(cmd *cobra.Command, args []string, samples map[string]int64) (
 		CPUSeconds: (child.ProcessState.UserTime() + child.ProcessState.SystemTime()).Seconds(), WallSeconds: wall,
 		TextBytes: s.TextBytes,
 	}
-	for _, split := range s.Splits {
-		f.Tokens += split.Tokens
-		f.Examples += split.Examples
-	}
+	f.Examples, f.Tokens = s.Sums()
 	f.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / f.CPUSeconds
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall

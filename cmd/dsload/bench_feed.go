@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -191,12 +190,9 @@ func startServer(cmd *cobra.Command, dataset, socket string, memory int64) (*ser
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		return nil, fault.Kindf(fault.Unreachable, "the server did not start: %w", errors.Join(err, s.stop()))
 	}
-	s.client = &http.Client{Transport: &http.Transport{
-		ReadBufferSize: 256 << 10,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
+	transport := socketTransport(socket)
+	transport.ReadBufferSize = 256 << 10
+	s.client = &http.Client{Transport: transport}
 	return s, nil
 }
 

@@ -111,13 +111,13 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 }
 
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
-// the command line.
-func checkBuildFlags(cmd *cobra.Command, o option.Options) error {
+// the command line. It unsets --overflow where it was not given, since --pack sets its own.
+func checkBuildFlags(cmd *cobra.Command, o *option.Options) error {
 	for _, opt := range option.All() {
 		if !cmd.Flags().Changed(opt.Name) {
 			continue
 		}
-		if err := opt.Check(&o); err != nil {
+		if err := opt.Check(o); err != nil {
 			return err
 		}
 	}
@@ -125,6 +125,9 @@ func checkBuildFlags(cmd *cobra.Command, o option.Options) error {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
 		}
+	}
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = ""
 	}
 	return misplacedToken(cmd)
 }
@@ -153,11 +156,8 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	o := f.opts
 	o.Sources, o.Stdin = args, cmd.InOrStdin()
-	if err := checkBuildFlags(cmd, o); err != nil {
+	if err := checkBuildFlags(cmd, &o); err != nil {
 		return err
-	}
-	if !cmd.Flags().Changed("overflow") {
-		o.Overflow = "" // --pack sets its own
 	}
 	if cmd.Flags().Changed("preview") && (f.partition.given(cmd) || f.cached) {
 		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
@@ -171,12 +171,11 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = option.DefaultMaxExamples
 	}
-	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
+	restore, err := prepareProcess(&o)
+	if err != nil {
 		return err
 	}
-	setRuntimeLimit(o.Memory)
-	collectLater(o.Memory)
-	defer useCores(o.Workers)()
+	defer restore()
 	if f.http != "" {
 		o.ExtraBytes += pageBytes
 	}
@@ -278,6 +277,17 @@ func setRuntimeLimit(capBytes int64) {
 	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes))
 	debug.SetGCPercent(gcPercent(capBytes))
 	fitThreads(addressLimit(), capBytes)
+}
+
+// prepareProcess sets the limits of this process for a build or a plan. restore undoes what others in
+// the process would notice.
+func prepareProcess(o *option.Options) (restore func(), err error) {
+	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
+		return nil, err
+	}
+	setRuntimeLimit(o.Memory)
+	collectLater(o.Memory)
+	return useCores(o.Workers), nil
 }
 
 // useCores lets Go run on as many cores as there are workers, 0 for all of them, until the function that it returns

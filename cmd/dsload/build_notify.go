@@ -48,10 +48,7 @@ func notifyDone(n *notify.Notifier, out string, s *report.Summary, err error) {
 		n.Send(message(out, event, errorLine(err), map[string]any{"exit_code": exitCode(err), "error": errorLine(err)}))
 		return
 	}
-	var examples, tokens int64
-	for _, split := range s.Splits {
-		examples, tokens = examples+split.Examples, tokens+split.Tokens
-	}
+	examples, tokens := s.Sums()
 	text := fmt.Sprintf("%s, %s in %s", plural(examples, "example"), plural(tokens, "token"),
 		(time.Duration(s.Seconds*1000) * time.Millisecond).Round(100*time.Millisecond))
 	if s.AlreadyBuilt {

@@ -195,12 +195,10 @@ func (p *buildPage) fillStages(s *buildState, d *report.Details) {
 func (s *buildState) fillSummary(sum *report.Summary) {
 	one := 1.0
 	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
-	s.Examples, s.Tokens = 0, 0
+	s.Examples, s.Tokens = sum.Sums()
 	for i := range sum.Splits {
 		split := &sum.Splits[i]
 		s.Splits = append(s.Splits, splitState{split.Name, split.Examples, &split.Tokens, split.Shards})
-		s.Examples += split.Examples
-		s.Tokens += split.Tokens
 	}
 	if sum.Documents > 0 {
 		s.Totals.Counts = sum.Counts

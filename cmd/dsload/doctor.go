@@ -30,13 +30,7 @@ script.py): where memory went, why, and what to change; --html draws it over tim
   dsload doctor memory.jsonl
   dsload doctor memory.jsonl --html memory.html
   dsload doctor --json | jq '.settings'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%stakes one record at most, got %d arguments; see '%s -h'", label(cmd),
-					len(args), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: numArgs(0, 1, "one record at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {

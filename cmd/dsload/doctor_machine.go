@@ -317,10 +317,13 @@ func (g *gpu) settings() []setting {
 }
 
 // roundDown keeps the two leading digits of n.
-func roundDown(n int64) int64 {
+func roundDown(n int64) int64 { return n - n%secondDigit(n) }
+
+// secondDigit returns the power of ten that the second digit of n stands for, 1 if n has fewer.
+func secondDigit(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 100 {
 		unit *= 10
 	}
-	return n / unit * unit
+	return unit
 }

@@ -33,11 +33,16 @@ func checkPage(name string) (err error) {
 	return err
 }
 
-// writePage writes a temporary file and renames it, so that a reader never sees half of one.
-func writePage(name string, data []byte) (err error) {
+// writePage writes a page, unless there is something else.
+func writePage(name string, data []byte) error {
 	if err := checkPage(name); err != nil {
 		return err
 	}
+	return writeAtomically(name, data)
+}
+
+// writeAtomically writes a file completely or not at all: a reader never sees half of one.
+func writeAtomically(name string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func writePage(name string, data []byte) (err error) {
 		}
 	}()
 	_, writeErr := f.Write(data)
-	if err := errors.Join(writeErr, f.Chmod(0o644), f.Close()); err != nil {
+	if err := errors.Join(writeErr, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

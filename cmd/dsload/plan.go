@@ -66,11 +66,8 @@ wherever a partition is built.`,
 func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, out string) error {
 	o := f.opts
 	o.Sources = args
-	if err := checkBuildFlags(cmd, o); err != nil {
+	if err := checkBuildFlags(cmd, &o); err != nil {
 		return err
-	}
-	if !cmd.Flags().Changed("overflow") {
-		o.Overflow = "" // as for build
 	}
 	if partitions == 0 {
 		return usagef("plan: give the number of partitions as --partitions N; see 'dsload plan -h'")
@@ -78,12 +75,11 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	if err := checkPlanFile(out); err != nil {
 		return err
 	}
-	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
+	restore, err := prepareProcess(&o)
+	if err != nil {
 		return err
 	}
-	setRuntimeLimit(o.Memory)
-	collectLater(o.Memory)
-	defer useCores(o.Workers)()
+	defer restore()
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err

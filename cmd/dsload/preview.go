@@ -295,10 +295,7 @@ func (s *previewScreen) estimate(p *ingest.Previewed) {
 
 // roughly returns n with two digits.
 func roughly(n int64) int64 {
-	unit := int64(1)
-	for n/unit >= 100 {
-		unit *= 10
-	}
+	unit := secondDigit(n)
 	return (n + unit/2) / unit * unit
 }
 

@@ -34,7 +34,7 @@ estimated figures are marked.`,
   dsload stats dsload-data --html report.html
   dsload stats data-gpt2 data-llama --html compared.html
   dsload stats dsload-data --json | jq '.splits[0].padding'`,
-		Args: folders(statsArgs),
+		Args: folders(numArgs(1, 2, "one or two datasets")),
 		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runStats(cmd, args, at, html, asJSON)
 		}),
@@ -42,14 +42,6 @@ estimated figures are marked.`,
 	cmd.Flags().StringVar(&html, "html", "", "write a report to `FILE`: one self-contained page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-func statsArgs(cmd *cobra.Command, args []string) error {
-	if len(args) < 1 || len(args) > 2 {
-		return usagef("%stakes one or two datasets, got %s; see '%s -h'", label(cmd),
-			plural(len(args), "argument"), cmd.CommandPath())
-	}
-	return nil
 }
 
 func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJSON bool) error {
@@ -223,7 +215,7 @@ func sampleText(x stats.Sample) string {
 	const most = 60
 	var parts []string
 	for _, p := range x.Pieces[:min(most, len(x.Pieces))] {
-		text := strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(p.Text)
+		text := showBreaks(p.Text)
 		if text == "" {
 			text = fmt.Sprint(p.IDs[0])
 		}

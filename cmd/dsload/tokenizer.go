@@ -62,12 +62,7 @@ func newTokenizerInspectCommand() *cobra.Command {
 		Short: "Show what a tokenizer is made of",
 		Example: `  dsload tokenizer inspect
   dsload tokenizer inspect path/to/tokenizer.json --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return exactArgs(1, "one tokenizer")(cmd, args)
-			}
-			return nil
-		},
+		Args: numArgs(0, 1, "one tokenizer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.name = args[0]

@@ -162,8 +162,11 @@ func renderSegments(segments []segment, colours bool) string {
 }
 
 // shownToken is a token's text on one line, without anything that a terminal would act on.
-func shownToken(text string) string {
-	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(printable(text))
+func shownToken(text string) string { return showBreaks(printable(text)) }
+
+// showBreaks puts signs in place of line ends and tabs.
+func showBreaks(text string) string {
+	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(text)
 }
 
 // runExplain shows each line of stdin with the borders of its tokens.

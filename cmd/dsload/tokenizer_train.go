@@ -125,7 +125,11 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if err != nil {
 		return fmt.Errorf("train: the learned tokenizer cannot be read: %w", err)
 	}
-	if err := writeAtomically(path, data); err != nil {
+	err = os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = writeAtomically(path, data)
+	}
+	if err != nil {
 		return fmt.Errorf("train: write %s: %w", path, err)
 	}
 	result.Family, result.VocabSize, result.Fingerprint = f.family, tok.VocabSize(), tok.Fingerprint()
@@ -197,31 +201,4 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		}
 	}
 	return nil
-}
-
-// writeAtomically writes a file completely or not at all.
-func writeAtomically(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(dir, ".tokenizer-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(data)
-	if err == nil {
-		err = temp.Chmod(0o644)
-	}
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
 }

@@ -15,19 +15,15 @@ import (
 
 // tracedLine is what is printed for a row.
 type tracedLine struct {
-	Row      int64   `json:"row"`      // its place in the order
-	Example  int64   `json:"example"`  // its place in the split
-	Document int64   `json:"document"` // for a packed row, the first in the corpus
-	Part     int32   `json:"part"`
-	Source   *string `json:"source"` // null if the dataset does not say
-	Record   *int64  `json:"record"`
-	Epoch    int64   `json:"epoch"`
-	Step     *int64  `json:"step,omitempty"`
-	Rank     *int    `json:"rank,omitempty"`
-	Dataset  string  `json:"dataset,omitempty"`   // if there are several
-	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
-	Text     string  `json:"text"`
-	Target   string  `json:"target,omitempty"` // of examples with labels
+	Row int64 `json:"row"` // its place in the order
+	tracedExample
+	Epoch   int64  `json:"epoch"`
+	Step    *int64 `json:"step,omitempty"`
+	Rank    *int   `json:"rank,omitempty"`
+	Dataset string `json:"dataset,omitempty"`   // if there are several
+	Packed  int    `json:"documents,omitempty"` // pieces of documents in a packed row
+	Text    string `json:"text"`
+	Target  string `json:"target,omitempty"` // of examples with labels
 	// Pieces are the parts of a row that is packed while it is served. The fields above are those
 	// of the first.
 	Pieces []tracedPiece `json:"pieces,omitempty"`
@@ -36,16 +32,21 @@ type tracedLine struct {
 // tracedPiece is what is printed for a document, or a part of one, in a row that is packed while it
 // is served.
 type tracedPiece struct {
-	Example  int64   `json:"example"`
-	Document int64   `json:"document"`
+	tracedExample
+	Dataset string `json:"dataset,omitempty"`
+	From    int64  `json:"from"`   // the piece's first token in the example
+	Tokens  int64  `json:"tokens"` // the number of tokens in the piece
+	Text    string `json:"text"`
+	whole   bool
+}
+
+// A tracedExample is an example of a split and where it came from.
+type tracedExample struct {
+	Example  int64   `json:"example"`  // its place in the split
+	Document int64   `json:"document"` // for a packed row, the first in the corpus
 	Part     int32   `json:"part"`
-	Source   *string `json:"source"`
+	Source   *string `json:"source"` // null if the dataset does not say
 	Record   *int64  `json:"record"`
-	Dataset  string  `json:"dataset,omitempty"`
-	From     int64   `json:"from"`   // the piece's first token in the example
-	Tokens   int64   `json:"tokens"` // the number of tokens in the piece
-	Text     string  `json:"text"`
-	whole    bool
 }
 
 // whichPrinter prints rows with what their datasets know about them.
@@ -106,15 +107,12 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if pieces != nil {
 		return w.packedLine(r, pieces)
 	}
-	p, err := w.openSplit(r.Member)
+	p, x, err := w.example(r.Member, r.Example)
 	if err != nil {
 		return l, err
 	}
-	if err := w.trace.Split(r.Member).ReadRow(r.Example, &p.row); err != nil {
-		return l, err
-	}
-	l = tracedLine{Row: r.Position, Example: r.Example, Document: p.row.Document, Part: p.row.Part,
-		Epoch: r.Position / w.trace.Rows(), Text: p.decode(p.row.AppendInputIDs(nil))}
+	l = tracedLine{Row: r.Position, tracedExample: x, Dataset: w.nameOf(p), Epoch: r.Position / w.trace.Rows(),
+		Text: p.decode(p.row.AppendInputIDs(nil))}
 	if len(p.row.Labels) > 0 {
 		l.Target = p.decode(p.row.AppendLabels(nil))
 	}
@@ -122,48 +120,51 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}
+	return l, nil
+}
+
+// nameOf returns the name of a split's dataset if there are several.
+func (w *whichPrinter) nameOf(p *tracedSplit) string {
 	if w.trace.Members() > 1 {
-		l.Dataset = p.name
+		return p.name
 	}
-	o, ok, err := p.origins.Find(l.Document)
+	return ""
+}
+
+// example reads an example of the i-th dataset into its split's row.
+func (w *whichPrinter) example(i int, n int64) (p *tracedSplit, x tracedExample, err error) {
+	if p, err = w.openSplit(i); err != nil {
+		return p, x, err
+	}
+	if err := w.trace.Split(i).ReadRow(n, &p.row); err != nil {
+		return p, x, err
+	}
+	x = tracedExample{Example: n, Document: p.row.Document, Part: p.row.Part}
+	o, ok, err := p.origins.Find(x.Document)
 	if err == nil && ok {
-		l.Source, l.Record = &o.Source, &o.Record
+		x.Source, x.Record = &o.Source, &o.Record
 	}
-	return l, err
+	return p, x, err
 }
 
 // packedLine describes a row that is packed while it is served.
 func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece) (l tracedLine, err error) {
 	var ids []uint32
 	for _, piece := range pieces {
-		p, err := w.openSplit(piece.Member)
+		p, x, err := w.example(piece.Member, piece.Example)
 		if err != nil {
-			return l, err
-		}
-		if err := w.trace.Split(piece.Member).ReadRow(piece.Example, &p.row); err != nil {
 			return l, err
 		}
 		of := p.row.AppendInputIDs(nil)[piece.From : piece.From+piece.Tokens]
 		ids = append(ids, of...)
-		t := tracedPiece{Example: piece.Example, Document: p.row.Document, Part: p.row.Part, From: piece.From,
-			Tokens: piece.Tokens, Text: p.decode(of), whole: piece.Whole}
-		if w.trace.Members() > 1 {
-			t.Dataset = p.name
-		}
-		o, ok, err := p.origins.Find(t.Document)
-		if err != nil {
-			return l, err
-		}
-		if ok {
-			t.Source, t.Record = &o.Source, &o.Record
-		}
 		l.Packed += max(1, len(p.row.Segments))
-		l.Pieces = append(l.Pieces, t)
+		l.Pieces = append(l.Pieces, tracedPiece{tracedExample: x, Dataset: w.nameOf(p), From: piece.From,
+			Tokens: piece.Tokens, Text: p.decode(of), whole: piece.Whole})
 	}
 	first := &l.Pieces[0]
 	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
-	l.Example, l.Document, l.Part, l.Dataset = first.Example, first.Document, first.Part, first.Dataset
-	l.Source, l.Record, l.Text = first.Source, first.Record, w.splits[pieces[0].Member].decode(ids)
+	l.tracedExample, l.Dataset = first.tracedExample, first.Dataset
+	l.Text = w.splits[pieces[0].Member].decode(ids)
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}
@@ -206,17 +207,11 @@ func (l *tracedLine) String() string {
 		}
 		return b.String()
 	}
-	if b.WriteString(": "); l.Dataset != "" {
-		fmt.Fprintf(&b, "dataset %s, ", l.Dataset)
-	}
-	fmt.Fprintf(&b, "example %d, document %d, part %d", l.Example, l.Document, l.Part)
+	more := ""
 	if l.Packed > 1 {
-		fmt.Fprintf(&b, " and %d more packed with it", l.Packed-1)
+		more = fmt.Sprintf(" and %d more packed with it", l.Packed-1)
 	}
-	if l.Source != nil {
-		fmt.Fprintf(&b, ", record %d of %s", *l.Record, oneLine(*l.Source))
-	}
-	fmt.Fprintf(&b, "\n%s\n", indent(shown(l.Text, nil)))
+	b.WriteString(": " + l.text(l.Dataset, more, l.Text))
 	if l.Target != "" {
 		fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(l.Target, nil)))
 	}
@@ -224,17 +219,24 @@ func (l *tracedLine) String() string {
 }
 
 func (t *tracedPiece) String() string {
-	var b strings.Builder
-	if b.WriteString("  "); t.Dataset != "" {
-		fmt.Fprintf(&b, "dataset %s, ", t.Dataset)
-	}
-	fmt.Fprintf(&b, "example %d, document %d, part %d", t.Example, t.Document, t.Part)
+	which := ""
 	if !t.whole {
-		fmt.Fprintf(&b, ", tokens %d to %d", t.From, t.From+t.Tokens-1)
+		which = fmt.Sprintf(", tokens %d to %d", t.From, t.From+t.Tokens-1)
 	}
-	if t.Source != nil {
-		fmt.Fprintf(&b, ", record %d of %s", *t.Record, oneLine(*t.Source))
+	return "  " + t.text(t.Dataset, which, t.Text)
+}
+
+// text names the example and where it came from, and then shows its text. which says which of its tokens are
+// meant, or what else is in its row.
+func (x *tracedExample) text(dataset, which, text string) string {
+	var b strings.Builder
+	if dataset != "" {
+		fmt.Fprintf(&b, "dataset %s, ", dataset)
 	}
-	fmt.Fprintf(&b, "\n%s\n", indent(shown(t.Text, nil)))
+	fmt.Fprintf(&b, "example %d, document %d, part %d%s", x.Example, x.Document, x.Part, which)
+	if x.Source != nil {
+		fmt.Fprintf(&b, ", record %d of %s", *x.Record, oneLine(*x.Source))
+	}
+	fmt.Fprintf(&b, "\n%s\n", indent(shown(text, nil)))
 	return b.String()
 }

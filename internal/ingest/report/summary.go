@@ -43,6 +43,15 @@ type SplitSummary struct {
 	Fill float64 `json:"fill,omitempty"`
 }
 
+// Sums returns the examples and tokens of all splits.
+func (s *Summary) Sums() (examples, tokens int64) {
+	for _, split := range s.Splits {
+		examples += split.Examples
+		tokens += split.Tokens
+	}
+	return examples, tokens
+}
+
 // AddSplits adds the splits of a manifest.
 func (s *Summary) AddSplits(m *shard.Manifest) {
 	for i, split := range m.Splits {
