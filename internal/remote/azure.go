@@ -146,9 +146,7 @@ func azureObject(uri string, size *int64, tag *azcore.ETag, modified *time.Time)
 		o.Size = *size
 	}
 	if tag != nil && len(*tag) <= 1024 {
-		if text := strings.Trim(string(*tag), `"`); text != "" {
-			o.ETag = `"` + text + `"`
-		}
+		o.ETag = quotedTag(string(*tag))
 	}
 	if modified != nil {
 		o.Modified = modified.UTC().Truncate(time.Second)
@@ -157,12 +155,12 @@ func azureObject(uri string, size *int64, tag *azcore.ETag, modified *time.Time)
 }
 
 func (a *azure) stat(ctx context.Context, uri string) (Object, error) {
-	name, key, err := parseContainer(uri)
-	if err != nil {
+	if err := CheckSigned(uri); err != nil {
 		return Object{}, err
 	}
-	if key == "" {
-		return Object{}, fs.ErrNotExist
+	name, key, err := parseObject(uri)
+	if err != nil {
+		return Object{}, err
 	}
 	c, err := a.container(name)
 	if err != nil {
@@ -283,7 +281,7 @@ func (a *azure) refusal(o *Object, answer *azcore.ResponseError) error {
 	code := answer.StatusCode
 	said := oneLine(answer.ErrorCode)
 	e := &Error{Kind: ErrUnreachable, Status: code, Text: fmt.Sprintf("%s answers %s", a.host(o),
-		cmp.Or(said, strings.TrimSpace(fmt.Sprint(code, " ", http.StatusText(code)))))}
+		cmp.Or(said, statusText(code)))}
 	switch {
 	case said == "ContainerNotFound", said == "ContainerBeingDeleted":
 		return a.noContainer()
@@ -298,8 +296,8 @@ func (a *azure) refusal(o *Object, answer *azcore.ResponseError) error {
 		return &ChangedError{"ETag", o.ETag, "another"}
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, said == "PublicAccessNotPermitted":
 		e.Kind, e.Hint = ErrDenied, a.account.deniedHint()
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
-		e.retry = code != http.StatusNotImplemented && code != http.StatusHTTPVersionNotSupported
+	case passes(code):
+		e.retry = true
 		if answer.RawResponse != nil {
 			e.wait = retryAfter(answer.RawResponse.Header, time.Now())
 		}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"regexp"
 	"strings"
@@ -29,6 +30,23 @@ func parseBucket(uri string) (bucket, key string, err error) {
 			Hint: hint}
 	}
 	return bucket, key, nil
+}
+
+// parseObject is parseBucket for the address of an object, which a bucket is not.
+func parseObject(uri string) (bucket, key string, err error) {
+	bucket, key, err = parseBucket(uri)
+	if err == nil && key == "" {
+		err = fs.ErrNotExist
+	}
+	return bucket, key, err
+}
+
+// quotedTag returns an ETag as HTTP has it, whether or not it was given with quotes; "" for none.
+func quotedTag(tag string) string {
+	if tag = strings.Trim(tag, `"`); tag == "" {
+		return ""
+	}
+	return `"` + tag + `"`
 }
 
 var (

@@ -66,26 +66,33 @@ func (e *ChangedError) Error() string {
 // statusError explains an unwanted answer. body is the beginning of its body.
 func statusError(resp *http.Response, host string) *Error {
 	e := &Error{Status: resp.StatusCode, Kind: ErrUnreachable,
-		Text: fmt.Sprintf("%s answers %s", host, statusText(resp))}
+		Text: fmt.Sprintf("%s answers %s", host, statusText(resp.StatusCode))}
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound, code == http.StatusGone:
-		e.Kind, e.Text = fs.ErrNotExist, fmt.Sprintf("not found: %s answers %s", host, statusText(resp))
+		e.Kind, e.Text = fs.ErrNotExist, fmt.Sprintf("not found: %s answers %s", host, statusText(resp.StatusCode))
 		e.Hint = "check the address"
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
-		e.Kind, e.Text = ErrDenied, fmt.Sprintf("access denied: %s answers %s", host, statusText(resp))
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
-		e.retry, e.wait = code != http.StatusNotImplemented && code != http.StatusHTTPVersionNotSupported,
-			retryAfter(resp.Header, time.Now())
+		e.Kind, e.Text = ErrDenied, fmt.Sprintf("access denied: %s answers %s", host, statusText(resp.StatusCode))
+	case passes(code):
+		e.retry, e.wait = true, retryAfter(resp.Header, time.Now())
 	}
 	return e
 }
 
-// statusText returns the status of an answer as one word and number.
-func statusText(resp *http.Response) string {
-	if text := http.StatusText(resp.StatusCode); text != "" {
-		return fmt.Sprintf("%d %s", resp.StatusCode, text)
+// passes reports whether a status is that of a fault which may have passed by the next attempt.
+func passes(code int) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
 	}
-	return fmt.Sprint(resp.StatusCode)
+	return code >= 500
+}
+
+// statusText returns a status as its number and its words.
+func statusText(code int) string {
+	return strings.TrimSpace(fmt.Sprint(code, " ", http.StatusText(code)))
 }
 
 // transportError explains why no answer came. The errors of net/http quote the address, so only
@@ -146,11 +153,6 @@ func certCause(err error) error {
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
-}
-
-// isCanceled reports whether an error comes from the end of a build rather than from the network.
-func isCanceled(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && err != nil
 }
 
 // oneLine makes a server's message printable: one line of at most 200 characters.

@@ -3,7 +3,6 @@ package remote
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -171,12 +170,9 @@ func (g *gsObject) object(bucket string) (o Object, err error) {
 }
 
 func (g *gs) stat(ctx context.Context, uri string) (Object, error) {
-	bucket, name, err := parseBucket(uri)
+	bucket, name, err := parseObject(uri)
 	if err != nil {
 		return Object{}, err
-	}
-	if name == "" {
-		return Object{}, fs.ErrNotExist
 	}
 	var found gsObject
 	err = g.json(ctx, bucket, name, url.Values{}, &found)
@@ -199,14 +195,7 @@ func (g *gs) json(ctx context.Context, bucket, name string, query url.Values, in
 		return err
 	}
 	defer resp.Body.Close()
-	data, err := readLimited(resp.Body, maxAnswer)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s sent invalid JSON: %v", g.base.Host, err)}
-	}
-	return nil
+	return decodeJSON(resp, into)
 }
 
 func (g *gs) list(ctx context.Context, folder string, add func(string, Object) error) error {

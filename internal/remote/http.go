@@ -95,7 +95,7 @@ func (s *Store) send(client *http.Client, req *http.Request) (*http.Response, er
 		s.noteAnswer(req.URL.Host)
 		return resp, nil
 	}
-	if isCanceled(req.Context(), err) {
+	if req.Context().Err() != nil {
 		return nil, context.Canceled
 	}
 	var own *Error // of checkRedirect

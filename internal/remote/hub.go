@@ -86,10 +86,7 @@ func (h *hub) commit(ctx context.Context, p *hubPath) (string, error) {
 		}
 	}
 	if commit == "" {
-		revision := p.revision
-		if revision == "" {
-			revision = "main"
-		}
+		revision := p.branch()
 		resp, err := h.ask(ctx, p, func() (*http.Request, error) {
 			req := h.request(ctx, "api", p.kind, p.repo, "revision")
 			u := req.URL

@@ -121,7 +121,7 @@ func (s *hubSettings) cachedBody(p *hubPath, o *Object, from int64) (*body, bool
 
 // cachedCommit returns the commit that a revision named when it was last downloaded.
 func (s *hubSettings) cachedCommit(p *hubPath) (string, error) {
-	revision := cmp.Or(p.revision, "main")
+	revision := p.branch()
 	missing := &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the revision %s of %s is not in the cache %s, "+
 		"and HF_HUB_OFFLINE is set", revision, p.repo, s.cache),
 		Hint: "unset HF_HUB_OFFLINE, or download it first"}

@@ -89,14 +89,9 @@ func (h *hub) download(ctx context.Context, p hubPath, wanted func(string, int64
 		}
 	}
 	folder := h.settings.folder(&p)
-	if revision := p.revision; !h.settings.offline && revision != commit {
-		if revision == "" {
-			revision = "main"
-		}
-		if isLocal(revision) {
-			if err := writeRef(filepath.Join(folder, "refs", filepath.FromSlash(revision)), commit); err != nil {
-				return "", cacheError(err)
-			}
+	if revision := p.branch(); !h.settings.offline && revision != commit && isLocal(revision) {
+		if err := writeRef(filepath.Join(folder, "refs", filepath.FromSlash(revision)), commit); err != nil {
+			return "", cacheError(err)
 		}
 	}
 	return filepath.Join(folder, "snapshots", commit, filepath.FromSlash(p.path)), nil

@@ -44,7 +44,7 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 			}
 			return nil, &Error{Kind: ErrDenied, Status: code,
 				Text: fmt.Sprintf("%s denies access (%s), also by a link that was just signed", at.Host,
-					statusText(resp))}
+					statusText(code))}
 		}
 		if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 			resp.Body.Close()

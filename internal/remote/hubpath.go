@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strings"
@@ -13,6 +14,9 @@ type hubPath struct {
 	revision string // as written; "" for the main branch
 	path     string // below the repository, without slashes around it
 }
+
+// branch returns the revision, or the name of the main branch.
+func (p *hubPath) branch() string { return cmp.Or(p.revision, "main") }
 
 // specialRevision matches the revisions whose names contain unescaped slashes.
 var specialRevision = regexp.MustCompile(`^refs/(?:convert/\w+|pr/\d+)`)

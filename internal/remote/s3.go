@@ -153,10 +153,7 @@ func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 }
 
 func (c *s3) object(uri string, info *minio.ObjectInfo) Object {
-	o := Object{URI: uri, Size: info.Size}
-	if tag := strings.Trim(info.ETag, `"`); tag != "" {
-		o.ETag = `"` + tag + `"`
-	}
+	o := Object{URI: uri, Size: info.Size, ETag: quotedTag(info.ETag)}
 	if !info.LastModified.IsZero() {
 		o.Modified = info.LastModified.UTC().Truncate(time.Second)
 	}
@@ -164,12 +161,9 @@ func (c *s3) object(uri string, info *minio.ObjectInfo) Object {
 }
 
 func (c *s3) stat(ctx context.Context, uri string) (Object, error) {
-	bucket, key, err := parseBucket(uri)
+	bucket, key, err := parseObject(uri)
 	if err != nil {
 		return Object{}, err
-	}
-	if key == "" {
-		return Object{}, fs.ErrNotExist
 	}
 	var info minio.ObjectInfo
 	err = c.try(ctx, func() error {
@@ -254,9 +248,8 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 		if !c.signed {
 			e.Hint = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 		}
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500,
-		answer.Code == "SlowDown", answer.Code == "RequestTimeout":
-		e.retry = code != http.StatusNotImplemented
+	case passes(code), answer.Code == "SlowDown", answer.Code == "RequestTimeout":
+		e.retry = true
 	}
 	return e
 }
