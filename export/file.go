@@ -2,8 +2,10 @@ package export
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,25 +68,22 @@ func link(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := create(to)
-	if err != nil {
-		return err
-	}
-	defer out.discard()
-	if _, err := out.ReadFrom(in); err != nil {
-		return err
-	}
-	return out.commit()
+	return writeFrom(to, in)
 }
 
 // writeFile writes a small file.
 func writeFile(path string, data []byte) error {
+	return writeFrom(path, bytes.NewReader(data))
+}
+
+// writeFrom writes a file with all that a reader has.
+func writeFrom(path string, in io.Reader) error {
 	f, err := create(path)
 	if err != nil {
 		return err
 	}
 	defer f.discard()
-	if _, err := f.Write(data); err != nil {
+	if _, err := f.ReadFrom(in); err != nil {
 		return err
 	}
 	return f.commit()

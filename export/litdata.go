@@ -61,10 +61,7 @@ func (s *litdataSink) begin(int64) error { return nil }
 func (s *litdataSink) ids(raw []byte, _ *rowExtras) error {
 	s.tokens += int64(len(raw) / s.from)
 	if s.from == 2 {
-		s.wide = s.wide[:0]
-		for i := 0; i < len(raw); i += 2 {
-			s.wide = append(s.wide, raw[i], raw[i+1], 0, 0)
-		}
+		s.wide = appendWide(s.wide[:0], raw, s.from)
 		raw = s.wide
 	}
 	s.bytes += int64(len(raw))

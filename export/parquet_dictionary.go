@@ -80,13 +80,13 @@ func idAt(raw []byte, i, width int) uint32 {
 	return binary.LittleEndian.Uint32(raw[4*i:])
 }
 
-// appendWide appends ids as parquet's plain encoding has them, of 4 bytes.
+// appendWide appends ids as most formats have them, of 4 bytes.
 func appendWide(dst, raw []byte, width int) []byte {
 	if width == 4 {
 		return append(dst, raw...)
 	}
-	for i := range len(raw) / width {
-		dst = binary.LittleEndian.AppendUint32(dst, idAt(raw, i, width))
+	for i := 0; i < len(raw); i += 2 {
+		dst = append(dst, raw[i], raw[i+1], 0, 0)
 	}
 	return dst
 }

@@ -62,10 +62,7 @@ func (t *tokenFile) begin(document int64) error {
 func (t *tokenFile) ids(raw []byte, _ *rowExtras) error {
 	t.length += int64(len(raw) / t.from)
 	if t.from != t.to {
-		t.wide = t.wide[:0]
-		for i := 0; i < len(raw); i += 2 {
-			t.wide = append(t.wide, raw[i], raw[i+1], 0, 0)
-		}
+		t.wide = appendWide(t.wide[:0], raw, t.from)
 		raw = t.wide
 	}
 	_, err := t.out.Write(raw)

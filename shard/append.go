@@ -2,9 +2,7 @@ package shard
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 )
@@ -108,7 +106,7 @@ func (b *Builder) additionEnded(m *Manifest) (bool, error) {
 
 // removeFile removes a file durably.
 func (b *Builder) removeFile(name string) error {
-	if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeAny(b.fs, b.path(name)); err != nil {
 		return err
 	}
 	b.namesNew = true

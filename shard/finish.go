@@ -231,9 +231,5 @@ func encodeRun(run any) ([]byte, error) {
 	if err := json.Unmarshal(data, &members); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", RunName, err)
 	}
-	w := newSealedWriter()
-	for _, name := range sortedKeys(members) {
-		w.member(name, members[name])
-	}
-	return w.seal()
+	return EncodeSealed(members)
 }

@@ -82,6 +82,14 @@ func createNew(fsys FS, name string) (File, error) {
 	return fsys.OpenFile(name, flag)
 }
 
+// removeAny removes a file, if there is one.
+func removeAny(fsys FS, name string) error {
+	if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // fileSize returns the size of an open file.
 func fileSize(f File) (int64, error) {
 	info, err := f.Stat()

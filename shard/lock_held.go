@@ -3,20 +3,12 @@
 package shard
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 )
 
 // maxHolderBytes limits what is read from a lock file that another process wrote.
 const maxHolderBytes = 4096
-
-// osLock is a lock that the system keeps for an open file, and that ends with its process.
-type osLock struct {
-	f    *os.File
-	name string
-}
 
 // take locks the open file, which must be a regular one.
 func (l *osLock) take() error {
@@ -45,19 +37,4 @@ func (l *osLock) write(holder []byte) error {
 		_, err = l.f.WriteAt(holder, 0)
 	}
 	return err
-}
-
-func (l *osLock) Held() error {
-	mine, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	now, err := os.Lstat(l.name)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err != nil || !os.SameFile(mine, now) {
-		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
-	}
-	return nil
 }

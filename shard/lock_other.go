@@ -4,7 +4,6 @@ package shard
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 )
@@ -30,22 +29,6 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 		return nil, errors.Join(err, f.Close(), os.Remove(name))
 	}
 	return &osLock{f: f, name: name}, nil
-}
-
-type osLock struct {
-	f    *os.File
-	name string
-}
-
-func (l *osLock) Held() error {
-	mine, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	if now, err := os.Lstat(l.name); err != nil || !os.SameFile(mine, now) {
-		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
-	}
-	return nil
 }
 
 func (l *osLock) Close() error {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 )
@@ -276,7 +275,7 @@ func (m *Merger) Tidy() (removed int, err error) {
 		default:
 			return nil
 		}
-		if err := m.fs.Remove(filepath.Join(m.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAny(m.fs, filepath.Join(m.dir, name)); err != nil {
 			return err
 		}
 		if isShard && !n.temp {
@@ -345,11 +344,11 @@ func removeFolder(fsys FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAny(fsys, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
-	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeAny(fsys, dir); err != nil {
 		return err
 	}
 	return nil

@@ -96,7 +96,7 @@ func (b *Builder) clear(names []string) error {
 	}
 	first := []string{ManifestName, checkpointName}
 	for _, n := range first {
-		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAny(b.fs, b.path(n)); err != nil {
 			return err
 		}
 		b.namesNew = true
@@ -181,7 +181,7 @@ func (b *Builder) removeStrays(names []string, fresh bool) error {
 		if !b.stray(n) && !(fresh && side) {
 			continue
 		}
-		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAny(b.fs, b.path(n)); err != nil {
 			return err
 		}
 		b.namesNew = true

@@ -145,7 +145,7 @@ func (b *Builder) finishedPart(checkpoint bool) error {
 		}
 	}
 	if checkpoint {
-		if err := b.fs.Remove(b.path(b.opts.Part.checkpointName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAny(b.fs, b.path(b.opts.Part.checkpointName())); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (b *Builder) clearPart(mine []string) error {
 			if n == b.opts.Part.lockName() || last(n) != late {
 				continue
 			}
-			if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := removeAny(b.fs, b.path(n)); err != nil {
 				return err
 			}
 			b.namesNew = true
