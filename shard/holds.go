@@ -8,16 +8,23 @@ import (
 	"path/filepath"
 )
 
-// markBytes is how much of a manifest is read to see whether dsload wrote it.
-const markBytes = 64
+const (
+	// markBytes is how much of a manifest is read to see whether dsload wrote it.
+	markBytes = 64
+	// schemaBytes is how much of a shard is read for that: its schema comes first.
+	schemaBytes = 2 << 10
+)
 
 var errFound = errors.New("found")
 
 // HoldsBuild reports whether a folder holds a dataset, whole or damaged, an unfinished build, or parts of a
-// build. It looks at names, and into manifest.json alone.
+// build. It looks at names, and into manifest.json and shards alone: a damaged manifest, or none, does not make
+// text of the shards beside it.
 func HoldsBuild(fsys FS, dir string) bool {
 	err := walkNames(fsys, dir, func(name string) error {
-		if MarksBuild(name, func() []byte { return headOf(fsys, Join(dir, name)) }) {
+		head := func(n int64) []byte { return headOf(fsys, Join(dir, name), n) }
+		if MarksBuild(name, func() []byte { return head(markBytes) }) ||
+			IsShard(name) && bytes.Contains(head(schemaBytes), []byte(formatKey)) {
 			return errFound
 		}
 		return nil
@@ -53,8 +60,8 @@ func MarksBuild(name string, head func() []byte) bool {
 	return ofParts
 }
 
-// headOf returns the beginning of a regular file, nil where there is none.
-func headOf(fsys FS, path string) []byte {
+// headOf returns the first n bytes of a regular file, nil where there is none.
+func headOf(fsys FS, path string, n int64) []byte {
 	if info, err := fsys.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
@@ -63,7 +70,7 @@ func headOf(fsys FS, path string) []byte {
 		return nil
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.NewSectionReader(f, 0, markBytes))
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, n))
 	if err != nil {
 		return nil
 	}

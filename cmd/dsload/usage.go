@@ -159,6 +159,10 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
+			if dir := filepath.Dir(arg); shard.IsShard(filepath.Base(arg)) && shard.IsDataset(dir) {
+				return usagef("build %s: this is a file of a dataset already; look into it with 'dsload inspect %s'", arg,
+					shell.Quote(dir))
+			}
 		case "merge":
 			if err := missing(cmd.Name(), arg); err != nil {
 				return err

@@ -185,6 +185,7 @@ func TestDatasetsAmongSources(t *testing.T) {
 			t.Errorf("%s: %d documents, %q", c.arg, s.Documents, notes)
 		}
 	}
+	damagedDataset(t, o)
 	// The files of a dataset that is itself the source are not text; others next to them are.
 	inside := o
 	inside.Sources, inside.Out = []string{filepath.Join(o.Out, "*")}, filepath.Join(t.TempDir(), "new")
@@ -195,5 +196,34 @@ func TestDatasetsAmongSources(t *testing.T) {
 	lineFile(t, o.Out, "beside.jsonl", "third one")
 	if s := mustBuild(t, inside); s.Documents != 1 {
 		t.Errorf("beside a dataset: %d documents", s.Documents)
+	}
+}
+
+// damagedDataset: a dataset among the sources is recognized by its shards where its manifest is damaged or gone.
+func damagedDataset(t *testing.T, built option.Options) {
+	home := t.TempDir()
+	lineFile(t, home, "a.jsonl", "first one")
+	old := filepath.Join(home, "old")
+	if err := os.CopyFS(old, os.DirFS(built.Out)); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(old, shard.ManifestName)
+	all := built
+	all.Sources = []string{home}
+	for what, damage := range map[string]func() error{
+		"cut":   func() error { return os.Truncate(manifest, 5) },
+		"empty": func() error { return os.Truncate(manifest, 0) },
+		"gone":  func() error { return os.Remove(manifest) },
+	} {
+		all.Out = filepath.Join(t.TempDir(), "new")
+		put(t, manifest, []byte(`{"format"`))
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		s := mustBuild(t, all)
+		if notes := fault.Join(s.Notes, "\n").String(); s.Documents != 1 ||
+			!strings.Contains(notes, "1 folder of a dataset that dsload built (old)") {
+			t.Errorf("manifest %s: %d documents, %q", what, s.Documents, notes)
+		}
 	}
 }
