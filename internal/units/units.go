@@ -2,6 +2,7 @@
 package units
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -72,7 +73,7 @@ func ParseSize(s string) (int64, error) {
 	if !known || !ok {
 		return 0, fmt.Errorf("invalid size %q: want a number with an optional unit, as in 64MiB, 2GB or 1e6", s)
 	}
-	return inRange(s, x*factor)
+	return inRange(x * factor)
 }
 
 // ParseCount parses a whole number without a unit, such as 30000 or 1e9.
@@ -81,7 +82,7 @@ func ParseCount(s string) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("invalid number %q: want a whole number without a unit, as in 30000 or 1e6", s)
 	}
-	n, err := inRange(s, x)
+	n, err := inRange(x)
 	if err == nil && x != math.Trunc(x) {
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
@@ -93,12 +94,15 @@ func parse(s string) (float64, bool) {
 	return x, err == nil && !math.IsNaN(x)
 }
 
-func inRange(s string, x float64) (int64, error) {
+// maxNumber leaves room to add two numbers.
+const maxNumber = math.MaxInt64 / 2
+
+func inRange(x float64) (int64, error) {
 	switch {
 	case x < 0:
-		return 0, fmt.Errorf("%q is below 0", s)
-	case x > math.MaxInt64/2:
-		return 0, fmt.Errorf("%q is too large", s)
+		return 0, errors.New("must be at least 0")
+	case x > maxNumber:
+		return 0, fmt.Errorf("must be at most %d", int64(maxNumber))
 	}
 	return int64(x), nil
 }
