@@ -18,19 +18,22 @@ const (
 // eighths are blocks of one to eight eighths of a column.
 var eighths = []rune("▏▎▍▌▋▊▉█")
 
-// histogram draws the lengths of rows, one line per range, at most width columns wide.
+// histogram draws the lengths of rows, one line per range from that of the shortest row on, at most width
+// columns wide.
 func histogram(lengths [][3]int64, width int) string {
 	if len(lengths) == 0 {
 		return ""
 	}
+	shortest, _ := shard.BucketBounds(lengths[0][0])
 	_, longest := shard.BucketBounds(lengths[len(lengths)-1][0])
-	step := binWidth(longest + 1)
-	counts := make([]float64, longest/step+1)
+	step := binWidth(shortest, longest)
+	first := shortest / step
+	counts := make([]float64, longest/step-first+1)
 	for _, bucket := range lengths {
 		low, high := shard.BucketBounds(bucket[0])
 		for at := low; at <= high; at = (at/step + 1) * step { // a wide bucket spans several bins
 			part := min(high, (at/step+1)*step-1) - at + 1
-			counts[at/step] += float64(bucket[1]) * float64(part) / float64(high-low+1)
+			counts[at/step-first] += float64(bucket[1]) * float64(part) / float64(high-low+1)
 		}
 	}
 	most := 0.0
@@ -38,7 +41,11 @@ func histogram(lengths [][3]int64, width int) string {
 	rangeWidth, figureWidth := 0, 0
 	for i, n := range counts {
 		most = max(most, n)
-		ranges[i] = fmt.Sprintf("%s–%s", formatCount(int64(i)*step), formatCount(int64(i+1)*step-1))
+		from := (first + int64(i)) * step
+		ranges[i] = formatCount(from)
+		if step > 1 {
+			ranges[i] += "–" + formatCount(from+step-1)
+		}
 		figures[i] = formatCount(int64(math.Round(n)))
 		rangeWidth, figureWidth = max(rangeWidth, columns(ranges[i])), max(figureWidth, columns(figures[i]))
 	}
@@ -63,11 +70,11 @@ func barOf(share float64, columns int) string {
 	return bar
 }
 
-// binWidth returns the smallest of 1, 2, 5, 10, … with which n lengths make at most maxBins bins.
-func binWidth(n int64) int64 {
+// binWidth returns the smallest of 1, 2, 5, 10, … of which at most maxBins bins hold all lengths.
+func binWidth(shortest, longest int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {
-			if k*step*maxBins >= n {
+			if longest/(k*step)-shortest/(k*step) < maxBins {
 				return k * step
 			}
 		}
