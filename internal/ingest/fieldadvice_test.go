@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -58,8 +59,8 @@ func TestAdviceOnFields(t *testing.T) {
 	}{
 		{"a.jsonl", `{"id":1,"body":"some words"}`, []string{"take it with `text-field` body"}, []string{skip},
 			with(func(o *option.Options) { o.TextField = "body" })},
-		{"late.jsonl", "{\"text\":\"a\"}\n{\"body\":\"b\"}\n", []string{"`text-field` body", "`on-bad-record` skip"},
-			nil,
+		{"late.jsonl", "{\"text\":\"a\"}\n{\"body\":\"b\"}\n",
+			[]string{"`text-field` body, if every record is like this; else", "`on-bad-record` skip"}, nil,
 			with(func(o *option.Options) { o.OnBadRecord = option.SkipBadRecord })},
 		{"n.jsonl", `{"n":1}`, []string{"`text-field`, or", "`template`"}, []string{skip, "looks like"}, nil},
 		{"alpaca.jsonl", `{"instruction":"Add","input":"1 2","output":"A long answer of many words"}`,
@@ -129,6 +130,65 @@ func TestAdviceOnFields(t *testing.T) {
 		}
 		if c.follow != nil {
 			c.follow(&o)
+			mustBuild(t, o)
+		}
+	}
+}
+
+// A source that names its text differently than those before it is added with its own flags.
+func TestAdviceOnLaterSources(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a.jsonl"), []byte(`{"text":"some words"}`))
+	put(t, filepath.Join(dir, "b.jsonl"), []byte(`{"body":"other words"}`))
+	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()},
+		Settings: option.Settings{Sources: []string{filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")}}}
+	_, err := Run(context.Background(), o)
+	const want = "take it with `text-field` body, if every source is like this; " +
+		"else build the others first, and then add this one with `append`"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v\nwant %s", err, want)
+	}
+	both := o.Sources
+	o.Sources = both[:1]
+	mustBuild(t, o)
+	o.Sources, o.Append, o.TextField = both[1:], true, "body"
+	if s := mustBuild(t, o); s.Added != 1 {
+		t.Errorf("added %d", s.Added)
+	}
+}
+
+// A file in another format than the one that was given is answered with the one that it has: to fix or skip its
+// records, or to name their columns, would lose or break all of them. A damaged record is not another format.
+func TestAdviceOnFormats(t *testing.T) {
+	prose, lines := "It is a sentence.\nAnother one.\n", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n"
+	for _, c := range []struct{ name, data, format, want string }{
+		{"a.txt", prose, "jsonl", "it looks like text: leave `format` out"},
+		{"a.txt", prose, "json", "it looks like text: leave `format` out"},
+		{"a.txt", prose, "parquet", "it looks like text: leave `format` out"},
+		{"a.txt", prose, "arrow", "it looks like text: leave `format` out"},
+		{"a.txt", prose, "tar", "it does not begin with a header; give its own `format`"},
+		{"a.jsonl", lines, "csv", "it looks like jsonl: leave `format` out"},
+		{"a.arrow", tableOf(t, "id", "text"), "parquet", "of the format arrow, not parquet; leave `format` out"},
+		{"a.txt", "{\"text\": \"a\n" + lines, "jsonl", "fix the record"},
+		{"a.jsonl", "x" + lines, "jsonl", "fix the record"},
+		{"a.csv", "body\nwords\n", "csv", "take it with `text-field` body"},
+		{".", prose, "parquet", "pass parquet files, or let their format be found"},
+	} {
+		dir := t.TempDir()
+		name := c.name
+		if name == "." {
+			name = "a.txt"
+		}
+		put(t, filepath.Join(dir, name), []byte(c.data))
+		o := option.Options{Out: "data",
+			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  option.Settings{Sources: []string{filepath.Join(dir, c.name)}, Format: source.Format(c.format)}}
+		_, err := Run(context.Background(), o)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s as %s: %v\nwant %s", c.name, c.format, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "leave `format` out") {
+			o.Format = ""
 			mustBuild(t, o)
 		}
 	}

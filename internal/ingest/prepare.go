@@ -154,6 +154,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	}
 	p.set, err = source.Open(ctx, p.options)
 	if err = b.target.opened(err); err != nil {
+		if advised := b.adviseFormat(err); advised != nil {
+			return p, advised
+		}
 		return p, b.adviseSkip(advise(advice.Column(advice.File(err))))
 	}
 	return p, nil

@@ -133,6 +133,9 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 
 // explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.
 func (w whole) explained(located *source.RecordError) error {
+	if advised := w.b.adviseFormat(located); advised != nil {
+		return advised
+	}
 	var field *example.FieldError
 	if errors.As(located.Cause, &field) && w.b.template == "" {
 		return advice.Field(located, field, w.b.inputOf(located))

@@ -103,7 +103,8 @@ func reference(name string) string {
 }
 
 // Field adds to the error of a record that lacks the wanted field what to do. It does not advise
-// to leave such records out if the first record of the input, in, is one.
+// to leave such records out if the first record of the input, in, is one. Records and inputs before this one
+// may have the field, and would lack the one that reads this.
 func Field(err *source.RecordError, field *example.FieldError, in source.Input) error {
 	var advice fault.Text
 	pair := Pair(field)
@@ -130,8 +131,13 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 	default:
 		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
 	}
-	if err.Row > 1 && !field.Column {
-		advice = fault.Textf("%v, or leave such records out with {on-bad-record} skip", advice)
+	switch {
+	case err.Row > 1 && !field.Column:
+		advice = fault.Textf("%v, if every record is like this; else fix it, or leave such records out with "+
+			"{on-bad-record} skip", advice)
+	case err.Input > 0 && err.Member == "":
+		advice = fault.Textf("%v, if every source is like this; else build the others first, and then add this "+
+			"one with {append} and its own flags", advice)
 	}
 	return fault.Advise(err, "%v", advice)
 }

@@ -69,7 +69,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	}
 	if o.Format.isColumnar() {
 		return refuse(dataset, fault.Of(cause.Unsupported,
-			"this is not a %s file: wrong first bytes", o.Format))
+			"this is not a file of the format %s: wrong first bytes", o.Format))
 	}
 	switch {
 	case in.Compression == decompress.Zipped:

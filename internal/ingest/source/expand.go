@@ -78,7 +78,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	name := strings.TrimPrefix(arg, "file://")
 	info, err := os.Stat(name)
 	w := walk{ctx: ctx, root: name, filter: &s.filter, files: sorter{dir: s.opts.ScratchDir},
-		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built}
+		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built, format: s.opts.Format}
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
 		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(cause.Usage,
@@ -238,8 +238,12 @@ func (w *walk) nothing(arg string) error {
 	passed := w.passed.text(true)
 	switch {
 	case passed != "":
+		hint := "pass text files"
+		if w.format != Auto {
+			hint = fmt.Sprintf("pass %s files, or let their format be found", w.format)
+		}
 		return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "no file to read: passed over %s",
-			passed), Hint: "pass text files"}
+			passed), Hint: hint}
 	case w.globs != nil:
 		return &InputError{URI: arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
 	}

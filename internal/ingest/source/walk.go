@@ -26,6 +26,7 @@ type walk struct {
 	root   string
 	globs  [][]string // the parts below root of a glob's alternatives; nil lists a folder
 	filter *glob.Filter
+	format Format                                         // Options.Format
 	out    fs.FileInfo                                    // the folder that is never a source, or nil
 	built  func(dir string) (owns func(name string) bool) // Options.Built
 	owns   func(name string) bool                         // what it returned for root
