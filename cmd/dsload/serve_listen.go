@@ -51,6 +51,9 @@ func (f *serveFlags) listeners() (out listenerSet, where addresses, err error) {
 	where.PID, where.token = os.Getpid(), f.opts.Token != ""
 	if f.socket != "" {
 		if out.unix, err = feed.ListenUnix(f.socket); err != nil {
+			if errors.Is(err, feed.ErrInUse) {
+				err = fmt.Errorf("%w; read from it, or give another --socket", err)
+			}
 			return out, where, err
 		}
 		if where.Socket, err = filepath.Abs(f.socket); err != nil {
@@ -59,7 +62,7 @@ func (f *serveFlags) listeners() (out listenerSet, where addresses, err error) {
 	}
 	if f.listen != "" {
 		if out.tcp, err = feed.ListenTCP(f.listen); err != nil {
-			return out, where, err
+			return out, where, fmt.Errorf("%w; give another HOST:PORT; port 0 is any that is free", err)
 		}
 		scheme := "http"
 		if f.tlsCert != "" {
