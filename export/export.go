@@ -217,7 +217,9 @@ type record struct {
 
 // claim creates the folder. It returns an error if the folder holds files of something else.
 func claim(m *shard.Manifest, o *Options) error {
-	if err := makeFolder(o.Out); err != nil {
+	if err := makeFolder(o.Out); fault.OptionOf(err) != "" {
+		return err
+	} else if err != nil {
 		return fault.BadOption("out", o.Out, "%v", err)
 	}
 	formats := slices.Sorted(slices.Values(o.Formats))

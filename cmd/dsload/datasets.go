@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -82,8 +83,23 @@ func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []strin
 		if err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
-		return adviseMissing(err, args)
+		if cmd.Name() == "verify" { // which names what is damaged itself
+			return adviseMissing(err, args)
+		}
+		return adviseDamaged(adviseMissing(err, args), args)
 	}
+}
+
+// adviseDamaged adds what to do to the error of a dataset that is damaged.
+func adviseDamaged(err error, datasets []string) error {
+	if !errors.Is(err, shard.ErrCorrupt) && !errors.Is(err, shard.ErrTruncated) {
+		return err
+	}
+	dir := "DATASET"
+	if len(datasets) == 1 {
+		dir = shell.Quote(serve.DatasetDir(datasets[0]))
+	}
+	return fmt.Errorf("%w; 'dsload verify %s' names all that is damaged", err, dir)
 }
 
 // adviseMissing adds what to do to the error if a folder or an address holds no dataset.

@@ -36,11 +36,11 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 	return at.close, nil
 }
 
-// adviseText adds to the error of adviseMissing that text can be served too.
+// adviseText adds to the error of adviseMissing that text can be served too, and to others what onDatasets does.
 func adviseText(err error, datasets []string) error {
 	advised := adviseMissing(err, datasets)
 	if advised == err {
-		return err
+		return adviseDamaged(err, datasets)
 	}
 	return fmt.Errorf("%w; with a flag such as --tokenizer the text that lies there is served", advised)
 }
