@@ -134,7 +134,8 @@ class Feed:
                 if now >= deadline:
                     raise StreamEnded(
                         f"the stream of {self.endpoint} ended at row {start}, before its end, and could not be "
-                        f"continued within {self._reconnect_seconds:g} s: {error}"
+                        f"continued within {self._reconnect_seconds:g} s: {error}; once it is back, a loader that "
+                        "loads the state_dict() of this one continues there"
                     ) from error
             time.sleep(wait)
             wait = min(wait * 2, 2.0)

@@ -30,7 +30,11 @@ def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query
     """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or
     order."""
     if state.get("dataset") != fingerprint or state.get("rows") != rows:
-        raise ValueError("the state was taken on another dataset")
+        taken = ", ".join(str(state.get(name))[:8] for name in ("dataset", "rows"))
+        raise ValueError(
+            f"the state was taken on another dataset ({taken} rows), not on this one ({fingerprint[:8]}, {rows} rows): "
+            "open that one, or begin without the state"
+        )
     return _start(state, query)
 
 
