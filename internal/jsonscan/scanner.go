@@ -15,6 +15,7 @@
 package jsonscan
 
 import (
+	"encoding/binary"
 	"fmt"
 )
 
@@ -103,7 +104,18 @@ func (s *Scanner) grow() (ok bool) {
 }
 
 // Token skips white space and returns the byte after it, 0 at the end.
-func (s *Scanner) Token() byte {
+func (s *Scanner) Token() (b byte) {
+	if s.pos < len(s.data) {
+		b = s.data[s.pos]
+	}
+	if b > ' ' {
+		return b
+	}
+	return s.skipSpace()
+}
+
+// skipSpace is Token where it has white space to skip, or more of the text to bring into memory.
+func (s *Scanner) skipSpace() byte {
 	for {
 		for s.pos < len(s.data) {
 			b := s.data[s.pos]
@@ -230,28 +242,43 @@ func (s *Scanner) String() (Span, error) {
 	if s.more != nil {
 		return Span{}, s.sliding()
 	}
-	span := Span{Start: s.pos + 1}
-	for s.pos++; ; {
-		s.pos += Plain(s.data[s.pos:])
-		if s.pos == len(s.data) {
-			return span, s.Fail(Unclosed)
-		}
-		switch s.data[s.pos] {
-		case '"':
-			span.End = s.pos
-			s.pos++
-			return span, nil
-		case '\\':
-			span.Escaped = true
-			n := escapeLen(s.data[s.pos:])
-			if n == 0 {
-				return span, s.Fail(BadEscape)
-			}
-			s.pos += n
-		default:
-			return span, s.Fail(BadControl)
-		}
+	data, pos := s.data, s.pos+1
+	span := Span{Start: pos}
+	if rest := data[pos:]; hasWide && len(rest) >= wideBytes && othersOf(binary.LittleEndian.Uint64(rest)) == 0 {
+		// Keys and other short strings are not worth the call.
+		var n int
+		n, span.Escaped = scanWide(rest, &escapes)
+		pos += n
 	}
+	for {
+		pos += plainNarrow(data[pos:])
+		if pos == len(data) {
+			return span, s.failAt(pos, Unclosed)
+		}
+		switch c := data[pos]; {
+		case c == '"':
+			span.End = pos
+			s.pos = pos + 1
+			return span, nil
+		case c != '\\':
+			return span, s.failAt(pos, BadControl)
+		case pos+1 < len(data) && escapes[data[pos+1]] != 0:
+			pos += 2
+		default:
+			n := escapeLen(data[pos:])
+			if n == 0 {
+				return span, s.failAt(pos, BadEscape)
+			}
+			pos += n
+		}
+		span.Escaped = true
+	}
+}
+
+// failAt moves to a byte and returns an error there.
+func (s *Scanner) failAt(pos int, cause Cause) error {
+	s.pos = pos
+	return s.Fail(cause)
 }
 
 const (

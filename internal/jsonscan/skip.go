@@ -1,9 +1,5 @@
 package jsonscan
 
-import (
-	"bytes"
-)
-
 // Skip reads any value.
 func (s *Scanner) Skip() error {
 	base := len(s.nesting)
@@ -72,11 +68,9 @@ func (s *Scanner) Scalar() error {
 	if s.more != nil {
 		rest = rest[:min(len(rest), maxScalar)]
 	}
-	for _, word := range []string{"true", "false", "null", "NaN", "Infinity", "-Infinity"} {
-		if bytes.HasPrefix(rest, []byte(word)) {
-			s.pos += len(word)
-			return nil
-		}
+	if n := wordLen(rest); n > 0 {
+		s.pos += n
+		return nil
 	}
 	n, _ := NumberLen(rest)
 	if n == 0 {
@@ -87,6 +81,19 @@ func (s *Scanner) Scalar() error {
 		s.pos++
 	}
 	return nil
+}
+
+// wordLen returns the length of the value that data begins with and that is a word, 0 if there is none.
+func wordLen(data []byte) int {
+	if len(data) == 0 || data[0] <= '9' && data[0] != '-' {
+		return 0
+	}
+	for _, word := range [...]string{"true", "false", "null", "NaN", "Infinity", "-Infinity"} {
+		if len(data) >= len(word) && string(data[:len(word)]) == word {
+			return len(word)
+		}
+	}
+	return 0
 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }

@@ -12,16 +12,25 @@ import (
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // Plain returns how many bytes text begins with that stand for themselves in a string: neither quotes nor
-// backslashes nor control characters. It looks at eight at once.
+// backslashes nor control characters.
 func Plain(text []byte) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	if len(text) < wideBytes || !hasWide {
+		return plainNarrow(text)
+	}
+	n, _ := scanWide(text, &noEscapes)
+	return n + plainNarrow(text[n:])
+}
+
+// wideBytes is the least text for scanWide and unescapeWide.
+const wideBytes = 32
+
+var noEscapes [256]byte
+
+// plainNarrow is Plain, eight bytes at once.
+func plainNarrow(text []byte) int {
 	n := len(text)
 	for ; len(text) >= 8; text = text[8:] {
-		// A byte below 0x80 borrows for its high bit where it is less than what is subtracted from it: a quote
-		// or a backslash is 0 after xor, less than 1. The lowest such byte got no borrow itself.
-		x := binary.LittleEndian.Uint64(text)
-		other := ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones) | (x - ' '*ones)
-		if other &= ^x & highs; other != 0 {
+		if other := othersOf(binary.LittleEndian.Uint64(text)); other != 0 {
 			return n - len(text) + bits.TrailingZeros64(other)/8
 		}
 	}
@@ -31,6 +40,16 @@ func Plain(text []byte) int {
 		}
 	}
 	return n
+}
+
+// othersOf returns the high bits of bytes that do not stand for themselves, among them the lowest such byte's
+// and none of a lower byte.
+func othersOf(x uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	// A byte below 0x80 borrows for its high bit where it is less than what is subtracted from it: a quote
+	// or a backslash is 0 after xor, less than 1. The lowest such byte got no borrow itself.
+	other := ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones) | (x - ' '*ones)
+	return other & ^x & highs
 }
 
 func isOther(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
@@ -55,6 +74,11 @@ func escapeLen(data []byte) int {
 // halves of surrogate pairs that became U+FFFD.
 func Unescape(dst, raw []byte) (text []byte, lone int) {
 	for {
+		if len(raw) >= wideBytes && hasWide && (raw[0] != '\\' || raw[1] != 'u') {
+			var read int
+			dst, read = unescapeWide(dst, raw)
+			raw = raw[read:]
+		}
 		n := bytes.IndexByte(raw, '\\')
 		if n < 0 {
 			return append(dst, raw...), lone

@@ -343,12 +343,15 @@ func BenchmarkFormat(b *testing.B) {
 	line := `{"id":"12345","url":"https://www.example.com/some/page","text":` +
 		string(mustJSON(strings.Repeat("A plain sentence of prose with \"quotes\".\n", 30))) +
 		`,"meta":{"lang":"en","score":0.75,"tags":["a","b"]}}`
+	plain := `{"id": 12345, "text": "` + strings.Repeat("A plain sentence of prose, without quotes. ", 12) +
+		`", "lang": "en", "url": "https://www.example.com/some/page"}`
 	for _, c := range []struct {
 		name string
 		o    FormatOptions
 		rec  Record
 		data [][]byte
 	}{
+		{"plain", FormatOptions{}, Record{}, [][]byte{[]byte(plain)}},
 		{"text", FormatOptions{}, Record{Decoded: true}, [][]byte{bytes.Repeat([]byte("plain text, élan "), 60)}},
 		{"jsonl", FormatOptions{}, Record{}, [][]byte{[]byte(line)}},
 		{"recipe", FormatOptions{}, recipeRecord, recipes},
