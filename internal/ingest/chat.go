@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
@@ -141,7 +140,7 @@ func (w *chatWorker) takes(d *document) bool { return w.all || d.Format == sourc
 // format makes the text of a conversation.
 func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
 	replaced := 0
-	if !utf8.Valid(data) {
+	if !tokenize.Valid(data) {
 		w.clean, replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}

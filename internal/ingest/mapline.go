@@ -31,7 +31,7 @@ type mapLine struct {
 // set takes a whole record and returns how many ill-formed parts of it become U+FFFD. The error says what is
 // wrong with the record. It and its bytes must stay as they are until it is written.
 func (l *mapLine) set(rec *source.Record, data []byte) (replaced int, err error) {
-	if !utf8.Valid(data) {
+	if !tokenize.Valid(data) {
 		l.clean, replaced = tokenize.AppendValid(l.clean[:0], data)
 		data = l.clean
 	}

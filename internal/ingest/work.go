@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -104,7 +103,7 @@ func (w *worker) run(j *job) bool {
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *worker) format(d *document, raw []byte, isChat bool) (err error) {
 	switch {
-	case w.asIs && d.Decoded && utf8.Valid(raw):
+	case w.asIs && d.Decoded && tokenize.Valid(raw):
 		w.text = example.Formatted{Prompt: raw}
 		return nil
 	case isChat:

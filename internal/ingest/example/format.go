@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
@@ -192,7 +191,7 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	}
 	size := len(data)
 	limit := 3*size + int(f.OverheadBytes())
-	if !utf8.Valid(data) {
+	if !tokenize.Valid(data) {
 		w.clean, dst.Replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
@@ -173,7 +172,7 @@ func nullFields(fields map[string]any) string {
 // validate repairs UTF-8 that a template made ill-formed by slicing inside a character.
 func (w *Worker) validate(dst *Formatted, limit int) error {
 	for _, text := range []*[]byte{&dst.Prompt, &dst.Target} {
-		if !utf8.Valid(*text) {
+		if !tokenize.Valid(*text) {
 			var replaced int
 			w.clean, replaced = tokenize.AppendValid(w.clean[:0], *text)
 			*text = append((*text)[:0], w.clean...)

@@ -20,7 +20,7 @@ func AppendValid(dst, text []byte) (out []byte, replaced int) {
 
 // validPrefix returns the length of the longest valid prefix.
 func validPrefix(text []byte) int {
-	if utf8.Valid(text) {
+	if Valid(text) {
 		return len(text)
 	}
 	n := 0

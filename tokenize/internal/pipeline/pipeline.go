@@ -132,7 +132,7 @@ func (e *Encoder) AppendPiece(dst []uint32, text []byte, first, last bool, limit
 }
 
 func (e *Encoder) piece(dst []uint32, text []byte, first, last bool) []uint32 {
-	if !e.p.RawBytes && !utf8.Valid(text) {
+	if !e.p.RawBytes && !normalize.Valid(text) {
 		e.valid, _ = normalize.AppendValid(e.valid[:0], text)
 		text, e.verbatim = e.valid, false
 	}

@@ -1,0 +1,8 @@
+//go:build !amd64 || purego
+
+package normalize
+
+import "unicode/utf8"
+
+// Valid reports whether text is valid UTF-8.
+func Valid(text []byte) bool { return utf8.Valid(text) }
