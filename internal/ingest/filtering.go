@@ -151,7 +151,7 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 // judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
 // compares it.
 func (w *worker) judgeText(j *job, d *document) bool {
-	f := &w.text
+	f := w.text
 	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != filter.Kept {
 		return false
 	}

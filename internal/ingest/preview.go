@@ -329,11 +329,12 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 
 // beginning returns the beginning of the text of a document, or of its record where there is no text yet.
 func (v *previewer) beginning(j *job, d *document) string {
-	text := v.w.text.Prompt
-	if d.dropped == filter.ByWhere {
-		if text = j.raw; len(d.Columns) > 0 {
-			return ""
-		}
+	var text []byte
+	switch {
+	case d.dropped != filter.ByWhere:
+		text = v.w.text.Prompt
+	case len(d.Columns) == 0:
+		text = j.raw
 	}
 	if len(text) > previewText {
 		for text = text[:previewText]; len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]); {

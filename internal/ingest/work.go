@@ -18,11 +18,12 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
-	text      example.Formatted // of the document at hand: scratch, or the record itself
-	asIs      bool              // text without fields is what documents are made of, no template is
-	judges    bool              // documents are judged
-	unhashed  bool              // no document is held out by its hash
-	chat      *chatWorker       // nil if no input holds conversations
+	record    example.Formatted  // a record that is text as it stands
+	text      *example.Formatted // of the document at hand: scratch or record
+	asIs      bool               // text without fields is what documents are made of, no template is
+	judges    bool               // documents are judged
+	unhashed  bool               // no document is held out by its hash
+	chat      *chatWorker        // nil if no input holds conversations
 	filter    *filter.Filter
 	sketcher  *filter.Sketcher
 	skip      func(*document) bool // reports whether the ids of a document are not needed
@@ -55,7 +56,7 @@ func (b *build) tokenize(ctx context.Context, w *worker) error {
 // trim drops the text buffers that an unusually large record left behind.
 func (w *worker) trim() {
 	if cap(w.scratch.Prompt)+cap(w.scratch.Target) > worstExpansion*(jobTextBytes+pieceBytes) {
-		w.scratch, w.text = example.Formatted{}, example.Formatted{}
+		w.scratch, w.record, w.text = example.Formatted{}, example.Formatted{}, nil
 	}
 }
 
@@ -74,7 +75,7 @@ func (w *worker) run(j *job) bool {
 			}
 			continue
 		}
-		f := &w.text
+		f := w.text
 		if w.judges && !w.judgeText(j, d) {
 			continue
 		}
@@ -104,14 +105,14 @@ func (w *worker) run(j *job) bool {
 func (w *worker) format(d *document, raw []byte, isChat bool) (err error) {
 	switch {
 	case w.asIs && d.Decoded && tokenize.Valid(raw):
-		w.text = example.Formatted{Prompt: raw}
+		w.record.Prompt, w.text = raw, &w.record
 		return nil
 	case isChat:
 		err = w.chat.format(&w.scratch, d, raw)
 	default:
 		err = w.formatter.Format(&w.scratch, d.record(), raw)
 	}
-	w.text = w.scratch
+	w.text = &w.scratch
 	return err
 }
 

@@ -125,7 +125,8 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			continue
 		}
-		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, Rows: 1, Decided: r.decided}
+		*rec = Record{} // a literal with fields would be made elsewhere and copied
+		rec.Input, rec.Ordinal, rec.Format, rec.Rows, rec.Decided = r.at.Input, r.at.Ordinal, r.in.Format, 1, r.decided
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
 			if r.err = r.finishInput(); r.err != nil {
