@@ -31,7 +31,8 @@ type Encoder struct {
 	sorted  [windowBytes + 8]uint16         // missed words by length
 	wide    wideBatch
 
-	coldMisses int // until Warm
+	coldMisses int  // until Warm
+	mapped     bool // the lines of the cache are
 }
 
 // NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
@@ -45,9 +46,15 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	return e
 }
 
-// coldMisses is how many words an encoder misses before it calls Warm, which takes as long as some
-// 50,000 misses: little text never pays for the vocabulary.
-const coldMisses = 8 << 10
+const (
+	// coldMisses is how many words an encoder misses before it calls Warm, which takes as long as some
+	// 50,000 misses: little text never pays for the vocabulary.
+	coldMisses = 8 << 10
+	// coldLines is how many words it misses before it maps the lines of its cache. A miss reads a line
+	// before it writes one, and a page that was read first costs two faults, the second of which
+	// interrupts every other core that works for the process.
+	coldLines = 64
+)
 
 // Warm puts the vocabulary into the cache and touches the encoder's memory, so that encoding meets
 // no page faults. The encoder does so by itself once it has missed coldMisses words.
@@ -77,6 +84,14 @@ func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
 }
 
+// mapLines maps the lines of the cache once the encoder has missed more than coldLines words.
+func (e *Encoder) mapLines(misses int) {
+	if !e.mapped && coldMisses-e.coldMisses+misses > coldLines {
+		e.mapped = true
+		populate(e.lines)
+	}
+}
+
 // touch writes to all of the encoder's memory that may not have been used yet.
 func (e *Encoder) touch() {
 	h := &e.heap
@@ -101,19 +116,29 @@ func (e *Encoder) seed(empty bool) {
 			}
 		}
 	}
-	var one [1]uint32
+	var probes [seedBatch]probe
+	var ids [seedBatch]uint32
 	for id := limit; id > 0; {
-		id--
-		if set[id>>6]>>(id&63)&1 == 0 {
-			continue
+		n := 0
+		for touched := uint64(0); id > 0 && n < seedBatch; e.touched = touched {
+			if id--; set[id>>6]>>(id&63)&1 == 0 {
+				continue
+			}
+			text, _ := e.m.vocab.Token(id)
+			ids[n], probes[n] = id, e.probeOf(text)
+			touched += e.lines[probes[n].line/8]
+			n++
 		}
-		one[0] = id
-		text, _ := e.m.vocab.Token(id)
-		if p := e.probeOf(text); empty || e.find(&p) == nil {
-			e.insert(&p, e.value(one[:]))
+		for i := range probes[:n] {
+			if p := &probes[i]; empty || e.find(p) == nil {
+				e.insert(p, e.value(ids[i:i+1]))
+			}
 		}
 	}
 }
+
+// seedBatch is how many lines are touched together when the cache is seeded: their cache misses overlap.
+const seedBatch = 16
 
 // Append appends the ids of a segment: the text between added tokens. A segment may come in pieces,
 // cut where SafeCut says; first and last report whether this piece begins and ends it. Bytes that are

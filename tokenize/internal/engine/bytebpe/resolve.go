@@ -6,6 +6,7 @@ import "encoding/binary"
 // go in groups of mergeWidth, by length: a group takes as long as its longest. Longer words go in a
 // batch.
 func (e *Encoder) resolve(missed []uint16) {
+	e.mapLines(len(missed))
 	hashes := e.hashLong(missed)
 	short := missed[:0] // the words to be merged take the place of those that were looked at
 	var lengths [kernelBytes + 2]int
