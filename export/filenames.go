@@ -29,6 +29,6 @@ func HFFolder(out string) string { return filepath.Join(out, hfFolder) }
 
 func hfDataName(i, n int) string { return fmt.Sprintf("data-%05d-of-%05d.arrow", i, n) }
 
-func hfPartName(i int) string { return fmt.Sprintf("data-%05d.arrow%s", i, tmpSuffix) }
+func hfShardName(i int) string { return fmt.Sprintf("data-%05d.arrow%s", i, tmpSuffix) }
 
 func litdataChunkName(i int) string { return fmt.Sprintf("chunk-0-%d.bin", i) }

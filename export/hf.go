@@ -38,12 +38,12 @@ func newHFSink(out, split, seal string, width int, labels, mask bool) (*hfSink, 
 	if err := makeFolders(out, hfFolder, split); err != nil {
 		return nil, err
 	}
-	return s, removeOldParts(s.dir)
+	return s, removeOldShards(s.dir)
 }
 
-// removeOldParts removes the data files of an earlier export of the same dataset, whose names hold
+// removeOldShards removes the data files of an earlier export of the same dataset, whose names hold
 // their number.
-func removeOldParts(dir string) error {
+func removeOldShards(dir string) error {
 	old, err := filepath.Glob(filepath.Join(dir, "data-*.arrow*"))
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *hfSink) flush() error {
 	if s.out == nil {
 		var err error
 		// With create's suffix this is the name that renameAll expects.
-		if s.out, err = create(filepath.Join(s.dir, hfPartName(s.files))); err != nil {
+		if s.out, err = create(filepath.Join(s.dir, hfShardName(s.files))); err != nil {
 			return err
 		}
 		s.files++
@@ -149,7 +149,7 @@ func (s *hfSink) finish() error {
 	files := []dataFile{}
 	for i := range s.files {
 		name := hfDataName(i, s.files)
-		if err := os.Rename(filepath.Join(s.dir, hfPartName(i)), filepath.Join(s.dir, name)); err != nil {
+		if err := os.Rename(filepath.Join(s.dir, hfShardName(i)), filepath.Join(s.dir, name)); err != nil {
 			return err
 		}
 		files = append(files, dataFile{name})

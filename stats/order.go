@@ -27,7 +27,7 @@ type segment struct{ start, n int64 }
 
 // plan chooses the segments for a split with the given number of rows. sampled reports whether they
 // omit rows of the epoch.
-func plan(rows int64) (segments []segment, sampled bool) {
+func chooseSegments(rows int64) (segments []segment, sampled bool) {
 	if rows <= sampleRows {
 		for e := range max(1, min(maxEpochs, smallRows/rows)) {
 			segments = append(segments, segment{e * rows, rows})

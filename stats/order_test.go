@@ -79,7 +79,7 @@ func TestPaddingIsThatOfTheServedBatches(t *testing.T) {
 func TestSampleIsOfTheServedOrder(t *testing.T) {
 	const rows = 3*sampleRows + 12345
 	length := func(row int64) int32 { return int32(row * 2654435761 % 1009) }
-	segments, sampled := plan(rows)
+	segments, sampled := chooseSegments(rows)
 	if !sampled {
 		t.Fatal("not sampled")
 	}
@@ -123,7 +123,7 @@ func TestSampleIsOfTheServedOrder(t *testing.T) {
 
 func TestSegmentsSpreadOverTheEpoch(t *testing.T) {
 	for _, rows := range []int64{sampleRows + 1, 5_000_000, 10_000_001, 1 << 40} {
-		segments, sampled := plan(rows)
+		segments, sampled := chooseSegments(rows)
 		var kept, end int64
 		for _, s := range segments {
 			if s.start%segmentRows != 0 || s.start < end || s.n < 1 || s.start+s.n > rows {
@@ -137,7 +137,7 @@ func TestSegmentsSpreadOverTheEpoch(t *testing.T) {
 		}
 	}
 	for _, rows := range []int64{1, 100, smallRows, sampleRows} {
-		segments, sampled := plan(rows)
+		segments, sampled := chooseSegments(rows)
 		kept := int64(len(segments)) * rows
 		if sampled || kept > sampleRows {
 			t.Errorf("%d rows: %d kept, sampled %v", rows, kept, sampled)

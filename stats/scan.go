@@ -53,7 +53,7 @@ func newScan(split *shard.SplitReader) (*scan, error) {
 	if schema.Segments {
 		s.pieces = s.documents
 	}
-	s.segments, s.sampled = plan(split.NumRows())
+	s.segments, s.sampled = chooseSegments(split.NumRows())
 	wanted, err := servedRows(split.NumRows(), s.segments)
 	if err != nil {
 		return nil, err

@@ -109,15 +109,15 @@ func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 		if bytes.ContainsRune(text, utf8.RuneError) {
 			f.kinds[id] |= suspect
 			f.suspected += n
-			size = partBytes(tok, name)
+			size = fragmentBytes(tok, name)
 		}
 		f.textBytes += float64(size) * float64(n)
 	}
 	return f
 }
 
-// partBytes returns how many bytes of text a token that is not whole characters stands for.
-func partBytes(tok *tokenize.Tokenizer, name string) int {
+// fragmentBytes returns how many bytes of text a token that is not whole characters stands for.
+func fragmentBytes(tok *tokenize.Tokenizer, name string) int {
 	switch {
 	case isByteToken(name):
 		return 1

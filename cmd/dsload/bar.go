@@ -108,50 +108,50 @@ func (b *bar) finish() {
 	}
 }
 
-// statusPart is one figure of a progress line. If there is no room for all, the part with the
+// statusFigure is one figure of a progress line. If there is no room for all, the figure with the
 // lowest rank is left out first.
-type statusPart struct {
+type statusFigure struct {
 	text string
 	rank int
 }
 
-// statusParts returns the figures of a progress line in the order of display.
-func statusParts(p report.Progress) []statusPart {
+// statusFigures returns the figures of a progress line in the order of display.
+func statusFigures(p report.Progress) []statusFigure {
 	r := ratesOf(p)
-	parts := []statusPart{
+	figures := []statusFigure{
 		{formatCount(p.Examples) + " examples", 5},
 		{fmt.Sprintf("%.1f MB/s", r.mbPerSecond), 2},
 		{formatCount(int64(r.tokensPerSecond)) + " tokens/s", 3},
 		{formatSize(p.Memory) + " of " + formatSize(p.CapBytes), 1},
 	}
 	if r.left > 0 {
-		parts = append(parts, statusPart{r.left.Round(time.Second).String() + " left", 4})
+		figures = append(figures, statusFigure{r.left.Round(time.Second).String() + " left", 4})
 	}
-	return parts
+	return figures
 }
 
 // barLine returns a progress line of at most width columns: percentage and bar, if the end is
-// known, and the parts that fit.
+// known, and the figures that fit.
 func barLine(p report.Progress, width int) string {
-	parts, known := statusParts(p), p.Fraction >= 0
+	figures, known := statusFigures(p), p.Fraction >= 0
 	line := func(bar int) string {
 		if known {
-			return renderBar(p.Fraction, bar, joinParts(parts))
+			return renderBar(p.Fraction, bar, joinFigures(figures))
 		}
-		return joinParts(parts)
+		return joinFigures(figures)
 	}
 	least := 0
 	if known {
 		least = shortestBar
 	}
-	for len(parts) > 0 && columns(line(least)) > width {
+	for len(figures) > 0 && columns(line(least)) > width {
 		lowest := 0
-		for i, part := range parts {
-			if part.rank < parts[lowest].rank {
+		for i, figure := range figures {
+			if figure.rank < figures[lowest].rank {
 				lowest = i
 			}
 		}
-		parts = append(parts[:lowest:lowest], parts[lowest+1:]...)
+		figures = append(figures[:lowest:lowest], figures[lowest+1:]...)
 	}
 	bar := min(width-columns(line(1))+1, longestBar)
 	if bar < shortestBar {
@@ -167,10 +167,10 @@ func barLine(p report.Progress, width int) string {
 // columns returns the width of a progress line: each of its characters takes one column.
 func columns(line string) int { return utf8.RuneCountInString(line) }
 
-func joinParts(parts []statusPart) string {
+func joinFigures(figures []statusFigure) string {
 	var texts []string
-	for _, part := range parts {
-		texts = append(texts, part.text)
+	for _, figure := range figures {
+		texts = append(texts, figure.text)
 	}
 	return strings.Join(texts, "  ")
 }

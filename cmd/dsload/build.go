@@ -184,7 +184,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		if err != nil {
 			return err
 		}
-		return printPlan(stdout, plan, f.asJSON)
+		return printMemory(stdout, plan, f.asJSON)
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", option.DefaultSource)

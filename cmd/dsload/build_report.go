@@ -24,7 +24,7 @@ func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
-func printPlan(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
+func printMemory(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(plan)
 	}

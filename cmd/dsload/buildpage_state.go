@@ -35,7 +35,7 @@ type buildState struct {
 
 	Sources     []sourceState `json:"sources"`
 	SourcesMore string        `json:"sources_more,omitempty"`
-	Parts       []memoryShare `json:"parts"`
+	Shares      []memoryShare `json:"parts"`
 	Stages      []stageState  `json:"stages"`
 	Splits      []splitState  `json:"splits"`
 	Counts      []countState  `json:"counts"`
@@ -120,7 +120,7 @@ func (p *buildPage) fill(s *buildState, d *report.Details, now time.Time) {
 		s.Left = p.left(d)
 	}
 	for _, part := range d.Ledger {
-		s.Parts = append(s.Parts, memoryShare{part.Name, part.Bytes})
+		s.Shares = append(s.Shares, memoryShare{part.Name, part.Bytes})
 	}
 	p.fillStages(s, d)
 	for i := range d.Sources {

@@ -60,7 +60,7 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 			case "done":
 				if after.Examples != 300 || *after.Fraction != 1 || after.Splits[0].Examples != 300 ||
 					*after.Splits[0].Tokens != after.Tokens ||
-					after.Left != nil || after.Tokenizer != "gpt2" || len(after.Parts) < 5 ||
+					after.Left != nil || after.Tokenizer != "gpt2" || len(after.Shares) < 5 ||
 					after.Sources[0].URI != c.source {
 					t.Errorf("%+v", after)
 				}

@@ -89,7 +89,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		if err != nil {
 			return err
 		}
-		return printPlan(cmd.OutOrStdout(), plan, f.asJSON)
+		return printMemory(cmd.OutOrStdout(), plan, f.asJSON)
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
 	p, err := ingest.MakePlan(cmd.Context(), o, partitions)

@@ -81,7 +81,7 @@ func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 	s.examples(p)
 	s.estimate(p)
 	s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
-	_ = printPlan(&s.b, p.Memory, false) // a Builder takes everything
+	_ = printMemory(&s.b, p.Memory, false) // a Builder takes everything
 	s.printf("nothing was written\n")
 }
 

@@ -67,7 +67,7 @@ func lineProgress(w io.Writer) *progressView {
 	throttle := every(lineInterval)
 	return &progressView{update: func(p report.Progress) {
 		if !p.Done && throttle() {
-			fmt.Fprintln(w, joinParts(statusParts(p)))
+			fmt.Fprintln(w, joinFigures(statusFigures(p)))
 		}
 	}, finish: func() {}}
 }

@@ -22,7 +22,7 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 		d.Last = input + 1
 		f.state.DamagedInputs++
 	}
-	if lost.Part == source.WholeFile {
+	if lost.Lost == source.WholeFile {
 		f.state.DamagedCutOff++
 	}
 	f.b.notice("damaged, left out: %v", bad)

@@ -98,11 +98,11 @@ func (b *build) tokenizerInfo() shard.TokenizerInfo {
 func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
-		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
-				Revision: part.Revision}
-			if part.Inputs <= end.Input {
-				info.Checksum = part.Checksum
+		for _, line := range f.b.phases[i].set.LinesRead(end.Position) {
+			info := shard.SourceInfo{URI: line.URI, Files: line.Files, Bytes: line.Size, ETag: line.ETag,
+				Revision: line.Revision}
+			if line.Inputs <= end.Input {
+				info.Checksum = line.Checksum
 			}
 			out = append(out, info)
 		}

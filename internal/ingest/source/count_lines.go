@@ -117,7 +117,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts), byMarks: len(o.Cuts) > 0,
 		count: lineCount{limit: lineLimit(in, &s.opts)}}
 	fail := func(at int64, err error) (*Counted, error) {
-		r := Reader{in: *in, set: s, open: &stream{}}
+		r := Reader{in: *in, set: s, open: &openedInput{}}
 		r.win.base = at
 		return nil, r.inputError(err)
 	}

@@ -23,7 +23,7 @@ const (
 
 // A DamageError is the cause of a bad record that stands for a part of an input that cannot be read.
 type DamageError struct {
-	Part  string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
+	Lost  string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
 	Whole bool   // all of the member was read: it is its checksum that differs
 	Kept  int64  // rows of the file before it, where Part is WholeFile
 	Rows  int64  // that are lost, where Part is ""
@@ -32,20 +32,20 @@ type DamageError struct {
 
 func (e *DamageError) Error() string {
 	switch {
-	case e.Part == "" && e.Rows == 1:
+	case e.Lost == "" && e.Rows == 1:
 		return fmt.Sprintf("%v; 1 row is lost", e.Err)
-	case e.Part == "":
+	case e.Lost == "":
 		return fmt.Sprintf("%v; %d rows are lost", e.Err, e.Rows)
-	case e.Part == WholeMember && e.Whole:
+	case e.Lost == WholeMember && e.Whole:
 		return fmt.Sprintf("%v; all of the member was read, and may be wrong", e.Err)
-	case e.Part == WholeMember:
+	case e.Lost == WholeMember:
 		return fmt.Sprintf("%v; the rest of the member is lost", e.Err)
 	case e.Kept == 0:
-		return fmt.Sprintf("%v; no row of %s could be read before", e.Err, e.Part)
+		return fmt.Sprintf("%v; no row of %s could be read before", e.Err, e.Lost)
 	case e.Kept == 1:
-		return fmt.Sprintf("%v; 1 row of %s was read before, the rest of it is lost", e.Err, e.Part)
+		return fmt.Sprintf("%v; 1 row of %s was read before, the rest of it is lost", e.Err, e.Lost)
 	}
-	return fmt.Sprintf("%v; %d rows of %s were read before, the rest of it is lost", e.Err, e.Kept, e.Part)
+	return fmt.Sprintf("%v; %d rows of %s were read before, the rest of it is lost", e.Err, e.Kept, e.Lost)
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }
@@ -91,7 +91,7 @@ func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 		failed = input.Err
 	}
 	rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Member: rec.Member,
-		Cause: &DamageError{Part: WholeFile, Kept: rec.Row - 1, Err: failed}}
+		Cause: &DamageError{Lost: WholeFile, Kept: rec.Row - 1, Err: failed}}
 	r.at.Ordinal++
 	if s == nil || s.framing == nil {
 		return r.leaveUnread()
@@ -108,7 +108,7 @@ func (a *archiveFramer) lose(rec *Record, inside bool, failed error) error {
 	}
 	*rec = Record{Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, First: !inside, Last: true, Rows: 1,
 		Offset: a.w.offset(), Member: m.name,
-		Err: &DamageError{Part: WholeMember, Whole: a.w.offset() == m.end, Err: failed}}
+		Err: &DamageError{Lost: WholeMember, Whole: a.w.offset() == m.end, Err: failed}}
 	a.inner, a.inside, a.member = nil, false, member{}
 	a.w.setLimit(noLimit)
 	if a.w.offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.offset() != m.end || !a.w.skip(m.next) {

@@ -25,7 +25,7 @@
 //	    first reader yields after p.
 //	I3  A set and a reader of it hold at most Set.MemoryBytes() bytes, whatever the input says and
 //	    however many inputs there are: beyond maxListed of them, the list lies in a scratch file,
-//	    and positions and parts list folders and globs instead of files.
+//	    and positions and lines of sources name folders and globs instead of files.
 //	I4  A document ordinal is never used twice. Bad records use one up, so that skipping them renumbers nothing.
 //	I5  An input that changed since the position was taken is an error, never other records.
 package source

@@ -330,7 +330,7 @@ func TestChecksumsInInputs(t *testing.T) {
 	name := write(t, t.TempDir(), "a", "abc")
 	set := openSet(t, Options{Args: []string{name, "synth://wikitext?docs=1"}})
 	r, _ := readToEnd(t, set)
-	in := set.PartsAt(r.Position())
+	in := set.LinesRead(r.Position())
 	if in[0].Checksum != "xxh3-128:06b05ab6733a618578af5f94892f3950" || in[0].Read != 3 { // xxhsum -H2 of "abc"
 		t.Errorf("%+v", in[0])
 	}

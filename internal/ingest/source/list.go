@@ -128,8 +128,8 @@ func (in *Input) parseRow(row []byte) error {
 	return nil
 }
 
-// A part is a line of the list of sources: one input, or all the files of a folder or glob.
-type part struct {
+// A sourceLine is a line of the list of sources: one input, or all the files of a folder or glob.
+type sourceLine struct {
 	Stat
 	first, n int // of its inputs
 }
@@ -141,9 +141,9 @@ type listing struct {
 	many     bool // a folder or a glob
 }
 
-// makeParts groups the inputs: each for itself in a small set, by folder and glob in a large one,
+// makeLines groups the inputs: each for itself in a small set, by folder and glob in a large one,
 // where files that were named one by one share entries too if they are too many.
-func (s *Set) makeParts(listings []listing) error {
+func (s *Set) makeLines(listings []listing) error {
 	var groups []listing
 	total, named := s.list.len(), 0
 	for _, l := range listings {
@@ -168,22 +168,22 @@ func (s *Set) makeParts(listings []listing) error {
 		}
 	}
 	for _, g := range groups {
-		p, err := s.makePart(g)
+		p, err := s.makeLine(g)
 		if err != nil {
 			return err
 		}
-		s.parts = append(s.parts, p)
+		s.lines = append(s.lines, p)
 		s.known = append(s.known, p.Stat)
 	}
 	return nil
 }
 
-func (s *Set) makePart(g listing) (part, error) {
+func (s *Set) makeLine(g listing) (sourceLine, error) {
 	first, err := s.list.at(g.first)
 	if err != nil {
-		return part{}, err
+		return sourceLine{}, err
 	}
-	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
+	p := sourceLine{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
 		ETag: first.ETag, Revision: first.Revision, Format: first.Format}}
 	if s.opts.Format == Auto || s.opts.Format == Tar {
 		if g.n > 1 || g.many || first.archive != "" {
@@ -219,13 +219,13 @@ func (s *Set) makePart(g listing) (part, error) {
 	return p, nil
 }
 
-// partOf returns the index of the part that holds an input; of the input after the last one, the
-// number of parts.
-func (s *Set) partOf(input int) int {
-	lo, hi := 0, len(s.parts)
+// lineOf returns the index of the line that holds an input; of the input after the last one, the
+// number of lines.
+func (s *Set) lineOf(input int) int {
+	lo, hi := 0, len(s.lines)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if p := &s.parts[mid]; p.first+p.n <= input {
+		if p := &s.lines[mid]; p.first+p.n <= input {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -257,6 +257,6 @@ func (l *inputList) bytes() int64 {
 	return n
 }
 
-// inputBytes is what one input in memory holds besides its name: itself, its part, what is known of
+// inputBytes is what one input in memory holds besides its name: itself, its line, what is known of
 // it.
 const inputBytes = 512

@@ -134,12 +134,12 @@ func TestLongListsAreBounded(t *testing.T) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	parts := set.PartsAt(r.Position())
+	parts := set.LinesRead(r.Position())
 	if want := fmt.Sprintf("sha256:%x", sum.Sum(nil)); len(parts) != 1 || parts[0].Checksum != want ||
 		parts[0].Read != set.TotalBytes() {
 		t.Errorf("%+v, want %s", parts, want)
 	}
-	if parts := set.PartsAt(records[3000].next); parts[0].Checksum != "" {
+	if parts := set.LinesRead(records[3000].next); parts[0].Checksum != "" {
 		t.Errorf("a list that was not read to its end has a checksum: %+v", parts)
 	}
 }

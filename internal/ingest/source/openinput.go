@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
-// A stream is an open input with its framer, which is nil until the beginning was read.
-type stream struct {
+// An openedInput is an open input with its framer, which is nil until the beginning was read.
+type openedInput struct {
 	framer
 	*framing
 	input input
@@ -108,7 +108,7 @@ func (r *Reader) openInput() error {
 	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.synth != nil {
 		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
-		r.open = &stream{g, &g.framing, g}
+		r.open = &openedInput{g, &g.framing, g}
 		return nil
 	}
 	in.kept = r.set.kept.take(r.at.Input)
@@ -131,7 +131,7 @@ func (r *Reader) openInput() error {
 	if r.set.cuts(r.at.Input) {
 		raw.leaveCheck() // the hash that a server announces is over all of it
 	}
-	s := &stream{input: windowed{raw, &r.win}}
+	s := &openedInput{input: windowed{raw, &r.win}}
 	r.open = s
 	inPlace := r.resumesInPlace()
 	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
@@ -162,7 +162,7 @@ func (r *Reader) openInput() error {
 // openTable opens a file of columns and goes to the position.
 func (r *Reader) openTable(raw *rawFile) error {
 	c := &columns{rawFile: raw}
-	r.open = &stream{input: c}
+	r.open = &openedInput{input: c}
 	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw, r.set.needs.decompressor)
 	if err != nil {
 		return r.inputError(err)

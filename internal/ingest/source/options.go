@@ -96,7 +96,7 @@ type Options struct {
 	// by its name and, where it asks for it, its beginning. Output.
 	Marks func(name string, head func() []byte) bool
 	// Has, where not nil, reports whether an input that a folder or a glob leads to need not be read,
-	// since what is built has it already. checksum reads the input: it is that of PartsAt, or "" for a
+	// since what is built has it already. checksum reads the input: it is that of LinesRead, or "" for a
 	// remote one. Output.
 	Has func(in Stat, checksum func() (string, error)) (bool, error)
 	// ScratchDir is where lists of files go that are too long for memory. Default: the system's

@@ -139,7 +139,7 @@ func (s *Set) openRange(r *Range) error {
 	if s.total >= 0 { // for progress
 		s.total -= s.outside()
 	}
-	return s.makeParts(listings)
+	return s.makeLines(listings)
 }
 
 // outside returns how many bytes of its first and last input a range leaves out.

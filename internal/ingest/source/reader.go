@@ -18,9 +18,9 @@ import (
 type Reader struct {
 	set  *Set
 	win  window
-	at   Position // of the next input where none is open; of the last one's beginning otherwise
-	open *stream  // the input that is read, nil between two
-	in   Input    // the same
+	at   Position     // of the next input where none is open; of the last one's beginning otherwise
+	open *openedInput // the input that is read, nil between two
+	in   Input        // the same
 	// of Options.Conditions, those that hold for all records of the open input
 	decided uint64
 	read    int64 // bytes on disk of the inputs before it
@@ -48,7 +48,7 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 	} else if s.only != nil {
 		at = s.begin()
 	}
-	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.partOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
+	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.lineOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
 		at.Ordinal < 0 {
 		return nil, fault.Of(cause.Corrupt, "resume: the position names input %d of %d, with %d finished, at byte %d",
 			at.Input, s.Len(), len(at.Done), at.Offset)
@@ -79,10 +79,10 @@ func (r *Reader) countRead() error {
 	for i := range done {
 		r.read += max(0, r.set.known[i].Size)
 	}
-	if done == len(r.set.parts) {
+	if done == len(r.set.lines) {
 		return nil
 	}
-	for i := r.set.parts[done].first; i < r.at.Input; i++ {
+	for i := r.set.lines[done].first; i < r.at.Input; i++ {
 		in, err := r.set.Input(i)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (r *Reader) leaveInput(done Finished, members *Members) error {
 	r.closeInput()
 	next := Position{Input: r.at.Input + 1, Ordinal: r.at.Ordinal, Known: r.at.Known, Done: r.at.Done,
 		Trailing: r.at.Trailing, Members: members}
-	p := &r.set.parts[len(r.at.Done)]
+	p := &r.set.lines[len(r.at.Done)]
 	if p.Files == 0 {
 		next.Done = append(next.Done, done)
 		r.at = next

@@ -30,10 +30,10 @@ func (s *Set) recheck(at *Position) error {
 			return changed
 		case was.Format == "": // an earlier version did not note it
 			return changed
-		case i == reading, s.cuts(s.parts[i].first): // what a range had of it was compared when it ended
+		case i == reading, s.cuts(s.lines[i].first): // what a range had of it was compared when it ended
 			continue
 		}
-		now, err := s.Checksum(s.parts[i].first)
+		now, err := s.Checksum(s.lines[i].first)
 		if err != nil {
 			return errors.Join(changed, err)
 		}

@@ -197,7 +197,7 @@ func TestRemoteCredentials(t *testing.T) {
 	if err != nil || len(records) != 4 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
-	shown := fmt.Sprint(set.Known(), set.Notes(), set.URI(0), set.PartsAt(records[3].next), records)
+	shown := fmt.Sprint(set.Known(), set.Notes(), set.URI(0), set.LinesRead(records[3].next), records)
 	if strings.Contains(shown, "pa55word") || !strings.Contains(shown, "part=1") ||
 		!strings.Contains(shown, "given twice") {
 		t.Errorf("shown: %s", shown)

@@ -45,9 +45,9 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 			return true, false, fault.Of(cause.Usage, "pattern %s: %v", Redact(arg), err)
 		}
 		w.root += "/" // an empty name may come before the first one that is not a pattern's
-		for _, parts := range w.globs {
-			for i := range parts {
-				parts[i] = listedName(parts[i])
+		for _, elements := range w.globs {
+			for i := range elements {
+				elements[i] = listedName(elements[i])
 			}
 		}
 	} else if err := listing.chooseDataset(ctx); err != nil {

@@ -65,9 +65,9 @@ type Set struct {
 	opts   Options
 	filter glob.Filter
 	list   inputList
-	parts  []part
+	lines  []sourceLine
 	store  *remote.Store // of remote inputs; nil if there are none
-	known  []Stat        // of the parts
+	known  []Stat        // of the lines
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not
@@ -144,7 +144,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 		return nil, err
 	}
 	s.tellRecords()
-	if err := s.makeParts(listings); err != nil {
+	if err := s.makeLines(listings); err != nil {
 		return nil, err
 	}
 	s.answers.tell(s)
@@ -212,8 +212,8 @@ func (s *Set) Formats() map[Format]int { return s.formats }
 // TotalBytes returns the bytes of all inputs on disk, -1 if that is not known.
 func (s *Set) TotalBytes() int64 { return s.total }
 
-// A SourcePart is what a reader has made of a line of Known up to a position.
-type SourcePart struct {
+// A LineRead is what a reader has made of a line of Known up to a position.
+type LineRead struct {
 	Stat
 	Inputs int   // of the whole set, up to and with its last
 	Read   int64 // bytes after decompression
@@ -222,16 +222,16 @@ type SourcePart struct {
 	Checksum string
 }
 
-// PartsAt returns how much of each line of Known was read up to a position. The checksum of an
+// LinesRead returns how much of each line of Known was read up to a position. The checksum of an
 // input is the XXH3-128 of what was read, as xxhsum prints it; that of a list of files is the
 // SHA-256 of the lines that "xxhsum -H2" prints for them: the sum of a file's text, two spaces, its
 // name.
-func (s *Set) PartsAt(p Position) []SourcePart {
-	out := make([]SourcePart, len(s.parts))
-	reading := s.partOf(p.Input)
-	for i := range s.parts {
-		line := &s.parts[i]
-		out[i] = SourcePart{Stat: line.Stat, Inputs: line.first + line.n}
+func (s *Set) LinesRead(p Position) []LineRead {
+	out := make([]LineRead, len(s.lines))
+	reading := s.lineOf(p.Input)
+	for i := range s.lines {
+		line := &s.lines[i]
+		out[i] = LineRead{Stat: line.Stat, Inputs: line.first + line.n}
 		switch {
 		case i < len(p.Done):
 			done := &p.Done[i]
@@ -294,8 +294,8 @@ func (s *Set) compare(at *Position) error {
 
 // compareList compares the files of lists that an earlier run had read to their end.
 func (s *Set) compareList(at *Position) error {
-	for i := range s.parts {
-		p := &s.parts[i]
+	for i := range s.lines {
+		p := &s.lines[i]
 		var seen checksum.Sum
 		read := p.n
 		switch {

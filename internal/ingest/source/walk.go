@@ -24,7 +24,7 @@ import (
 type walk struct {
 	ctx    context.Context
 	root   string
-	globs  [][]string // the parts below root of a glob's alternatives; nil lists a folder
+	globs  [][]string // the elements below root of a glob's alternatives; nil lists a folder
 	filter *glob.Filter
 	format Format                                         // Options.Format
 	out    fs.FileInfo                                    // the folder that is never a source, or nil
@@ -177,9 +177,9 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 // matches reports whether a path matches the glob, and whether the glob restricts its last name, as
 // * does not.
 func (w *walk) matches(at []string) (ok, explicit bool) {
-	for _, parts := range w.globs {
-		if glob.MatchParts(parts, at, false) {
-			ok, explicit = true, explicit || glob.Restricts(parts[len(parts)-1])
+	for _, elements := range w.globs {
+		if glob.MatchElements(elements, at, false) {
+			ok, explicit = true, explicit || glob.Restricts(elements[len(elements)-1])
 		}
 	}
 	return ok, explicit
@@ -215,12 +215,12 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 		}
 		return "", false
 	}
-	for _, parts := range w.globs {
-		deep := slices.Index(parts, "**")
-		if deep < 0 && glob.MatchParts(parts, at, false) {
+	for _, elements := range w.globs {
+		deep := slices.Index(elements, "**")
+		if deep < 0 && glob.MatchElements(elements, at, false) {
 			return key + inFolder, true
 		}
-		if glob.MatchParts(parts, at, true) && (!linked || deep < 0 || len(at) <= deep) {
+		if glob.MatchElements(elements, at, true) && (!linked || deep < 0 || len(at) <= deep) {
 			return key, true
 		}
 	}
@@ -235,23 +235,23 @@ func (w *walk) isOut(key string) bool {
 // Close releases the scratch files.
 func (w *walk) Close() error { return errors.Join(w.files.Close(), w.todo.Close()) }
 
-// globRoot splits a glob into the folder that its first names spell out and the parts below it, for
+// globRoot splits a glob into the folder that its first names spell out and the elements below it, for
 // each choice among its braces.
 func globRoot(arg string) (root string, globs [][]string, err error) {
 	arg = filepath.ToSlash(arg)
-	parts := strings.Split(arg, "/")
-	fixed := slices.IndexFunc(parts, func(p string) bool { return strings.ContainsAny(p, "*?[{") })
+	elements := strings.Split(arg, "/")
+	fixed := slices.IndexFunc(elements, func(p string) bool { return strings.ContainsAny(p, "*?[{") })
 	if fixed < 0 {
-		fixed = len(parts) - 1
+		fixed = len(elements) - 1
 	}
-	root = strings.Join(parts[:fixed], "/")
+	root = strings.Join(elements[:fixed], "/")
 	switch {
 	case root == "" && strings.HasPrefix(arg, "/"):
 		root = "/"
 	case root == "":
 		root = "."
 	}
-	for _, choice := range glob.ExpandBraces(strings.Trim(strings.Join(parts[fixed:], "/"), "/")) {
+	for _, choice := range glob.ExpandBraces(strings.Trim(strings.Join(elements[fixed:], "/"), "/")) {
 		g, err := glob.Split(choice)
 		if err != nil {
 			return "", nil, err

@@ -14,8 +14,8 @@ import (
 // one of these characters, [!abc] for any other, {a,b} for either, and ** between slashes for any
 // number of folders, including none. As in a shell, only a dot matches the dot of a hidden name.
 type pattern struct {
-	parts    []string // between the slashes
-	anywhere bool     // one part, which may match a name at any depth
+	elements []string // between the slashes
+	anywhere bool     // one element, which may match a name at any depth
 	folders  bool     // matches folders only
 }
 
@@ -30,7 +30,7 @@ func parsePatterns(text string) ([]pattern, error) {
 		s = strings.TrimSuffix(s, "/")
 		p.anywhere = !strings.Contains(s, "/")
 		var err error
-		if p.parts, err = Split(strings.TrimPrefix(s, "/")); err != nil {
+		if p.elements, err = Split(strings.TrimPrefix(s, "/")); err != nil {
 			return nil, fault.Of(cause.Usage, "pattern %q: %v", text, err)
 		}
 		out = append(out, p)
@@ -41,15 +41,15 @@ func parsePatterns(text string) ([]pattern, error) {
 	return out, nil
 }
 
-// Split splits a pattern without braces at its slashes and checks each part.
+// Split splits a pattern without braces at its slashes and checks each element.
 func Split(text string) ([]string, error) {
-	parts := strings.Split(strings.ReplaceAll(text, "[!", "[^"), "/")
-	for _, part := range parts {
-		if _, err := path.Match(part, ""); err != nil {
+	elements := strings.Split(strings.ReplaceAll(text, "[!", "[^"), "/")
+	for _, element := range elements {
+		if _, err := path.Match(element, ""); err != nil {
 			return nil, err
 		}
 	}
-	return parts, nil
+	return elements, nil
 }
 
 // maxAlternatives bounds what braces expand to.
@@ -98,20 +98,20 @@ func braces(s string) (open, shut int, commas []int) {
 	return 0, 0, nil
 }
 
-// matchPart matches one name.
-func matchPart(part, name string) bool {
-	if strings.HasPrefix(name, ".") && !strings.HasPrefix(part, ".") {
+// matchElement matches one name.
+func matchElement(element, name string) bool {
+	if strings.HasPrefix(name, ".") && !strings.HasPrefix(element, ".") {
 		return false
 	}
-	ok, _ := path.Match(part, name) // the part was checked
+	ok, _ := path.Match(element, name) // the element was checked
 	return ok
 }
 
-// MatchParts reports whether a path matches. With within it reports whether the path is a folder
+// MatchElements reports whether a path matches. With within it reports whether the path is a folder
 // below which something can match.
-func MatchParts(parts, names []string, within bool) bool {
-	for i, part := range parts {
-		if part == "**" {
+func MatchElements(elements, names []string, within bool) bool {
+	for i, element := range elements {
+		if element == "**" {
 			if within && !slices.ContainsFunc(names, func(n string) bool { return n[0] == '.' }) {
 				return true
 			}
@@ -119,7 +119,7 @@ func MatchParts(parts, names []string, within bool) bool {
 				if skip > 0 && names[skip-1][0] == '.' {
 					return false
 				}
-				if MatchParts(parts[i+1:], names[skip:], within) {
+				if MatchElements(elements[i+1:], names[skip:], within) {
 					return true
 				}
 			}
@@ -128,7 +128,7 @@ func MatchParts(parts, names []string, within bool) bool {
 		if len(names) == 0 {
 			return within
 		}
-		if !matchPart(part, names[0]) {
+		if !matchElement(element, names[0]) {
 			return false
 		}
 		names = names[1:]
@@ -141,14 +141,14 @@ func (p *pattern) match(names []string, isFolder bool) bool {
 	case p.folders && !isFolder:
 		return false
 	case p.anywhere:
-		return matchPart(p.parts[0], names[len(names)-1])
+		return matchElement(p.elements[0], names[len(names)-1])
 	}
-	return MatchParts(p.parts, names, false) || isFolder && p.parts[len(p.parts)-1] == "**" &&
-		MatchParts(p.parts[:len(p.parts)-1], names, false)
+	return MatchElements(p.elements, names, false) || isFolder && p.elements[len(p.elements)-1] == "**" &&
+		MatchElements(p.elements[:len(p.elements)-1], names, false)
 }
 
 // Restricts reports whether the pattern restricts names: *.md does, * does not.
-func Restricts(part string) bool { return strings.Trim(part, "*?") != "" }
+func Restricts(element string) bool { return strings.Trim(element, "*?") != "" }
 
 // A Filter chooses among the files of folders and globs: those that Include matches, all if it is empty, without
 // those that Exclude matches.
@@ -188,7 +188,7 @@ func (f *Filter) Included(names []string) (ok, explicit bool) {
 		for n := len(names); n > 0; n-- {
 			if p.match(names[:n], n < len(names)) {
 				ok = true
-				explicit = explicit || n == len(names) && Restricts(p.parts[len(p.parts)-1])
+				explicit = explicit || n == len(names) && Restricts(p.elements[len(p.elements)-1])
 			}
 		}
 	}
@@ -199,6 +199,6 @@ func (f *Filter) Included(names []string) (ok, explicit bool) {
 // something in it.
 func (f *Filter) MayInclude(names []string) bool {
 	return slices.ContainsFunc(f.Include, func(p pattern) bool {
-		return p.match(names, true) || !p.anywhere && MatchParts(p.parts, names, true)
+		return p.match(names, true) || !p.anywhere && MatchElements(p.elements, names, true)
 	})
 }

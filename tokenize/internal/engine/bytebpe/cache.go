@@ -67,17 +67,17 @@ type cache struct {
 	longHead  uint64
 }
 
-// cacheShape holds the sizes of a cache's parts, as powers of two.
-type cacheShape struct{ aBits, bBits, spillBits, indexBits, longBits int }
+// cacheLayout holds the sizes of a cache's regions, as powers of two.
+type cacheLayout struct{ aBits, bBits, spillBits, indexBits, longBits int }
 
 // minCache is the smallest cache in bytes; smaller sizes are raised to it.
 const minCache = 128 << 10
 
-// shapeOf returns the largest shape within cacheBytes.
-func shapeOf(cacheBytes int) cacheShape {
-	var best cacheShape
+// layoutOf returns the largest layout within cacheBytes.
+func layoutOf(cacheBytes int) cacheLayout {
+	var best cacheLayout
 	for b := 17; b < 48; b++ {
-		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 2 - 2, indexBits: b - 4 - 3, longBits: b - 3}
+		s := cacheLayout{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 2 - 2, indexBits: b - 4 - 3, longBits: b - 3}
 		if b > 17 && s.bytes() > int64(cacheBytes) {
 			break
 		}
@@ -86,12 +86,12 @@ func shapeOf(cacheBytes int) cacheShape {
 	return best
 }
 
-func (s cacheShape) bytes() int64 {
+func (s cacheLayout) bytes() int64 {
 	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits +
 		1<<s.longBits)
 }
 
-func (c *cache) init(s cacheShape) {
+func (c *cache) init(s cacheLayout) {
 	c.lines = make([]uint64, lineWords*(1<<s.aBits+1<<s.bBits+1+lineSlack))
 	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
 	c.longIndex = make([]uint64, 1<<s.indexBits)

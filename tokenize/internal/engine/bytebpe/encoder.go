@@ -41,7 +41,7 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := &Encoder{m: m, coldMisses: coldMisses}
 	e.merger.m = m
 	e.merger.memo = &e.cache
-	e.cache.init(shapeOf(cacheSize(cacheBytes)))
+	e.cache.init(layoutOf(cacheSize(cacheBytes)))
 	e.heap.reserve(keptSymbols)
 	return e
 }
@@ -81,7 +81,7 @@ func cacheSize(cacheBytes int) int {
 
 // EncoderBytes returns the memory of an encoder made with the same argument.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
-	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
+	return layoutOf(cacheSize(cacheBytes)).bytes() + encoderFixed
 }
 
 // mapLines maps the lines of the cache once the encoder has missed more than coldLines words.
