@@ -111,8 +111,8 @@ func TestBucketServe(t *testing.T) {
 		for address, words := range map[string]string{
 			b.URI + "/serve/none":                                "check the address",
 			strings.Replace(b.URI, "://", "://no-", 1) + "/data": "no-",
-			b.URI:                     "names no folder",
-			"x=" + b.URI + "/serve/*": "names no folder",
+			b.URI:                     "not the address of a folder",
+			"x=" + b.URI + "/serve/*": "not the address of a folder",
 		} {
 			if out := b.run(t, dir, 2, "serve", address); !strings.Contains(out, words) ||
 				strings.Count(out, "\n") != 1 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plans, builds and merges a dataset with Slurm. Run it again after any failure: the plan is kept,
-# finished partitions are passed over.
+# finished partitions are skipped.
 #
 #   deploy/slurm/submit.sh PARTITIONS OUT [build flags] SOURCE...
 set -euo pipefail

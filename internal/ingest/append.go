@@ -41,7 +41,7 @@ type addition struct {
 	places  map[string]int // by name, and by the whole path of a file
 	folders []int          // those that stand for many files without naming them
 	times   []string       // modification times; nil if they were not noted
-	passed  bool           // files of a folder or a glob were passed over
+	passed  bool           // files of a folder or a glob were skipped
 	changed []string       // files that the dataset has and that are others now
 }
 

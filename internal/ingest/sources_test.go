@@ -15,7 +15,7 @@ import (
 )
 
 // A build from more files than are listed one by one names the folder in its manifest, with a
-// checksum over all of them, and what was passed over.
+// checksum over all of them, and what was skipped.
 func TestBuildFromVeryManyFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it writes thousands of files")

@@ -76,7 +76,7 @@ func ntfy(u *url.URL, m Message) (*url.URL, []byte, error) {
 	trimmed := strings.TrimRight(u.Path, "/")
 	topic := path.Base(trimmed)
 	if topic == "." || topic == "/" || topic == "" {
-		return nil, nil, errors.New("its address names no topic, as https://ntfy.sh/TOPIC does")
+		return nil, nil, errors.New("its address has no topic, as https://ntfy.sh/TOPIC does")
 	}
 	root.Path, root.RawPath = strings.TrimSuffix(trimmed, topic), ""
 	tag, priority := map[string]string{"done": "white_check_mark", "resumed": "arrows_counterclockwise"}[m.Event], 3

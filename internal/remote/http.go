@@ -161,7 +161,7 @@ func (b *body) begin(host, text string, from int64) error {
 	start, size, ok := contentRange(text)
 	if !ok || start != from {
 		return &Error{Kind: ErrUnreachable, Status: http.StatusPartialContent, Text: fmt.Sprintf(
-			"%s was asked for the bytes from %d on and answers with others (%s)", host, from, oneLine(text))}
+			"%s was asked for the bytes from %d on and sent others (%s)", host, from, oneLine(text))}
 	}
 	b.from, b.object.Size = from, size
 	return nil

@@ -105,7 +105,7 @@ func (h *hub) commit(ctx context.Context, p *hubPath) (string, error) {
 			return "", err
 		}
 		if commit = info.SHA; !isCommit(commit) {
-			return "", &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s names no commit of %s", h.endpoint.Host, key)}
+			return "", &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s gives no commit for %s", h.endpoint.Host, key)}
 		}
 	}
 	h.mu.Lock()

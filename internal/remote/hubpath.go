@@ -62,7 +62,7 @@ func parseHub(address string) (p hubPath, err error) {
 	}
 	p.path = strings.Trim(rest, "/")
 	if !repoName.MatchString(p.repo) || strings.Contains(p.repo, "..") {
-		return p, &Error{Kind: ErrUsage, Text: "this names no repository of the Hub",
+		return p, &Error{Kind: ErrUsage, Text: "this is not the address of a repository of the Hub",
 			Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
 	}
 	return p, nil

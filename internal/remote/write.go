@@ -75,7 +75,7 @@ func CheckFolder(address string) error {
 	}
 	if strings.Trim(key, "/") == "" || strings.ContainsAny(key, "*?[") || strings.Contains(key, "//") {
 		scheme, _ := Scheme(address)
-		return &Error{Kind: ErrUsage, Text: "it names no folder of the bucket",
+		return &Error{Kind: ErrUsage, Text: "it is not the address of a folder in the bucket",
 			Hint: fmt.Sprintf("write %s://%s/FOLDER", scheme, bucket)}
 	}
 	return nil

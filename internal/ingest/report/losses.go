@@ -141,7 +141,7 @@ func Dropped(c counts.Counts) (notes []fault.Text) {
 
 // trailingNote describes bytes after compressed data that were ignored.
 func trailingNote(t *source.Trailing) string {
-	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were passed over", t.URI, t.Bytes,
+	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were skipped", t.URI, t.Bytes,
 		t.Offset)
 	if t.Inputs > 1 {
 		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
@@ -149,9 +149,9 @@ func trailingNote(t *source.Trailing) string {
 	return note
 }
 
-// membersNote describes the members of archives that were passed over.
+// membersNote describes the members of archives that were skipped.
 func membersNote(m *source.Members) string {
-	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	note := fmt.Sprintf("%s: skipped %s", m.URI, m.Text)
 	if m.More > 0 {
 		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
 	}
@@ -164,7 +164,7 @@ func ValRest(n int64) fault.Text {
 		units.Count(n))
 }
 
-// PassedOver returns sentences on what a build passed over in the inputs before a position.
+// PassedOver returns sentences on what a build skipped in the inputs before a position.
 func PassedOver(p *source.Position) (notes []fault.Text) {
 	if t := p.Trailing; t != nil {
 		notes = append(notes, fault.Plain(trailingNote(t)))

@@ -67,7 +67,7 @@ func (a *answers) tell(s *Set) {
 	}
 	say(a.pages, "%s: the server answered with a web page (HTML), which may be one to sign in, or an error; "+
 		"check what the address gives")
-	say(a.unframed, "%s: the server does not say the length, so an answer that ends early cannot be told from "+
+	say(a.unframed, "%s: the server does not say the length, so an answer that ends early cannot be distinguished from "+
 		"a complete one; compare the size of the file")
 	say(a.copied, "%s: the server gives neither an ETag nor a time, or no length, so a file of this format is "+
 		"copied to a temporary file before it is read")

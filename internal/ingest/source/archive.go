@@ -18,7 +18,7 @@ import (
 // bytes of the tar archive, or of the members of a zip archive one after another.
 //
 // Which members are read, and as what, is decided as in a folder: hidden files, files that describe
-// the data and files without text are passed over and counted, and a folder gives the same documents
+// the data and files without text are skipped and counted, and a folder gives the same documents
 // as its archive does.
 
 // A member is a file of an archive.
@@ -124,7 +124,7 @@ func (f memberFilter) inZip(e *zipfile.Entry) bool {
 	return !e.Folder && f.member(&member{name: e.Name}) == readable
 }
 
-// memberKind returns why a member is passed over by its name alone.
+// memberKind returns why a member is skipped by its name alone.
 func memberKind(name string) kind {
 	for _, part := range strings.Split(path.Clean(name), "/") {
 		if part != "" && part != "." && part != ".." && (isHidden(part) || part == "__MACOSX") {
@@ -137,7 +137,7 @@ func memberKind(name string) kind {
 	return readable
 }
 
-// member reports why a member is passed over.
+// member reports why a member is skipped.
 func (f memberFilter) member(m *member) kind {
 	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
 	switch {
@@ -337,7 +337,7 @@ func (a *archiveFramer) state() uint32 {
 
 func (a *archiveFramer) restore(uint32) {} // seek has done it
 
-// Members counts the members of archives that were passed over.
+// Members counts the members of archives that were skipped.
 type Members struct {
 	Count int64  `json:"count"`
 	Text  string `json:"text"` // of the first archive that has such members
@@ -345,7 +345,7 @@ type Members struct {
 	More  int64  `json:"more,omitempty"` // further archives
 }
 
-// note adds what an archive's members were passed over for.
+// note adds what an archive's members were skipped for.
 func (m *Members) note(uri string, passed *passedOver) *Members {
 	n := int64(0)
 	for k := image; k < kinds; k++ {

@@ -117,7 +117,7 @@ func TestArchives(t *testing.T) {
 			n = 5
 		}
 		if m == nil || m.Count != int64(n) {
-			t.Errorf("%s: passed over %+v, want %d", name, m, n)
+			t.Errorf("%s: skipped %+v, want %d", name, m, n)
 		}
 	}
 }

@@ -56,8 +56,8 @@ func TestNothingInArchive(t *testing.T) {
 	packed := write(t, dir, "a.tar", tarred(t, file{"a.txt.gz", gzipped("x\n")}, file{"b.txt", "->"}))
 	blank := write(t, dir, "b.txt", "\n")
 	for want, args := range map[string][]string{
-		"none of its files is read: passed over 1 archive (a.txt.gz), 1 link (b.txt)":            {packed},
-		"it and 1 other are empty or blank, or archives whose files are not read: passed over 2": {packed, blank},
+		"none of its files is read: skipped 1 archive (a.txt.gz), 1 link (b.txt)":            {packed},
+		"it and 1 other are empty or blank, or archives whose files are not read: skipped 2": {packed, blank},
 		"it and 2 others are empty or blank": {
 			blank, write(t, dir, "c.txt", "\n"), write(t, dir, "d.txt", " \n")},
 	} {

@@ -222,7 +222,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 	return hasText, nil
 }
 
-// notePassed reports what was passed over in a folder or a glob.
+// notePassed reports what was skipped in a folder or a glob.
 func (s *Set) notePassed(arg string, passed *passedOver) {
 	if text := passed.text(false); text != "" {
 		s.note("%s: skipped %s; name a file explicitly to read it", arg, text)
@@ -242,7 +242,7 @@ func (w *walk) nothing(arg string) error {
 		if w.format != Auto {
 			hint = fmt.Sprintf("pass %s files, or let their format be found", w.format)
 		}
-		return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "no file to read: passed over %s",
+		return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "no file to read: skipped %s",
 			passed), Hint: hint}
 	case w.globs != nil:
 		return &InputError{URI: arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}

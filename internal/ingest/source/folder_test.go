@@ -79,7 +79,7 @@ func TestMixedFolder(t *testing.T) {
 	}
 }
 
-// Files that are passed over are counted and named.
+// Files that are skipped are counted and named.
 func TestPassedOverIsTold(t *testing.T) {
 	dir := mixed(t)
 	notes := fault.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n").String()

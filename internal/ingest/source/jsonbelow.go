@@ -12,7 +12,7 @@ import (
 )
 
 // A belowFramer frames JSON whose records lie below a path of keys: the elements of an array that is the
-// value of the last key. Arrays on the way are gone through. What is not on the path is passed over and
+// value of the last key. Arrays on the way are gone through. What is not on the path is skipped and
 // never held; what is a record is as in the format json.
 //
 // All that a position needs is 25 bits: a place, and for each level, the value that the path's first keys

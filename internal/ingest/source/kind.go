@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
-// A kind is why a file of a folder or glob is passed over. The zero kind is a file to read.
+// A kind is why a file of a folder or glob is skipped. The zero kind is a file to read.
 type kind int
 
 const (
@@ -208,10 +208,10 @@ func isDescribing(name string) bool {
 
 func isHidden(name string) bool { return name[0] == '.' || name[0] == '_' }
 
-// suffix returns the list after a colon, "" if nothing was passed over.
+// suffix returns the list after a colon, "" if nothing was skipped.
 func (p *passedOver) suffix() string {
 	if text := p.text(true); text != "" {
-		return ": passed over " + text
+		return ": skipped " + text
 	}
 	return ""
 }
@@ -229,7 +229,7 @@ func (p *passedOver) add(k kind, name string) {
 	}
 }
 
-// String lists what was passed over, "" if nothing was. Files that the caller's own patterns
+// String lists what was skipped, "" if nothing was. Files that the caller's own patterns
 // leave out are listed only with all set.
 func (p *passedOver) text(all bool) string {
 	var list []string

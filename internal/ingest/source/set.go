@@ -95,7 +95,7 @@ type needs struct {
 
 // Open expands the arguments and looks at every input: does it exist, how large is it, how is it
 // compressed, what is its format. Folders give their files in the order of their names. Of folders
-// and globs, files that hold no text or that describe data rather than hold it are passed over, and
+// and globs, files that hold no text or that describe data rather than hold it are skipped, and
 // Notes describes them.
 //
 // Errors: ErrNothingNew; *InputError with fs.ErrNotExist, cause.Binary, cause.Unsupported, …; cause.Usage;
@@ -166,19 +166,19 @@ func (s *Set) Close() error {
 }
 
 // noDocuments returns the error that no input holds a document. passed counts the members of
-// archives that were passed over.
+// archives that were skipped.
 func (s *Set) noDocuments(passed *Members) error {
 	what := "it is empty or blank"
 	switch n := s.Len(); {
 	case n == 1 && passed != nil:
-		what = "none of its files is read: passed over " + passed.Text
+		what = "none of its files is read: skipped " + passed.Text
 	case n == 2:
 		what = "it and 1 other are empty or blank"
 	case n > 1:
 		what = fmt.Sprintf("it and %d others are empty or blank", n-1)
 	}
 	if passed != nil && s.Len() > 1 {
-		what += fmt.Sprintf(", or archives whose files are not read: passed over %d", passed.Count)
+		what += fmt.Sprintf(", or archives whose files are not read: skipped %d", passed.Count)
 	}
 	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: cause.NoDocuments}
 }
@@ -198,7 +198,7 @@ func (s *Set) URI(i int) string {
 	return in.URI
 }
 
-// Notes are sentences about what Open did that a user should know: files passed over, sources given
+// Notes are sentences about what Open did that a user should know: files skipped, sources given
 // twice.
 func (s *Set) Notes() []fault.Text { return s.notes }
 

@@ -210,7 +210,7 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	}
 }
 
-// skip turns what an error says cannot be read into a bad record, if that may be passed over.
+// skip turns what an error says cannot be read into a bad record, if that may be skipped.
 func (t *tableFramer) skip(rec *Record, failed error) error {
 	if failed == io.EOF || !t.o.skips(failed) && !(t.o.SkipDamaged && errors.Is(failed, cause.Unsupported)) {
 		return failed

@@ -70,7 +70,7 @@ func TestFolderIsItsArchive(t *testing.T) {
 	}
 }
 
-// UTF-16 without a byte order mark is refused with what converts it, and passed over in folders.
+// UTF-16 without a byte order mark is refused with what converts it, and skipped in folders.
 func TestUnmarkedUTF16(t *testing.T) {
 	dir := t.TempDir()
 	for _, big := range []bool{false, true} {

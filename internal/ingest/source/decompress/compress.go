@@ -79,7 +79,7 @@ func (c Compression) MemoryBytes(window int64) int64 {
 
 // Open reads c from src, whose own errors it passes on. Zero bytes after the compressed data
 // are padding, as in gzip. Other bytes after it are treated as the format's own program treats
-// them: an error after gzip and zstd data, passed over after bzip2 data.
+// them: an error after gzip and zstd data, skipped after bzip2 data.
 func Open(c Compression, src *Counted, window int64) (io.Reader, func(), error) {
 	nothing := func() {}
 	switch c {
@@ -283,7 +283,7 @@ func (r *bzip2Reader) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Trailing returns where bytes begin that follow the compressed data of a file, and were passed over, and how many
+// Trailing returns where bytes begin that follow the compressed data of a file, and were skipped, and how many
 // there are. text is a decompressor at its end.
 func Trailing(text io.Reader) (offset, n int64) {
 	if z, ok := text.(*bzip2Reader); ok && z.trailing > 0 {
