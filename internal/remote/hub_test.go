@@ -101,7 +101,7 @@ func TestHubRefusals(t *testing.T) {
 		{"hf_secretToken", "hf://datasets/acme/none/b.jsonl", ErrNoBucket, "HF_TOKEN"},
 		{"", "hf://spaces/acme/docs/b.jsonl", ErrUsage, "spaces"},
 		{"", "hf://datasets/acme/docs@/b.jsonl", ErrUsage, "revision"},
-		{"", "hf://", ErrUsage, "no repository"},
+		{"", "hf://", ErrUsage, "not the address of a repository"},
 	} {
 		s := newHubStore(t, h, "HF_TOKEN="+c.token)
 		_, err := s.Describe(context.Background(), c.uri)

@@ -77,7 +77,7 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 		if errors.As(err, &located) || errors.As(err, &changed) {
 			return nil, err
 		}
-		return nil, &InputError{URI: in.URI, Offset: -1, Err: err}
+		return nil, unread(in.URI, err)
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 type DamageError struct {
 	Lost  string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
 	Whole bool   // all of the member was read: it is its checksum that differs
-	Kept  int64  // rows of the file before it, where Part is WholeFile
-	Rows  int64  // that are lost, where Part is ""
+	Kept  int64  // rows of the file before it, where WholeFile is lost
+	Rows  int64  // that are lost, where Lost is ""
 	Err   error
 }
 

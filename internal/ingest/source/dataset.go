@@ -39,7 +39,7 @@ func isFile(dir, name string) bool {
 // readJSON reads a file of a dataset's folder.
 func readJSON(dir, name string, into any) error {
 	file := filepath.Join(dir, name)
-	refuse := func(err error) error { return &InputError{URI: file, Offset: -1, Err: err} }
+	refuse := func(err error) error { return unread(file, err) }
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() { // opening a pipe waits for somebody to write into it
 		return refuse(fault.Of(cause.Unsupported, "it is not a regular file; remove it"))
@@ -72,24 +72,24 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 		return false, err
 	}
 	if len(state.Indices) > 0 {
-		return false, &InputError{URI: dir, Offset: -1, Err: fault.Of(cause.Unsupported,
-			"its rows are chosen by a file of indices; save it again after flatten_indices()")}
+		return false, unread(dir, fault.Of(cause.Unsupported,
+			"its rows are chosen by a file of indices; save it again after flatten_indices()"))
 	}
 	o := s.opts
 	o.Format = Arrow
 	for _, f := range state.Files {
 		if f.Filename != filepath.Base(f.Filename) || f.Filename == "." || f.Filename == ".." {
-			return false, &InputError{URI: filepath.Join(dir, datasetState), Offset: -1,
-				Err: fault.Of(cause.Corrupt, "it names a file outside the folder: %q", f.Filename)}
+			return false, unread(filepath.Join(dir, datasetState),
+				fault.Of(cause.Corrupt, "it names a file outside the folder: %q", f.Filename))
 		}
 		name := filepath.Join(dir, f.Filename)
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, &InputError{URI: name, Offset: -1, Err: fault.Of(cause.Truncated,
-				"this shard of the dataset is missing, which %s names; copy the folder again", datasetState)}
+			return false, unread(name, fault.Of(cause.Truncated,
+				"this shard of the dataset is missing, which %s names; copy the folder again", datasetState))
 		}
 		if err != nil {
-			return false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
+			return false, unread(name, pathCause(err))
 		}
 		in := fileInput(name, info)
 		if s.prunes(name) {
@@ -124,13 +124,13 @@ func (s *Set) chooseSplit(dir string) (string, error) {
 	case len(dict.Splits) == 1:
 		split, others = dict.Splits[0], nil
 	case len(others) == len(dict.Splits):
-		return "", &InputError{URI: dir, Offset: -1, Err: fault.Of(cause.Usage,
+		return "", unread(dir, fault.Of(cause.Usage,
 			"the dataset has the splits %s, and none is called train; name the folder of one",
-			strings.Join(dict.Splits, ", "))}
+			strings.Join(dict.Splits, ", ")))
 	}
 	if split != filepath.Base(split) || split == ".." || split == "." {
-		return "", &InputError{URI: filepath.Join(dir, datasetDict), Offset: -1,
-			Err: fault.Of(cause.Corrupt, "it names a folder outside: %q", split)}
+		return "", unread(filepath.Join(dir, datasetDict),
+			fault.Of(cause.Corrupt, "it names a folder outside: %q", split))
 	}
 	if len(others) > 0 {
 		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",

@@ -41,7 +41,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 				return false, readable, failed
 			}
 		}
-		e := &InputError{URI: in.URI, Offset: -1, Err: err}
+		e := unread(in.URI, err)
 		if errors.Is(err, cause.Binary) {
 			e.Hint = "pass text files, compressed or not"
 		}

@@ -22,6 +22,9 @@ type InputError struct {
 	Err     error
 }
 
+// unread is the error of an input that nothing was read of.
+func unread(uri string, err error) *InputError { return &InputError{URI: uri, Offset: -1, Err: err} }
+
 func (e *InputError) Error() string {
 	s := "read " + e.URI
 	if e.Row > 0 {

@@ -36,8 +36,8 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return fault.Of(cause.Usage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: fault.Of(cause.Unsupported,
-			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
+		e := unread(remote.Redact(arg), fault.Of(cause.Unsupported, "addresses of kind %s:// cannot be read", scheme))
+		e.Hint = "download it and name the file"
 		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
 			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
 		}
@@ -46,7 +46,7 @@ func (s *Set) check(i int, arg string) error {
 	name := strings.TrimPrefix(arg, "file://")
 	if _, err := os.Stat(name); err != nil {
 		if !isGlob(name) {
-			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
+			return unread(name, pathCause(err))
 		}
 		if _, _, err := globRoot(name); err != nil {
 			return fault.Of(cause.Usage, "pattern %s: %v", name, err)
@@ -81,8 +81,8 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built, format: s.opts.Format}
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
-		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(cause.Usage,
-			"this is not a folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
+		return false, false, unread(name, fault.Of(cause.Usage,
+			"this is not a folder that datasets' save_to_disk wrote: it has no %s", datasetState))
 	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset ||
 		s.opts.Format == Chat):
 		hasText, err = s.expandDataset(name, look)
@@ -91,7 +91,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		hasText, err = s.addFile(name, info, look)
 		return false, hasText, err
 	case err != nil && !isGlob(name):
-		return false, false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
+		return false, false, unread(name, pathCause(err))
 	case err != nil:
 		if w.root, w.globs, err = globRoot(name); err != nil {
 			return false, false, fault.Of(cause.Usage, "pattern %s: %v", name, err)
@@ -161,7 +161,7 @@ func (s *Set) addFile(name string, info fs.FileInfo, look []byte) (hasText bool,
 	if !info.Mode().IsRegular() {
 		file, err := os.Open(name)
 		if err != nil {
-			return false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
+			return false, unread(name, pathCause(err))
 		}
 		in.Size, in.ModTime, in.once, in.textBytes = -1, time.Time{}, newOnce(file), -1
 	}
@@ -173,8 +173,7 @@ func (s *Set) addFile(name string, info fs.FileInfo, look []byte) (hasText bool,
 func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err error) {
 	if err := w.run(); err != nil {
 		if w.globs != nil && errors.Is(err, fs.ErrNotExist) && w.files.count == 0 {
-			return false, &InputError{URI: arg, Offset: -1,
-				Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
+			return false, unread(arg, errNoMatch)
 		}
 		return false, err
 	}
@@ -186,7 +185,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 		name := w.path(string(key))
 		info, err := os.Stat(name)
 		if err != nil {
-			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
+			return unread(name, pathCause(err))
 		}
 		in := fileInput(name, info)
 		if s.prunes(name) {
@@ -233,21 +232,23 @@ func (s *Set) notePassed(arg string, passed *passedOver) {
 // the argument is likely a mistake.
 var errNothingToRead = errors.Join(cause.Usage, cause.NoDocuments)
 
+var errNoMatch = fault.Of(fs.ErrNotExist, "no file matches the pattern")
+
 // nothing is the error of a walk that found no file to read.
 func (w *walk) nothing(arg string) error {
 	passed := w.passed.text(true)
 	switch {
 	case passed != "":
-		hint := "pass text files"
+		e := unread(arg, fault.Of(errNothingToRead, "no file to read: skipped %s", passed))
+		e.Hint = "pass text files"
 		if w.format != Auto {
-			hint = fmt.Sprintf("pass %s files, or let their format be found", w.format)
+			e.Hint = fmt.Sprintf("pass %s files, or let their format be found", w.format)
 		}
-		return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "no file to read: skipped %s",
-			passed), Hint: hint}
+		return e
 	case w.globs != nil:
-		return &InputError{URI: arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
+		return unread(arg, errNoMatch)
 	}
-	return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "the folder holds no files to read")}
+	return unread(arg, fault.Of(errNothingToRead, "the folder holds no files to read"))
 }
 
 // maxNotes bounds the notes about a call with many arguments.

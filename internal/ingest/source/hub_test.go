@@ -312,7 +312,7 @@ func TestHubHashes(t *testing.T) {
 		h.Expire()
 		set = openSet(t, o)
 		for _, from := range []Position{{}, middle} {
-			if _, err := readFrom(t, set, from); !errors.Is(err, ErrMismatch) {
+			if _, err := readFrom(t, set, from); !errors.Is(err, remote.ErrMismatch) {
 				t.Errorf("%s from byte %d: %v", name, from.Offset, err)
 			}
 		}

@@ -120,7 +120,7 @@ func (s *Set) openRange(r *Range) error {
 				return &SourceChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
 			}
 			if err != nil {
-				return &InputError{URI: l.URI, Offset: -1, Err: pathCause(err)}
+				return unread(l.URI, pathCause(err))
 			}
 			in.path, in.ModTime = l.URI, info.ModTime().UTC()
 			if info.Size() != l.Bytes {

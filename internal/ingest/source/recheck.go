@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
 
@@ -75,7 +76,7 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {
-		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
+		return f, unread(in.URI, err)
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
@@ -86,6 +87,6 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	if f.Bytes, err = io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{raw}, buf); err != nil {
 		return f, &InputError{URI: in.URI, Offset: f.Bytes, Err: err}
 	}
-	f.Sum = h.Sum128().Bytes()
+	f.Sum = checksum.Of(h)
 	return f, raw.unchanged()
 }

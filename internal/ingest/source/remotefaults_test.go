@@ -83,7 +83,7 @@ func TestRemoteFaults(t *testing.T) {
 				"429":   {[]remotetest.Fault{{Status: 429, Header: soon}, {}, {Status: 429, Header: soon}}, nil},
 				"5xx":   {[]remotetest.Fault{{Status: 500}, {Drop: drop}, {Status: 503}}, nil},
 				"403":   {[]remotetest.Fault{{Drop: drop}, {Status: 403}}, remote.ErrDenied},
-				"416":   {[]remotetest.Fault{{Drop: drop}, {Status: 416}}, ErrUnreachable},
+				"416":   {[]remotetest.Fault{{Drop: drop}, {Status: 416}}, remote.ErrUnreachable},
 				"gone":  {[]remotetest.Fault{{Drop: drop}, {Status: 404}}, os.ErrNotExist},
 				"changes": {[]remotetest.Fault{{Drop: drop, Then: change}},
 					&SourceChangedError{}},

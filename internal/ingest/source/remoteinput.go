@@ -12,13 +12,6 @@ import (
 	"github.com/dsload/dsload/internal/remote"
 )
 
-// ErrUnreachable is the cause where a remote source cannot be reached.
-var ErrUnreachable = remote.ErrUnreachable
-
-// ErrMismatch is the cause where the bytes of a remote source are not those that its server
-// announced.
-var ErrMismatch = remote.ErrMismatch
-
 // Redact returns an argument as it may be shown and kept: an address without its credentials,
 // anything else as it is.
 func Redact(arg string) string {
@@ -103,7 +96,7 @@ func remoteError(uri string, offset int64, err error) error {
 	case errors.As(err, &changed):
 		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
 	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
-		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: fault.Of(cause.Usage, "%s", err)}
+		return unread(remote.Redact(uri), fault.Of(cause.Usage, "%s", err))
 	case errors.As(err, &own):
 		return &InputError{URI: uri, Offset: offset, Err: err}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/google/go-cmp/cmp"
 )
@@ -170,7 +171,7 @@ func TestRemoteRefusals(t *testing.T) {
 	gone.Close()
 	for path, want := range map[string]error{srv.URL + "/b.txt": fs.ErrNotExist, srv.URL + "/a.png": cause.Unsupported,
 		srv.URL + "/cut.txt.gz": cause.Truncated,
-		srv.URL + "/empty.txt":  cause.NoDocuments, gone.URL + "/a.txt": ErrUnreachable,
+		srv.URL + "/empty.txt":  cause.NoDocuments, gone.URL + "/a.txt": remote.ErrUnreachable,
 		"https://joe:secret@/a": cause.Usage} {
 		set, err := Open(context.Background(), Options{Args: []string{path}})
 		if err == nil {

@@ -294,8 +294,6 @@ func (l *remoteListing) nothing() error {
 	case l.config != "" && passed.text(true) == "":
 		return remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})
-	case l.walk.globs != nil && passed.text(true) == "":
-		return &InputError{URI: l.arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
 	}
 	return l.walk.nothing(l.arg)
 }

@@ -70,12 +70,7 @@ func (t *tableFramer) sumAfter(base checksum.Sum) checksum.Sum {
 	if !t.hashed {
 		return base
 	}
-	h := t.hasher.Sum128()
-	var both [32]byte
-	copy(both[:], base[:])
-	binary.BigEndian.PutUint64(both[16:], h.Hi)
-	binary.BigEndian.PutUint64(both[24:], h.Lo)
-	return xxh3.Hash128(both[:]).Bytes()
+	return base.Then(checksum.Of(&t.hasher))
 }
 
 // note adds a row's record to the checksum.

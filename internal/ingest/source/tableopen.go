@@ -141,7 +141,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
 	t, err := newTableFramer(in, framing{o: o}, raw, planned)
 	if err != nil {
-		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
+		return f, unread(in.URI, err)
 	}
 	defer t.rows.Close()
 	var rec Record
@@ -152,7 +152,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finish
 			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
 		}
 		if err != nil {
-			return f, &InputError{URI: in.URI, Offset: -1, Err: err}
+			return f, unread(in.URI, err)
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package source
 
 import (
-	"encoding/binary"
 	"io"
-	"slices"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
@@ -30,11 +28,7 @@ const maxGroupSums = 1 << 14
 func (t *tableFramer) endGroup() {
 	c := &t.cut
 	if c.keep && t.hashed && len(c.sums) < maxGroupSums {
-		h := t.hasher.Sum128()
-		var sum checksum.Sum
-		binary.BigEndian.PutUint64(sum[:8], h.Hi)
-		binary.BigEndian.PutUint64(sum[8:], h.Lo)
-		c.sums = append(c.sums, sum)
+		c.sums = append(c.sums, checksum.Of(&t.hasher))
 	}
 	c.base, c.done = t.spanSum(), false
 }
@@ -110,7 +104,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 // those of these groups. The zero Sum is that of no groups.
 func JoinGroupSums(before checksum.Sum, groups []checksum.Sum) checksum.Sum {
 	for _, g := range groups {
-		before = xxh3.Hash128(slices.Concat(before[:], g[:])).Bytes()
+		before = before.Then(g)
 	}
 	return before
 }

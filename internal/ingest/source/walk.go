@@ -85,7 +85,7 @@ func (w *walk) folder(key string) error {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		return &InputError{URI: path, Offset: -1, Err: pathCause(err)}
+		return unread(path, pathCause(err))
 	}
 	defer dir.Close()
 	for {
@@ -102,7 +102,7 @@ func (w *walk) folder(key string) error {
 			return nil
 		}
 		if err != nil {
-			return &InputError{URI: path, Offset: -1, Err: pathCause(err)}
+			return unread(path, pathCause(err))
 		}
 	}
 }

@@ -2,7 +2,6 @@
 package checksum
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -32,12 +31,13 @@ func (s *Sum) UnmarshalText(text []byte) error {
 }
 
 // Of returns the checksum of what was written to hasher.
-func Of(hasher *xxh3.Hasher) Sum {
-	h := hasher.Sum128()
-	var s Sum
-	binary.BigEndian.PutUint64(s[:8], h.Hi)
-	binary.BigEndian.PutUint64(s[8:], h.Lo)
-	return s
+func Of(hasher *xxh3.Hasher) Sum { return hasher.Sum128().Bytes() }
+
+// Then is Chain of another checksum.
+func (s Sum) Then(next Sum) Sum {
+	var both [2 * len(s)]byte
+	copy(both[copy(both[:], s[:]):], next[:])
+	return xxh3.Hash128(both[:]).Bytes()
 }
 
 // Chain returns the checksum over a checksum and what follows it: a digest of a list that can be
