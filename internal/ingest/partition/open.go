@@ -95,7 +95,7 @@ func Open(path string, number int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := readPlanPart(path, f, number, "make it again")
+	p, err := readPlan(path, f, number, "make it again")
 	if err = errors.Join(err, f.close()); err != nil {
 		return nil, err
 	}
@@ -103,18 +103,32 @@ func Open(path string, number int) (*Plan, error) {
 	return p, nil
 }
 
+// What is read of a plan in place of a partition.
+const (
+	headOnly  = -1 - iota // none of its lists
+	wholePlan             // all of it
+)
+
 // ReadHead reads what identifies the copy of a plan in a folder of parts.
-func ReadHead(fsys shard.FS, dir string) (*Plan, error) {
+func ReadHead(fsys shard.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, headOnly) }
+
+// ReadFolder reads the copy of the plan in a folder of parts, and checks it.
+func ReadFolder(fsys shard.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, wholePlan) }
+
+func readCopy(fsys shard.FS, dir string, number int) (*Plan, error) {
 	path := filepath.Join(dir, shard.PlanName)
 	f, err := openPlanIn(fsys, path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := readPlanPart(path, f, -1, replaceCopy)
-	return p, errors.Join(err, f.close())
+	p, err := readPlan(path, f, number, "replace it with the plan that the parts were built from")
+	if err = errors.Join(err, f.close()); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-func readPlanPart(path string, f *planFile, number int, advice string) (*Plan, error) {
+func readPlan(path string, f *planFile, number int, advice string) (*Plan, error) {
 	p := &Plan{first: max(0, number)}
 	r := planReader{p: p, number: number}
 	seal, sealErr := shard.CheckSealedFile(path, f, f.size)
@@ -135,16 +149,22 @@ func readPlanPart(path string, f *planFile, number int, advice string) (*Plan, e
 	return p, nil
 }
 
-// planReader reads a plan for one partition.
+// planReader reads a plan: for one partition, or whole.
 type planReader struct {
 	d      *json.Decoder
 	p      *Plan
-	number int // -1 for none
+	number int // of the partition, or headOnly or wholePlan
 }
 
 // read reads the members, which are sorted by name: the partitions come before the inputs.
 func (r *planReader) read() error {
 	p := r.p
+	if r.number == wholePlan {
+		if err := r.d.Decode(p); err != nil {
+			return err
+		}
+		return p.check()
+	}
 	err := r.members(func(name string) error {
 		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "given": &p.Given,
 			"checkpoint-every": &p.CheckpointEvery,
@@ -169,7 +189,7 @@ func (r *planReader) read() error {
 
 // part keeps the partition, and where the next one begins.
 func (r *planReader) part(i int) error {
-	if r.number < 0 || i != r.number && i != r.number+1 {
+	if r.number == headOnly || i != r.number && i != r.number+1 {
 		return r.skip()
 	}
 	var part Entry

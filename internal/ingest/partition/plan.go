@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
@@ -90,7 +87,7 @@ type State struct {
 const (
 	planFormat  = "dsload-plan"
 	planVersion = 1
-	// maxPlanBytes bounds what ReadFolder reads.
+	// maxPlanBytes bounds the file of a plan.
 	maxPlanBytes = 1 << 30
 )
 
@@ -141,21 +138,6 @@ func New(partitions int) *Plan {
 	return &Plan{Format: planFormat, Version: planVersion, Partitions: partitions}
 }
 
-// ReadFolder reads the copy of the plan in a folder of parts, and checks it.
-func ReadFolder(fsys shard.FS, dir string) (*Plan, error) {
-	path := filepath.Join(dir, shard.PlanName)
-	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errNoPlan(path)
-	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
-		return nil, notAPlan(path)
-	case err != nil:
-		return nil, err
-	}
-	return parsePlan(path, data)
-}
-
 func errNoPlan(path string) error {
 	return fault.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
 }
@@ -165,36 +147,6 @@ func putPlan(ctx context.Context, uri string, data []byte) error {
 	store := remote.NewStore(remote.Options{})
 	defer store.Close()
 	return store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)))
-}
-
-// replaceCopy is what to do about a damaged copy of a plan.
-const replaceCopy = "replace it with the plan that the parts were built from"
-
-// parsePlan checks the bytes of the copy of a plan.
-func parsePlan(path string, data []byte) (_ *Plan, err error) {
-	var head struct {
-		Format  string `json:"format"`
-		Version int    `json:"version"`
-	}
-	if json.Unmarshal(data, &head) == nil && head.Format != planFormat || !bytes.Contains(data, []byte(planFormat)) {
-		return nil, notAPlan(path)
-	}
-	if head.Version > planVersion {
-		return nil, fault.BadOption("plan", path,
-			"has the version %d; this dsload reads %d, use a later one",
-			head.Version, planVersion)
-	}
-	p := new(Plan)
-	if p.seal, err = shard.CheckSealed(path, data); err != nil {
-		return nil, fmt.Errorf("read plan %w; %s", err, replaceCopy)
-	}
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(p); err != nil {
-		return nil, fmt.Errorf("read plan %s: %w", path, err)
-	}
-	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("read plan %s: %w", path, err)
-	}
-	return p, nil
 }
 
 // check makes sure that no number leads outside a list.
