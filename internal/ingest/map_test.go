@@ -73,6 +73,41 @@ func TestMapTakesEveryFormat(t *testing.T) {
 	}
 }
 
+// TestMapTakesColumns sends the rows of files of columns through commands: cat changes nothing, and one that answers
+// with another column was sent that.
+func TestMapTakesColumns(t *testing.T) {
+	arrow := filepath.Join(t.TempDir(), "a.arrow")
+	put(t, arrow, []byte(tableOf(t, "score", "text")))
+	groups := filepath.Join("testdata", "groups.parquet")
+	for _, c := range []struct{ path, column, lines string }{
+		{scoresFile, "score", string(scoresAsLines())}, {groups, "", ""},
+		{arrow, "score", `{"score":"some words","text":"some words"}`},
+	} {
+		o := mapped(t, "a.jsonl", c.lines, "")
+		lines := o.Sources
+		o.Sources = []string{c.path}
+		want, plain := shardOf(t, o)
+		o.Map = "cat"
+		got, s := shardOf(t, o)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: rows differ", c.path)
+		}
+		if s.Mapped != s.Documents || s.Documents != plain.Documents {
+			t.Errorf("%s: %d of %d documents through the map, %d without it", c.path, s.Mapped, s.Documents,
+				plain.Documents)
+		}
+		if c.column == "" {
+			continue
+		}
+		o.Map = `sed -E 's/.*"` + c.column + `": *("[^"]*"|[0-9]+|null).*/{"text":"is \1"}/; s/"is "([^"]*)""/"is \1"/'`
+		got, _ = shardOf(t, o)
+		o.Sources = lines
+		if want, _ = shardOf(t, o); !bytes.Equal(got, want) {
+			t.Errorf("%s: its column %s differs from that of lines", c.path, c.column)
+		}
+	}
+}
+
 // TestMapResumes interrupts a build again and again: its bytes are those of one run.
 func TestMapResumes(t *testing.T) {
 	lines := jsonLines(0, 20_000, 2000) // many more jobs than may be in flight
