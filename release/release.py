@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -193,5 +194,16 @@ def main(version: str, root: pathlib.Path = ROOT) -> None:
         print(f"{path.stat().st_size / 1e6:8.2f} MB  dist/{version}/{path.name}")
 
 
+def stoppable() -> None:
+    """Lets SIGINT and SIGTERM end the release as an error does: what it was working on is removed."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(f"release: stopped by {signal.Signals(number).name}; nothing of it is left")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+
+
 if __name__ == "__main__":
+    stoppable()
     main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import runpy
+import signal
 import subprocess
 import sys
 import time
@@ -86,6 +87,25 @@ def test_failure_leaves_nothing(checkout: pathlib.Path, monkeypatch: pytest.Monk
     with pytest.raises(ModuleNotFoundError):
         release.main(VERSION, checkout)
     assert list((checkout / "dist").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_leave_nothing(checkout: pathlib.Path, number: signal.Signals) -> None:
+    code = f"""
+import pathlib, sys, time
+sys.path.insert(0, {str(release.HERE)!r})
+import release
+release.Release = lambda *_: print("at work", flush=True) or time.sleep(600)
+release.stoppable()
+release.main({VERSION!r}, pathlib.Path({str(checkout)!r}))
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=release.HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "at work\n"
+    assert [p.name.split("-")[0] for p in (checkout / "dist").iterdir()] == [".unfinished"]
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == 1 and said == f"release: stopped by {number.name}; nothing of it is left\n"
+    assert not list((checkout / "dist").iterdir())
 
 
 def test_archives_are_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
