@@ -3,6 +3,7 @@ package checksum
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 )
@@ -135,8 +136,12 @@ func mergeSum(acc *[8]uint64, secret []byte, start uint64) uint64 {
 	return start ^ start>>32
 }
 
+// stateBytes is the size of a state without what follows the last whole block.
+const stateBytes = 8*8 + 8 + sumStripe
+
 // AppendState appends what RestoreState needs.
 func (s *Resumable) AppendState(dst []byte) []byte {
+	dst = slices.Grow(dst, stateBytes+s.n)
 	for _, a := range s.acc {
 		dst = binary.LittleEndian.AppendUint64(dst, a)
 	}
@@ -147,8 +152,7 @@ func (s *Resumable) AppendState(dst []byte) []byte {
 
 // RestoreState sets the state that AppendState wrote, and reports whether it is valid.
 func (s *Resumable) RestoreState(state []byte) bool {
-	const fixed = 8*8 + 8 + sumStripe
-	if len(state) < fixed || len(state) > fixed+sumBlock {
+	if len(state) < stateBytes || len(state) > stateBytes+sumBlock {
 		return false
 	}
 	for i := range s.acc {
@@ -156,6 +160,6 @@ func (s *Resumable) RestoreState(state []byte) bool {
 	}
 	s.Size = binary.LittleEndian.Uint64(state[64:])
 	copy(s.tail[:], state[72:])
-	s.n = copy(s.buf[:], state[fixed:])
+	s.n = copy(s.buf[:], state[stateBytes:])
 	return s.Size >= uint64(s.n)
 }
