@@ -257,6 +257,14 @@ func bandEntry(sketch []byte, band int) uint64 {
 	return mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)
 }
 
+// bandEntries returns those of all bands.
+func bandEntries(sketch []byte) (firsts [bands]uint64) {
+	for band := range firsts {
+		firsts[band] = bandEntry(sketch, band)
+	}
+	return firsts
+}
+
 // indexNear adds the bands of a sketch that no earlier document had.
 func (s *Seen) indexNear(sketch []byte, number uint64) error {
 	for band := range bands {
@@ -268,12 +276,12 @@ func (s *Seen) indexNear(sketch []byte, number uint64) error {
 }
 
 // addNear adds the bands of a sketch that findNear found to be new.
-func (s *Seen) addNear(sketch []byte, number uint64, unseen bandSet) error {
-	for band := range bands {
+func (s *Seen) addNear(firsts *[bands]uint64, number uint64, unseen bandSet) error {
+	for band, first := range firsts {
 		if unseen&(1<<band) == 0 {
 			continue
 		}
-		if err := s.table.add(bandEntry(sketch, band), number+1); err != nil {
+		if err := s.table.add(first, number+1); err != nil {
 			return err
 		}
 	}
@@ -285,13 +293,20 @@ type bandSet uint16
 
 // findNear reports whether a document that shares a band with a sketch is near it, and else which bands no
 // document has.
-func (s *Seen) findNear(sketch []byte) (isNear bool, unseen bandSet, err error) {
+func (s *Seen) findNear(sketch []byte, firsts *[bands]uint64) (isNear bool, unseen bandSet, err error) {
 	var compared [bands]uint64
 	n := 0
-	for band := range bands {
-		number, found, err := s.table.get(bandEntry(sketch, band), 0, 0)
-		if err != nil {
-			return false, 0, err
+	memory, runs := s.table.look(firsts)
+	for band, first := range firsts {
+		var number uint64
+		found := false
+		if memory&(1<<band) != 0 {
+			number, found = s.table.inMemory(first, 0, 0)
+		}
+		if !found && runs&(1<<band) != 0 {
+			if number, found, err = s.table.inRuns(first, 0, 0); err != nil {
+				return false, 0, err
+			}
 		}
 		if !found {
 			unseen |= 1 << band

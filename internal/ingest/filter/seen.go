@@ -161,8 +161,10 @@ func exactEntry(key []byte) (first, second uint64) {
 // key.
 func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 	var unseen bandSet
+	var firsts [bands]uint64
 	if s.kind == Near {
-		isCopy, unseen, err = s.findNear(key)
+		firsts = bandEntries(key)
+		isCopy, unseen, err = s.findNear(key, &firsts)
 	} else {
 		first, second := exactEntry(key)
 		isCopy, err = s.table.put(first, second, ^uint64(0))
@@ -175,7 +177,7 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 		return false, err
 	}
 	if s.kind == Near {
-		err = s.addNear(key, number, unseen)
+		err = s.addNear(&firsts, number, unseen)
 	}
 	return false, err
 }

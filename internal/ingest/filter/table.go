@@ -52,21 +52,46 @@ func (t *table) close() error { return t.file.close() }
 // get returns the second word of an entry with this first word whose second word agrees with second in the
 // bits of mask.
 func (t *table) get(first, second, mask uint64) (value uint64, found bool, err error) {
+	if value, found = t.inMemory(first, second, mask); found || !t.runsHave.mayHave(first) {
+		return value, found, nil
+	}
+	return t.inRuns(first, second, mask)
+}
+
+func (t *table) inMemory(first, second, mask uint64) (value uint64, found bool) {
 	last := len(t.slots) - 1
 	for i := int(first >> t.shift); t.slots[i].second != 0; i = (i + 1) & last {
 		if e := &t.slots[i]; e.first == first && (e.second^second)&mask == 0 {
-			return e.second, true, nil
+			return e.second, true
 		}
 	}
-	if !t.runsHave.mayHave(first) {
-		return 0, false, nil
-	}
+	return 0, false
+}
+
+func (t *table) inRuns(first, second, mask uint64) (value uint64, found bool, err error) {
 	for i := range t.levels {
 		if value, found, err = t.levels[i].find(&t.file, &t.read, first, second, mask); found || err != nil {
 			return value, found, err
 		}
 	}
 	return 0, false, nil
+}
+
+// look looks for the entries of all bands at once: which have one with their first word in memory, perhaps, and which
+// in a run. None of its loads waits for another one, as they would if the bands were looked for in turns, and they
+// rarely are in the cache.
+func (t *table) look(firsts *[bands]uint64) (memory, runs bandSet) {
+	for band, first := range firsts {
+		second := t.slots[first>>t.shift].second
+		memory |= bandSet((second|-second)>>63) << band
+	}
+	if len(t.levels) == 0 {
+		return memory, 0
+	}
+	for band, first := range firsts {
+		runs |= bandSet(t.runsHave.bit(first)) << band
+	}
+	return memory, runs
 }
 
 // put adds an entry unless get would find one. second must not be 0.
@@ -206,22 +231,26 @@ type bloom struct{ lines [][8]uint64 }
 
 func newBloom(size int64) bloom { return bloom{make([][8]uint64, max(1, size/64))} }
 
-func (f *bloom) line(first uint64) (line *[8]uint64, hash uint64) {
-	hash = mix(first)
-	at, _ := bits.Mul64(hash, uint64(len(f.lines)))
-	return &f.lines[at], mix(hash)
+// The line and the bits in it are bits of the word itself, the highest and the lowest: words in order are added
+// in the order of the lines.
+func (f *bloom) line(first uint64) *[8]uint64 {
+	at, _ := bits.Mul64(first, uint64(len(f.lines)))
+	return &f.lines[at]
 }
 
 func (f *bloom) add(first uint64) {
-	line, h := f.line(first)
-	line[h&7] |= 1 << (h >> 3 & 63)
-	line[h>>9&7] |= 1 << (h >> 12 & 63)
+	line := f.line(first)
+	line[first&7] |= 1 << (first >> 3 & 63)
+	line[first>>9&7] |= 1 << (first >> 12 & 63)
 }
 
-func (f *bloom) mayHave(first uint64) bool {
-	line, h := f.line(first)
-	return line[h&7]>>(h>>3&63)&1 != 0 && line[h>>9&7]>>(h>>12&63)&1 != 0
+// bit is 1 if an entry with this first word may have been added, else 0.
+func (f *bloom) bit(first uint64) uint64 {
+	line := f.line(first)
+	return line[first&7] >> (first >> 3 & 63) & (line[first>>9&7] >> (first >> 12 & 63)) & 1
 }
+
+func (f *bloom) mayHave(first uint64) bool { return f.bit(first) != 0 }
 
 // scratch is a file that is created when it is first written.
 type scratch struct {
