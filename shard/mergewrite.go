@@ -105,12 +105,7 @@ func (m *Merger) writeFiles(b *Builder, files map[string]io.Reader, run any) err
 // compareFile checks a file that part 0 wrote.
 func (m *Merger) compareFile(f *FileInfo) error {
 	v := &verifier{ctx: m.ctx, fs: m.fs, dir: m.dir, buf: make([]byte, 64<<10)}
-	sum, err := v.hash(f.Name, f.Bytes)
-	if err == nil && sum != f.BLAKE3 {
-		err = corrupt(filepath.Join(m.dir, f.Name), -1, "its BLAKE3 is %s, the manifest of part 0 says %s", sum,
-			f.BLAKE3)
-	}
-	if err != nil {
+	if err := v.file(f, "the manifest of part 0"); err != nil {
 		return fmt.Errorf("merge %s: %w; remove the files of part 0 and build partition 0/%d again", m.dir, err,
 			len(m.parts))
 	}

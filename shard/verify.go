@@ -65,13 +65,7 @@ func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress f
 		if isListName(f.Name) {
 			continue // compared when it was opened
 		}
-		v.check(f.Name, func() error {
-			sum, err := v.hash(f.Name, f.Bytes)
-			if err == nil && sum != f.BLAKE3 {
-				err = corrupt(Join(v.dir, f.Name), -1, "its BLAKE3 is %s, the manifest says %s", sum, f.BLAKE3)
-			}
-			return err
-		})
+		v.check(f.Name, func() error { return v.file(&f, "the manifest") })
 	}
 	v.check(RunName, v.run)
 	if err := ctx.Err(); err != nil {
@@ -180,6 +174,15 @@ func (v *verifier) run() error {
 	return checkSeal(path, data)
 }
 
+// file compares a file that is no shard with its entry in a manifest.
+func (v *verifier) file(f *FileInfo, manifest string) error {
+	sum, err := v.hash(f.Name, f.Bytes)
+	if err == nil && sum != f.BLAKE3 {
+		err = corrupt(Join(v.dir, f.Name), -1, "its BLAKE3 is %s, %s says %s", sum, manifest, f.BLAKE3)
+	}
+	return err
+}
+
 // hash returns the BLAKE3 of a file that must have the given size.
 func (v *verifier) hash(name string, size int64) (sum string, err error) {
 	path := Join(v.dir, name)
@@ -192,11 +195,8 @@ func (v *verifier) hash(name string, size int64) (sum string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if have < size {
-		return "", truncated(path, have, size)
-	}
-	if have > size {
-		return "", corrupt(path, -1, "size %d bytes, want %d", have, size)
+	if err := (&ShardInfo{Bytes: size}).checkSize(path, have); err != nil {
+		return "", err
 	}
 	h := blake3.New()
 	for pos := int64(0); pos < size; {

@@ -145,7 +145,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	add := func(format string, args ...any) { notes = append(notes, fault.Textf(format, args...)) }
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
-		notes = append(notes, report.PassedOver(&end.Position)...)
+		notes = append(notes, report.Skipped(&end.Position)...)
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
 		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),

@@ -114,7 +114,7 @@ func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 			left.Stopped = end.Stopped
 		}
 		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
-		left.Notes = append(left.Notes, report.PassedOver(&end.Position)...)
+		left.Notes = append(left.Notes, report.Skipped(&end.Position)...)
 	}
 	left.Columns = p.columnSums(f)
 	return json.Marshal(left)

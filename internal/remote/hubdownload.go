@@ -45,7 +45,8 @@ func (s *Store) Download(ctx context.Context, address string, wanted func(path s
 	}
 	h, ok := b.(*hub)
 	if !ok {
-		return "", &Error{Kind: ErrUsage, Text: "this is not the address of a repository of the Hub", Hint: "write hf://OWNER/NAME"}
+		return "", &Error{Kind: ErrUsage, Text: "this is not the address of a repository of the Hub",
+			Hint: "write hf://OWNER/NAME"}
 	}
 	p, err := parseHub(address)
 	if err != nil {

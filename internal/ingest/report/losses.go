@@ -164,8 +164,8 @@ func ValRest(n int64) fault.Text {
 		units.Count(n))
 }
 
-// PassedOver returns sentences on what a build skipped in the inputs before a position.
-func PassedOver(p *source.Position) (notes []fault.Text) {
+// Skipped returns sentences on what a build skipped in the inputs before a position.
+func Skipped(p *source.Position) (notes []fault.Text) {
 	if t := p.Trailing; t != nil {
 		notes = append(notes, fault.Plain(trailingNote(t)))
 	}

@@ -48,12 +48,12 @@ type archiveFramer struct {
 	format Format // of every member, or Tar or Zip: each has its own
 	filter memberFilter
 
-	inner  framer // of the member that is read, nil between two
-	rows   int64  // of it, that inner has skipped or given
-	member member
-	kind   Format
-	passed passedOver
-	listed uint32 // members so far
+	inner   framer // of the member that is read, nil between two
+	rows    int64  // of it, that inner has skipped or given
+	member  member
+	kind    Format
+	skipped skippedFiles
+	listed  uint32 // members so far
 }
 
 // memberSniff is how much of a member detection looks at: as much as of a file.
@@ -194,7 +194,7 @@ func (a *archiveFramer) advance() error {
 			continue
 		}
 		if why := a.filter.member(&m); why != readable {
-			a.passed.add(why, path.Base(m.name))
+			a.skipped.add(why, path.Base(m.name))
 			if err := a.skipTo(&m, m.next); err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func (a *archiveFramer) advance() error {
 		if why == readable {
 			return nil
 		}
-		a.passed.add(why, path.Base(m.name))
+		a.skipped.add(why, path.Base(m.name))
 		if err := a.leave(); err != nil {
 			return err
 		}
@@ -346,18 +346,18 @@ type Members struct {
 }
 
 // note adds what an archive's members were skipped for.
-func (m *Members) note(uri string, passed *passedOver) *Members {
+func (m *Members) note(uri string, skipped *skippedFiles) *Members {
 	n := int64(0)
 	for k := image; k < kinds; k++ {
 		if k != notIncluded {
-			n += int64(passed.counts[k])
+			n += int64(skipped.counts[k])
 		}
 	}
 	if n == 0 {
 		return m
 	}
 	if m == nil {
-		return &Members{Count: n, Text: passed.text(false), URI: uri}
+		return &Members{Count: n, Text: skipped.text(false), URI: uri}
 	}
 	sum := *m
 	sum.Count += n

@@ -13,7 +13,8 @@ import (
 
 // countsLines reports whether the documents of an input are its lines that are not blank.
 func countsLines(in *Input) bool {
-	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.synth == nil && in.once == nil
+	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.synth == nil &&
+		in.once == nil
 }
 
 // errLongLine means that a line is so long that its framer does not read it as one.

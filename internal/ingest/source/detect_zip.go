@@ -34,13 +34,13 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if err != nil {
 		return refuse(readable, err)
 	}
-	n, name, passed, err := firstMember(dir, membersOf(in, &f))
+	n, name, skipped, err := firstMember(dir, membersOf(in, &f))
 	if err != nil {
 		return refuse(readable, err)
 	}
 	switch n {
 	case 0:
-		return refuse(archive, fault.Of(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
+		return refuse(archive, fault.Of(errNothingToRead, "the zip archive holds no file to read%s", skipped.suffix()))
 	case 2:
 		in.archive, in.Format = Zip, o.Format
 		if o.Format == Auto {
@@ -68,23 +68,23 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 
 // firstMember returns the name of the first file of a zip archive that is read, and whether there
 // is none, one, or more: n is 0, 1 or 2.
-func firstMember(dir *zipfile.Directory, members memberFilter) (n int, name string, passed passedOver, err error) {
+func firstMember(dir *zipfile.Directory, members memberFilter) (n int, name string, skipped skippedFiles, err error) {
 	for n < 2 {
 		e, err := dir.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return n, name, passed, err
+			return n, name, skipped, err
 		}
 		if e.Folder {
 			continue
 		}
 		if why := members.member(&member{name: e.Name}); why != readable {
-			passed.add(why, e.Name)
+			skipped.add(why, e.Name)
 		} else if n++; n == 1 {
 			name = e.Name
 		}
 	}
-	return n, name, passed, nil
+	return n, name, skipped, nil
 }

@@ -21,7 +21,8 @@ func Iconv(encoding, uri string) string {
 
 // IsPlainFile reports whether the input is a local file of text that is stored as it is.
 func (in *Input) IsPlainFile() bool {
-	return in.path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" && !in.Format.isColumnar()
+	return in.path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" &&
+		!in.Format.isColumnar()
 }
 
 // unmarkedUTF16 returns the encoding of text in UTF-16 without a byte order mark, "" for other text: most

@@ -168,8 +168,8 @@ func (s *Set) addFile(name string, info fs.FileInfo, look []byte) (hasText bool,
 	return s.add(in, look)
 }
 
-// addListed adds the files that a walk finds, in order. What is found to hold no text is passed
-// over.
+// addListed adds the files that a walk finds, in order. What is found to hold no text is
+// skipped.
 func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err error) {
 	if err := w.run(); err != nil {
 		if w.globs != nil && errors.Is(err, fs.ErrNotExist) && w.files.count == 0 {
@@ -189,18 +189,18 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 		}
 		in := fileInput(name, info)
 		if s.prunes(name) {
-			w.passed.add(otherFolder, name)
+			w.skipped.add(otherFolder, name)
 			return nil
 		}
 		if has, err := s.has(in, look); err != nil {
 			return err
 		} else if has {
-			w.passed.add(knownFile, filepath.Base(name))
+			w.skipped.add(knownFile, filepath.Base(name))
 			return nil
 		}
 		text, what, err := in.detect(&s.opts, look)
 		if what != readable {
-			w.passed.add(what, filepath.Base(name))
+			w.skipped.add(what, filepath.Base(name))
 			return nil
 		}
 		if err != nil {
@@ -214,16 +214,16 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 	if err != nil {
 		return false, err
 	}
-	if added == 0 && w.passed.counts[knownFile]+w.passed.counts[otherFolder] == 0 {
+	if added == 0 && w.skipped.counts[knownFile]+w.skipped.counts[otherFolder] == 0 {
 		return false, w.nothing(arg)
 	}
-	s.notePassed(arg, &w.passed)
+	s.noteSkipped(arg, &w.skipped)
 	return hasText, nil
 }
 
-// notePassed reports what was skipped in a folder or a glob.
-func (s *Set) notePassed(arg string, passed *passedOver) {
-	if text := passed.text(false); text != "" {
+// noteSkipped reports what was skipped in a folder or a glob.
+func (s *Set) noteSkipped(arg string, skipped *skippedFiles) {
+	if text := skipped.text(false); text != "" {
 		s.note("%s: skipped %s; name a file explicitly to read it", arg, text)
 	}
 }
@@ -236,10 +236,10 @@ var errNoMatch = fault.Of(fs.ErrNotExist, "no file matches the pattern")
 
 // nothing is the error of a walk that found no file to read.
 func (w *walk) nothing(arg string) error {
-	passed := w.passed.text(true)
+	skipped := w.skipped.text(true)
 	switch {
-	case passed != "":
-		e := unread(arg, fault.Of(errNothingToRead, "no file to read: skipped %s", passed))
+	case skipped != "":
+		e := unread(arg, fault.Of(errNothingToRead, "no file to read: skipped %s", skipped))
 		e.Hint = "pass text files"
 		if w.format != Auto {
 			e.Hint = fmt.Sprintf("pass %s files, or let their format be found", w.format)

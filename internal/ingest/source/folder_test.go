@@ -80,7 +80,7 @@ func TestMixedFolder(t *testing.T) {
 }
 
 // Files that are skipped are counted and named.
-func TestPassedOverIsTold(t *testing.T) {
+func TestSkippedFilesAreTold(t *testing.T) {
 	dir := mixed(t)
 	notes := fault.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n").String()
 	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)",

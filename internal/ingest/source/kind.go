@@ -209,29 +209,29 @@ func isDescribing(name string) bool {
 func isHidden(name string) bool { return name[0] == '.' || name[0] == '_' }
 
 // suffix returns the list after a colon, "" if nothing was skipped.
-func (p *passedOver) suffix() string {
+func (p *skippedFiles) suffix() string {
 	if text := p.text(true); text != "" {
 		return ": skipped " + text
 	}
 	return ""
 }
 
-// passedOver counts the files of a folder or glob that are not read, by kind.
-type passedOver struct {
+// skippedFiles counts the files of a folder or glob that are not read, by kind.
+type skippedFiles struct {
 	counts [kinds]int
 	first  [kinds]string
 }
 
-func (p *passedOver) add(k kind, name string) {
+func (p *skippedFiles) add(k kind, name string) {
 	// A folder lists its files in any order; the message does not depend on it.
 	if p.counts[k]++; p.counts[k] == 1 || k == builtFolder && name < p.first[k] {
 		p.first[k] = name
 	}
 }
 
-// String lists what was skipped, "" if nothing was. Files that the caller's own patterns
+// text lists what was skipped, "" if nothing was. Files that the caller's own patterns
 // leave out are listed only with all set.
-func (p *passedOver) text(all bool) string {
+func (p *skippedFiles) text(all bool) string {
 	var list []string
 	for k := image; k < kinds; k++ {
 		n := p.counts[k]

@@ -244,7 +244,7 @@ func (r *Reader) finishInput() error {
 	r.noteTrailing(s.input.trailing())
 	members := r.at.Members
 	if archive, ok := s.framer.(*archiveFramer); ok {
-		members = members.note(r.in.URI, &archive.passed)
+		members = members.note(r.in.URI, &archive.skipped)
 	}
 	return r.leaveInput(done, members)
 }

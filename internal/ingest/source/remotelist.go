@@ -152,7 +152,7 @@ func (l *remoteListing) isBuilt(key string) bool {
 		dir := name[:i]
 		noted, ok := l.built[dir]
 		if ok && !noted {
-			l.walk.passed.add(builtFolder, dir)
+			l.walk.skipped.add(builtFolder, dir)
 			l.built[dir] = true
 		}
 		if ok {
@@ -181,7 +181,7 @@ func (w *walk) listed(key string) error {
 	names := strings.Split(key, "/")
 	if names[len(names)-1] == "" {
 		if w.globs == nil {
-			w.passed.add(slashed, key)
+			w.skipped.add(slashed, key)
 		}
 		return nil
 	}
@@ -192,7 +192,7 @@ func (w *walk) listed(key string) error {
 		at := splitKey(key)
 		last := i == len(names)-1
 		if w.filter.Excluded(at, !last) {
-			w.passed.add(notIncluded, folder)
+			w.skipped.add(notIncluded, folder)
 			return nil
 		}
 		if last {
@@ -246,7 +246,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	if err != nil {
 		return false, err
 	}
-	s.notePassed(l.arg, &l.walk.passed)
+	s.noteSkipped(l.arg, &l.walk.skipped)
 	l.splits.tell(s, l.arg)
 	if remote.HubOffline(l.arg) {
 		s.note("%s: HF_HUB_OFFLINE is set: only files in the cache are read, %d here",
@@ -258,17 +258,17 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 // take looks at a file of the list, and reports whether it is one of the sources and whether it has text.
 func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, look []byte) (text, taken bool,
 	err error) {
-	name, passed := path.Base(in.URI), &l.walk.passed
+	name, skipped := path.Base(in.URI), &l.walk.skipped
 	if l.isBuilt(key) || l.splits.drops(key, name) {
 		return false, false, nil
 	}
 	if l.set.prunes(in.URI) {
-		passed.add(otherFolder, name)
+		skipped.add(otherFolder, name)
 		return false, false, nil
 	}
 	if has, err := l.set.has(*in, look); err != nil || has {
 		if has {
-			passed.add(knownFile, name)
+			skipped.add(knownFile, name)
 		}
 		return false, false, err
 	}
@@ -279,7 +279,7 @@ func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, lo
 	}
 	text, what, err := in.detectLike(l.set, kind, look)
 	if what != readable {
-		passed.add(what, name)
+		skipped.add(what, name)
 		return false, false, nil
 	}
 	return text, err == nil, err
@@ -287,11 +287,11 @@ func (l *remoteListing) take(in *Input, key string, kinds map[string]*looked, lo
 
 // nothing returns the error of a list of which no file was added, nil where all are known already.
 func (l *remoteListing) nothing() error {
-	passed := &l.walk.passed
+	skipped := &l.walk.skipped
 	switch {
-	case passed.counts[knownFile]+passed.counts[otherFolder] > 0:
+	case skipped.counts[knownFile]+skipped.counts[otherFolder] > 0:
 		return nil
-	case l.config != "" && passed.text(true) == "":
+	case l.config != "" && skipped.text(true) == "":
 		return remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})
 	}

@@ -165,20 +165,20 @@ func (s *Set) Close() error {
 	return err
 }
 
-// noDocuments returns the error that no input holds a document. passed counts the members of
+// noDocuments returns the error that no input holds a document. skipped counts the members of
 // archives that were skipped.
-func (s *Set) noDocuments(passed *Members) error {
+func (s *Set) noDocuments(skipped *Members) error {
 	what := "it is empty or blank"
 	switch n := s.Len(); {
-	case n == 1 && passed != nil:
-		what = "none of its files is read: skipped " + passed.Text
+	case n == 1 && skipped != nil:
+		what = "none of its files is read: skipped " + skipped.Text
 	case n == 2:
 		what = "it and 1 other are empty or blank"
 	case n > 1:
 		what = fmt.Sprintf("it and %d others are empty or blank", n-1)
 	}
-	if passed != nil && s.Len() > 1 {
-		what += fmt.Sprintf(", or archives whose files are not read: skipped %d", passed.Count)
+	if skipped != nil && s.Len() > 1 {
+		what += fmt.Sprintf(", or archives whose files are not read: skipped %d", skipped.Count)
 	}
 	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: cause.NoDocuments}
 }
@@ -257,8 +257,9 @@ func (s *Set) LinesRead(p Position) []LineRead {
 
 // compressedRatio is roughly how much text a byte of a compressed input holds, as is typical for
 // prose.
-var compressedRatio = map[decompress.Compression]int64{decompress.Plain: 1, decompress.Gzip: 3, decompress.Zstd: 3, decompress.Bzip2: 4, decompress.XZ: 4, decompress.LZ4: 2,
-	decompress.Snappy: 2, decompress.Zipped: 3, decompress.UTF16: 1}
+var compressedRatio = map[decompress.Compression]int64{decompress.Plain: 1, decompress.Gzip: 3, decompress.Zstd: 3,
+	decompress.Bzip2: 4, decompress.XZ: 4, decompress.LZ4: 2, decompress.Snappy: 2, decompress.Zipped: 3,
+	decompress.UTF16: 1}
 
 // EstimateBytes returns how many bytes of text the inputs hold together, after decompression: exact
 // for plain files, a guess for others. It depends on the inputs alone. known is false if one of

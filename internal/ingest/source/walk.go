@@ -22,18 +22,18 @@ import (
 // walk from folder to folder goes. Of a glob the part that matched keeps its slashes: what it
 // matches is sorted by the whole name, and a folder among it stands where its name does.
 type walk struct {
-	ctx    context.Context
-	root   string
-	globs  [][]string // the elements below root of a glob's alternatives; nil lists a folder
-	filter *glob.Filter
-	format Format                                         // Options.Format
-	out    fs.FileInfo                                    // the folder that is never a source, or nil
-	built  func(dir string) (owns func(name string) bool) // Options.Built
-	owns   func(name string) bool                         // what it returned for root
-	files  sorter
-	todo   queue
-	passed passedOver
-	row    []byte // of the remote file that is listed; nil for local ones
+	ctx     context.Context
+	root    string
+	globs   [][]string // the elements below root of a glob's alternatives; nil lists a folder
+	filter  *glob.Filter
+	format  Format                                         // Options.Format
+	out     fs.FileInfo                                    // the folder that is never a source, or nil
+	built   func(dir string) (owns func(name string) bool) // Options.Built
+	owns    func(name string) bool                         // what it returned for root
+	files   sorter
+	todo    queue
+	skipped skippedFiles
+	row     []byte // of the remote file that is listed; nil for local ones
 }
 
 const inFolder = "\x00" // ends the key of a folder that a glob matched: all below it is wanted
@@ -126,7 +126,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 		}
 	}
 	if w.filter.Excluded(at, mode.IsDir()) {
-		w.passed.add(notIncluded, e.Name())
+		w.skipped.add(notIncluded, e.Name())
 		return nil
 	}
 	if mode.IsDir() {
@@ -156,15 +156,15 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 	name := at[len(at)-1]
 	switch {
 	case !wanted:
-		w.passed.add(notIncluded, name)
+		w.skipped.add(notIncluded, name)
 	case len(at) == 1 && w.owns != nil && w.owns(name):
-		w.passed.add(builtFile, name)
+		w.skipped.add(builtFile, name)
 	case isHidden(name) && !explicit:
-		w.passed.add(hidden, name)
+		w.skipped.add(hidden, name)
 	case isDescribing(name) && !explicit:
-		w.passed.add(describing, name)
+		w.skipped.add(describing, name)
 	case !mode.IsRegular():
-		w.passed.add(special, name)
+		w.skipped.add(special, name)
 	default:
 		if w.row != nil {
 			return w.files.add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
@@ -187,7 +187,7 @@ func (w *walk) matches(at []string) (ok, explicit bool) {
 
 func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
 	if w.out != nil && w.isOut(key) {
-		w.passed.add(outputFolder, at[len(at)-1])
+		w.skipped.add(outputFolder, at[len(at)-1])
 		return nil
 	}
 	next, ok := w.enters(parent, key, at, linked)
@@ -195,7 +195,7 @@ func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
 	case !ok:
 		return nil
 	case w.owned(w.path(key)) != nil:
-		w.passed.add(builtFolder, strings.Join(at, "/"))
+		w.skipped.add(builtFolder, strings.Join(at, "/"))
 		return nil
 	}
 	return w.todo.push(next)
@@ -207,9 +207,9 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 	if w.wholly(parent) {
 		switch {
 		case isHidden(name) && !w.filter.MayInclude(at):
-			w.passed.add(hidden, name)
+			w.skipped.add(hidden, name)
 		case linked:
-			w.passed.add(linkedFolder, name)
+			w.skipped.add(linkedFolder, name)
 		default:
 			return key, true
 		}
