@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -29,9 +30,7 @@ type EncoderOptions struct {
 const minExpansion = 3
 
 func (o EncoderOptions) withDefaults() EncoderOptions {
-	if o.CacheBytes == 0 {
-		o.CacheBytes = DefaultCacheBytes
-	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, DefaultCacheBytes)
 	if o.CacheBytes < 0 {
 		o.CacheBytes = 1
 	}

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -60,9 +61,7 @@ func LoadWith(path string, o Options) (*Tokenizer, error) {
 	}
 	if !info.IsDir() {
 		dir, name = filepath.Split(filepath.Clean(path))
-		if dir == "" {
-			dir = "."
-		}
+		dir = cmp.Or(dir, ".")
 	}
 	t, err := loadFS(os.DirFS(dir), name, dir, o)
 	if err != nil {

@@ -99,9 +99,7 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	default:
 		return usagef("--documents %s: %s", f.documents, spelling.OneOf(f.documents, documentRuns))
 	}
-	if f.workers == 0 {
-		f.workers = runtime.GOMAXPROCS(0)
-	}
+	f.workers = cmp.Or(f.workers, runtime.GOMAXPROCS(0))
 	start := time.Now()
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {

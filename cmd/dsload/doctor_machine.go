@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -262,9 +263,7 @@ func (m *machine) settings() []setting {
 	limit := m.CgroupLimit
 	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records",
 		plural(m.Processors, "worker"))
-	if limit == 0 {
-		limit = m.Memory
-	}
+	limit = cmp.Or(limit, m.Memory)
 	if limit > 0 && m.DefaultMemory < 256<<20 {
 		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest",
 			formatSize(limit))

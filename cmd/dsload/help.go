@@ -162,9 +162,7 @@ func defaultOf(f *pflag.Flag) string {
 // newHelpPage returns the page of a command.
 func newHelpPage(cmd *cobra.Command) *helpPage {
 	about := cmd.Long
-	if about == "" {
-		about = cmd.Short + "."
-	}
+	about = cmp.Or(about, cmd.Short+".")
 	p := &helpPage{name: cmd.CommandPath(), short: cmd.Short, about: strings.Split(about, "\n\n")}
 	if cmd.Runnable() && !cmd.HasSubCommands() {
 		p.usage = append(p.usage, strings.TrimSuffix(cmd.UseLine(), " [flags]")+" [flags]")

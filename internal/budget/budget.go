@@ -17,6 +17,7 @@
 package budget
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
@@ -34,9 +35,7 @@ type TooLargeError struct {
 
 func (e *TooLargeError) Error() string {
 	what := e.Name
-	if what == "" {
-		what = "a buffer"
-	}
+	what = cmp.Or(what, "a buffer")
 	return fmt.Sprintf("%s needs %v and the memory cap leaves %v", what, units.Size(e.Wanted), units.Size(e.Limit))
 }
 

@@ -1,6 +1,7 @@
 package memrecord
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -141,9 +142,7 @@ func batchTooLarge(r *record) *Verdict {
 		return nil
 	}
 	held, length := r.resting(), b.Length
-	if length == 0 {
-		length = 1
-	}
+	length = cmp.Or(length, 1)
 	room, fits := value(r.start.DeviceTotal)-held, math.Floor(b.Rows/2)
 	perRow := r.bytesPerToken(held) * length
 	if r.oom.Allocated != nil && room > 0 {

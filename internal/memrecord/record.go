@@ -358,9 +358,7 @@ func (r *record) bytesPerToken(held float64) float64 {
 			continue
 		}
 		length := s.Batch.Length
-		if length == 0 {
-			length = 1
-		}
+		length = cmp.Or(length, 1)
 		if tokens := s.Batch.Rows * length; tokens > 0 {
 			most = max(most, (*s.Peak-held)/tokens)
 		}

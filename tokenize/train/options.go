@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -44,24 +45,16 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Family == "" {
-		o.Family = ByteLevelBPE
-	}
-	if o.VocabSize == 0 {
-		o.VocabSize = 32000
-	}
-	if o.MinFrequency == 0 {
-		o.MinFrequency = 2
-	}
+	o.Family = cmp.Or(o.Family, ByteLevelBPE)
+	o.VocabSize = cmp.Or(o.VocabSize, 32000)
+	o.MinFrequency = cmp.Or(o.MinFrequency, 2)
 	if o.SpecialTokens == nil {
 		o.SpecialTokens = defaultSpecial[o.Family]
 	}
 	if o.Split == "" && o.Family == ByteLevelBPE {
 		o.Split = "gpt2"
 	}
-	if o.MaxMemory == 0 {
-		o.MaxMemory = 256 << 20
-	}
+	o.MaxMemory = cmp.Or(o.MaxMemory, 256<<20)
 	return o
 }
 

@@ -87,21 +87,12 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		return r, r.openKept(in, in.kept)
 	}
 	file, err := os.Open(in.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
-	}
 	if err != nil {
-		return nil, pathCause(err)
+		return nil, in.compareFile(nil, err)
 	}
 	// what is written after it meanwhile is not part of the input
 	r.file, r.counted.Source = file, io.LimitReader(file, in.Size)
-	r.counted.Check = func() error {
-		info, err := file.Stat()
-		if err != nil {
-			return pathCause(err)
-		}
-		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
-	}
+	r.counted.Check = func() error { return in.compareFile(file.Stat()) }
 	if err := r.counted.Check(); err != nil {
 		file.Close()
 		return nil, err
@@ -257,6 +248,17 @@ func pathCause(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// compareFile returns how a file differs from what it was, by what the system says of it now.
+func (in *Input) compareFile(info fs.FileInfo, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
+	case err != nil:
+		return pathCause(err)
+	}
+	return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
 }
 
 // compare returns how an input differs from what it was.

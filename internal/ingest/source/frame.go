@@ -31,11 +31,9 @@ type framing struct {
 
 func (f *framing) common() *framing { return f }
 
-// line finds the end of the line that the window begins with, looking at limit bytes at most. n is
-// the length without its "\n"; found reports whether there is one, ended whether the input ends
-// after the n bytes.
-func (f *framing) line(limit int) (n int, found, ended bool, err error) {
-	scanned := 0
+// line finds the end of the line that goes on at an offset in the window, looking no further than the limit.
+// n is where its "\n" is; found reports whether there is one, ended whether the input ends after the n bytes.
+func (f *framing) line(scanned, limit int) (n int, found, ended bool, err error) {
 	for {
 		data := f.w.unread()
 		data = data[:min(len(data), limit)]
@@ -196,7 +194,7 @@ type lines struct{ *framing }
 func (l lines) advance([]byte) {}
 
 func (l lines) span(n int) (text, total int, end bool, err error) {
-	at, found, ended, err := l.line(n + 2) // the text and its line end
+	at, found, ended, err := l.line(0, n+2) // the text and its line end
 	if err != nil {
 		return 0, 0, false, err
 	}

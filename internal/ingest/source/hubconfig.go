@@ -86,17 +86,12 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 	l.config = fmt.Sprintf("its README.md names %s as the files of its configuration %s, and there are none",
 		strings.Join(read.patterns, ", "), c.Name)
 	for _, pattern := range read.patterns {
-		for _, choice := range glob.ExpandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {
-			g, err := glob.Split(choice)
-			if err != nil {
-				return &remote.Error{Kind: cause.Usage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
-					err), Hint: "name the files in the address"}
-			}
-			if g[len(g)-1] == "**" {
-				g = append(g, "*")
-			}
-			w.globs = append(w.globs, g)
+		globs, err := glob.Alternatives(strings.TrimPrefix(pattern, "./"))
+		if err != nil {
+			return &remote.Error{Kind: cause.Usage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
+				err), Hint: "name the files in the address"}
 		}
+		w.globs = append(w.globs, globs...)
 	}
 	return nil
 }

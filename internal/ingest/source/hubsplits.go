@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,9 +245,7 @@ func countSplits(files map[string]int) string {
 	var out []string
 	for _, split := range slices.Sorted(maps.Keys(files)) {
 		name := split
-		if name == "" {
-			name = "no split"
-		}
+		name = cmp.Or(name, "no split")
 		out = append(out, fmt.Sprintf("%d of %s", files[split], name))
 	}
 	return strings.Join(out, ", ")

@@ -61,9 +61,7 @@ func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		case b == ',' && f.place == afterElement:
 			f.place = afterComma
 		case f.place == afterElement:
-			return dst, fault.Of(cause.Malformed,
-				"malformed JSON: %s after an element of the array, where a comma or ']' belongs",
-				named(b))
+			return dst, noComma(b)
 		default:
 			return f.value(dst, rec, b)
 		}
@@ -103,11 +101,11 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 			f.w.consume(p)
 			return dst, nil
 		case scan.Bad:
-			return dst, fault.Of(cause.Malformed, "malformed JSON: %s where a value belongs", named(first))
+			return dst, noValue(first)
 		case p > f.o.MaxRecordBytes:
 			rec.Err = tooLarge(f.o.MaxRecordBytes)
 			f.w.consume(p)
-			return dst, f.skipRest(&scan)
+			return dst, f.skipRest(&scan, first)
 		case !f.w.fill():
 			if err := f.w.failed(); err != nil {
 				return dst, err
@@ -124,15 +122,27 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 	}
 }
 
-// skipRest consumes the rest of a value that is too large.
-func (f *valueFramer) skipRest(scan *jsonscan.Bounds) error {
+// skipRest consumes the rest of a value that is not wanted, or too large.
+func (f *valueFramer) skipRest(scan *jsonscan.Bounds, first byte) error {
 	for !scan.Ended {
 		f.w.consume(scan.Skip(f.w.unread()))
-		if !scan.Ended && !f.w.fill() {
-			return f.w.failed()
+		switch {
+		case scan.Bad:
+			return noValue(first)
+		case !scan.Ended && !f.w.fill():
+			return f.w.failed() // nil at the end, which the caller sees again
 		}
 	}
 	return nil
+}
+
+func noValue(b byte) error {
+	return fault.Of(cause.Malformed, "malformed JSON: %s where a value belongs", named(b))
+}
+
+func noComma(b byte) error {
+	return fault.Of(cause.Malformed, "malformed JSON: %s after an element of the array, where a comma or ']' belongs",
+		named(b))
 }
 
 // deliver appends an object as it is, and the text of a string.

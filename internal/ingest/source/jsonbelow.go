@@ -134,7 +134,7 @@ func (f *belowFramer) begin(b byte, rec *Record) error {
 	if b != 'n' {
 		rec.Err = f.unfit(b)
 	}
-	if err := f.skipValue(b); err != nil {
+	if err := f.skipRest(new(jsonscan.Bounds), b); err != nil {
 		return err
 	}
 	f.leave()
@@ -191,8 +191,7 @@ func (f *belowFramer) element(b byte) error {
 		f.w.consume(1)
 		f.place = afterComma
 	default:
-		return fault.Of(cause.Malformed, "malformed JSON: %s after an element of the array, where a comma or ']' belongs",
-			named(b))
+		return noComma(b)
 	}
 	return nil
 }
@@ -265,7 +264,7 @@ func (f *belowFramer) key() error {
 		return err
 	}
 	f.place = afterMember
-	return f.skipValue(b)
+	return f.skipRest(new(jsonscan.Bounds), b)
 }
 
 // refuseOthers returns an error for a key which shows that the path, if it was found and not given, may be wrong.
@@ -309,19 +308,4 @@ func (f *belowFramer) readKey() (string, error) {
 	}
 	text, _, _ := jsonscan.Decode(nil, raw[1:], len(raw))
 	return string(text), nil
-}
-
-// skipValue passes over the value that the window begins with.
-func (f *belowFramer) skipValue(first byte) error {
-	var scan jsonscan.Bounds
-	for !scan.Ended {
-		f.w.consume(scan.Skip(f.w.unread()))
-		switch {
-		case scan.Bad:
-			return fault.Of(cause.Malformed, "malformed JSON: %s where a value belongs", named(first))
-		case !scan.Ended && !f.w.fill():
-			return f.w.failed() // nil at the end, which the caller sees again
-		}
-	}
-	return nil
 }

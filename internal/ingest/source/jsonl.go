@@ -33,7 +33,7 @@ func (f *jsonFramer) limit() int {
 func (f *jsonFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	for !f.inside {
 		rec.Offset, rec.First = f.w.offset(), true
-		n, found, ended, err := f.line(f.limit() + 1)
+		n, found, ended, err := f.line(0, f.limit()+1)
 		switch {
 		case err != nil:
 			return dst, err

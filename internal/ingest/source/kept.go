@@ -2,12 +2,8 @@ package source
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
 	"sync"
-
-	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // A keeper holds small files that detection has read whole, until they are read. A folder of them is then read once
@@ -21,8 +17,7 @@ type keeper struct {
 // keep keeps an input that is about to be added if look holds all of it and Options.KeepBytes allows it.
 func (s *Set) keep(in *Input, look []byte) {
 	k := &s.kept
-	if in.path == "" || in.once != nil || in.sniffed == 0 || in.sniffed != in.Size || in.Compression != decompress.Plain ||
-		in.archive != "" || in.Format.isColumnar() || k.bytes+in.Size > s.opts.KeepBytes {
+	if !in.IsPlainFile() || in.sniffed == 0 || in.sniffed != in.Size || k.bytes+in.Size > s.opts.KeepBytes {
 		return
 	}
 	if k.files == nil {
@@ -50,15 +45,6 @@ func (s *Set) Forget() { s.kept.files, s.kept.bytes = nil, 0 }
 // openKept makes the reader of an input that was kept, if the file is still the one that was.
 func (r *rawFile) openKept(in *Input, data []byte) error {
 	r.counted.Source = bytes.NewReader(data)
-	r.counted.Check = func() error {
-		info, err := os.Stat(in.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
-		}
-		if err != nil {
-			return pathCause(err)
-		}
-		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
-	}
+	r.counted.Check = func() error { return in.compareFile(os.Stat(in.path)) }
 	return r.counted.Check()
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/binary"
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -78,12 +79,9 @@ func (in *Input) appendRow(row []byte) []byte {
 	for _, v := range []int64{in.Size, in.textBytes, in.window} {
 		row = binary.AppendVarint(row, v)
 	}
-	row = append(row, byte(len(in.Format)))
-	row = append(row, in.Format...)
-	row = append(row, byte(len(in.Compression)))
-	row = append(row, in.Compression...)
-	row = append(row, byte(len(in.archive)))
-	row = append(row, in.archive...)
+	for _, word := range []string{string(in.Format), string(in.Compression), string(in.archive)} {
+		row = append(append(row, byte(len(word))), word...)
+	}
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
 	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash, in.Records} {
@@ -222,16 +220,7 @@ func (s *Set) makeLine(g listing) (sourceLine, error) {
 // lineOf returns the index of the line that holds an input; of the input after the last one, the
 // number of lines.
 func (s *Set) lineOf(input int) int {
-	lo, hi := 0, len(s.lines)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if p := &s.lines[mid]; p.first+p.n <= input {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(s.lines), func(i int) bool { return s.lines[i].first+s.lines[i].n > input })
 }
 
 // chainStat adds what identifies a file without reading it.

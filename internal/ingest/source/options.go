@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"io"
 	"unicode/utf8"
 
@@ -120,24 +121,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Format == "" {
-		o.Format = Auto
-	}
-	if o.PieceBytes == 0 {
-		o.PieceBytes = defaultPieceBytes
-	}
-	if o.MaxPieceBytes == 0 {
-		o.MaxPieceBytes = 4 * o.PieceBytes
-	}
-	if o.MaxRecordBytes == 0 {
-		o.MaxRecordBytes = defaultMaxRecordBytes
-	}
-	if o.WindowBytes == 0 {
-		o.WindowBytes = defaultWindowBytes
-	}
-	if o.chunkBytes == 0 {
-		o.chunkBytes = chunkBytes
-	}
+	o.Format = cmp.Or(o.Format, Auto)
+	o.PieceBytes = cmp.Or(o.PieceBytes, defaultPieceBytes)
+	o.MaxPieceBytes = cmp.Or(o.MaxPieceBytes, 4*o.PieceBytes)
+	o.MaxRecordBytes = cmp.Or(o.MaxRecordBytes, defaultMaxRecordBytes)
+	o.WindowBytes = cmp.Or(o.WindowBytes, defaultWindowBytes)
+	o.chunkBytes = cmp.Or(o.chunkBytes, chunkBytes)
 	if o.Cut == nil {
 		o.Cut = characterCut
 	}

@@ -251,15 +251,6 @@ func globRoot(arg string) (root string, globs [][]string, err error) {
 	case root == "":
 		root = "."
 	}
-	for _, choice := range glob.ExpandBraces(strings.Trim(strings.Join(elements[fixed:], "/"), "/")) {
-		g, err := glob.Split(choice)
-		if err != nil {
-			return "", nil, err
-		}
-		if g[len(g)-1] == "**" {
-			g = append(g, "*")
-		}
-		globs = append(globs, g)
-	}
-	return filepath.FromSlash(root), globs, nil
+	globs, err = glob.Alternatives(strings.Join(elements[fixed:], "/"))
+	return filepath.FromSlash(root), globs, err
 }

@@ -103,22 +103,15 @@ func (a *articles) decide() error {
 // lineAt returns the line at p of the window without its "\n", and where the next begins. ok is
 // false if it is longer than maxHeadingBytes.
 func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
-	for have := p; ; {
-		data := a.w.unread()
-		if len(data) > p+maxHeadingBytes {
-			data = data[:p+maxHeadingBytes]
-		}
-		if i := bytes.IndexByte(data[have:], '\n'); i >= 0 {
-			return data[p : have+i], have + i + 1, true, nil
-		}
-		have = len(data)
-		if have == p+maxHeadingBytes {
-			return nil, 0, false, nil
-		}
-		if !a.w.fill() {
-			return a.w.unread()[p:have], have, true, a.w.failed()
-		}
+	n, found, ended, err := a.line(p, p+maxHeadingBytes)
+	if err != nil || !found && !ended {
+		return nil, 0, false, err
 	}
+	next = n
+	if found {
+		next++
+	}
+	return a.w.unread()[p:n], next, true, nil
 }
 
 func (a *articles) span(n int) (text, total int, end bool, err error) {
@@ -137,7 +130,7 @@ func (a *articles) span(n int) (text, total int, end bool, err error) {
 				return p, p, true, nil
 			}
 		}
-		at, found, ended, err := a.lineFrom(p, n)
+		at, found, ended, err := a.line(p, n+1) // the line end may follow
 		if err != nil {
 			return 0, 0, false, err
 		}
@@ -152,27 +145,6 @@ func (a *articles) span(n int) (text, total int, end bool, err error) {
 			blank = blank && a.lineBlank
 		}
 		prevBlank, p = blank, at+1
-	}
-}
-
-// lineFrom finds the next "\n" at or after p, looking no further than the byte after the first n.
-// ended reports that the input ends before and has at most n bytes.
-func (a *articles) lineFrom(p, n int) (at int, found, ended bool, err error) {
-	for have := p; ; {
-		data := a.w.unread()
-		data = data[:min(len(data), n+1)]
-		if have < len(data) {
-			if i := bytes.IndexByte(data[have:], '\n'); i >= 0 {
-				return have + i, true, false, nil
-			}
-		}
-		have = len(data)
-		if have == n+1 {
-			return have, false, false, nil
-		}
-		if !a.w.fill() {
-			return have, false, true, a.w.failed()
-		}
 	}
 }
 

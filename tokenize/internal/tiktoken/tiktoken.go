@@ -4,6 +4,7 @@ package tiktoken
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -65,9 +66,7 @@ func (r *Ranks) complete(n int) (warning string) {
 		v = known.ByPattern(r.Pattern, n)
 	} else if v = known.BySize(n); v != nil {
 		r.Pattern = v.Pattern
-		if r.Name == "" {
-			r.Name = v.Name
-		}
+		r.Name = cmp.Or(r.Name, v.Name)
 		if v.Guess {
 			warning = fmt.Sprintf("%d ranks: assumed to be %s, with pattern %s and its special tokens; "+
 				"name a pattern if it is another vocabulary", n, v.Name, v.Pattern)

@@ -24,13 +24,13 @@ type pattern struct {
 // matches the path from the source's folder on.
 func parsePatterns(text string) ([]pattern, error) {
 	var out []pattern
-	for _, s := range ExpandBraces(text) {
+	for _, s := range expandBraces(text) {
 		s = strings.TrimPrefix(s, "./")
 		p := pattern{folders: strings.HasSuffix(s, "/")}
 		s = strings.TrimSuffix(s, "/")
 		p.anywhere = !strings.Contains(s, "/")
 		var err error
-		if p.elements, err = Split(strings.TrimPrefix(s, "/")); err != nil {
+		if p.elements, err = split(strings.TrimPrefix(s, "/")); err != nil {
 			return nil, fault.Of(cause.Usage, "pattern %q: %v", text, err)
 		}
 		out = append(out, p)
@@ -41,8 +41,24 @@ func parsePatterns(text string) ([]pattern, error) {
 	return out, nil
 }
 
-// Split splits a pattern without braces at its slashes and checks each element.
-func Split(text string) ([]string, error) {
+// Alternatives returns the elements of a pattern of whole paths, for each choice among its braces. ** at its
+// end stands for the files at any depth.
+func Alternatives(text string) (all [][]string, err error) {
+	for _, choice := range expandBraces(strings.Trim(text, "/")) {
+		elements, err := split(choice)
+		if err != nil {
+			return nil, err
+		}
+		if elements[len(elements)-1] == "**" {
+			elements = append(elements, "*")
+		}
+		all = append(all, elements)
+	}
+	return all, nil
+}
+
+// split splits a pattern without braces at its slashes and checks each element.
+func split(text string) ([]string, error) {
 	elements := strings.Split(strings.ReplaceAll(text, "[!", "[^"), "/")
 	for _, element := range elements {
 		if _, err := path.Match(element, ""); err != nil {
@@ -55,9 +71,9 @@ func Split(text string) ([]string, error) {
 // maxAlternatives bounds what braces expand to.
 const maxAlternatives = 256
 
-// ExpandBraces returns a pattern for each choice among {a,b}. Braces without a comma stand for
+// expandBraces returns a pattern for each choice among {a,b}. Braces without a comma stand for
 // themselves.
-func ExpandBraces(text string) []string {
+func expandBraces(text string) []string {
 	out := []string{text}
 	for i := 0; i < len(out); {
 		s := out[i]
