@@ -54,14 +54,20 @@ func newOffsetPage(offsets []byte, least, most int64) *offsetPage {
 	}
 	p.starts = make([]uint32, 0, (rows+pageStride-1)/pageStride)
 	p.lengths = make([]byte, (rows*int(p.width)+7)/8+8)
+	word, have, full := uint64(0), uint(0), p.lengths // the bits that are not yet in lengths, and where they go
 	for i := range rows {
 		if i%pageStride == 0 {
 			p.starts = append(p.starts, uint32(at(i)))
 		}
-		bit := uint(i) * p.width
-		word := p.lengths[bit/8:]
-		binary.LittleEndian.PutUint64(word, binary.LittleEndian.Uint64(word)|uint64(at(i+1)-at(i)-shortest)<<(bit%8))
+		n := uint64(at(i+1) - at(i) - shortest)
+		word |= n << have
+		if have += p.width; have >= 64 {
+			binary.LittleEndian.PutUint64(full, word)
+			full, have = full[8:], have-64
+			word = n >> (p.width - have)
+		}
 	}
+	binary.LittleEndian.PutUint64(full, word)
 	return p
 }
 
