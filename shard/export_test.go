@@ -97,3 +97,14 @@ func (b *Builder) Written(split string) (rows, tokens int64) {
 	}
 	return rows, tokens
 }
+
+// CheckAhead compares the record batches of spans.
+func CheckAhead(r *SplitReader, spans []Span) { r.checkAhead(spans) }
+
+// Unchecked returns how many record batches of open shards were not compared with their checksums.
+func Unchecked(r *SplitReader) (n int) {
+	for i := range r.states.all {
+		n += int(r.states.all[i].checked.todo.Load())
+	}
+	return n
+}

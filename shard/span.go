@@ -167,6 +167,7 @@ func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plac
 // IDWidth bytes each. Contiguous spans are read at once. An id outside the vocabulary is ErrCorrupt:
 // this is the only comparison on the way to a client, so it must stay with the read.
 func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
+	r.checkAhead(spans)
 	reader := spanReader{r: r}
 	defer reader.close()
 	for len(spans) > 0 {
