@@ -113,7 +113,7 @@ func (d *dealer) deal(rows []Item) {
 	for i := range rows { // longest first, equal lengths by index
 		d.keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
 	}
-	radix.Sort(d.keys)
+	radix.SortFrom(d.keys, 32)
 	d.squares[0] = 0
 	for i, k := range d.keys {
 		row := int32(uint32(k))
@@ -192,7 +192,7 @@ func (d *dealer) fits(i, j int) bool {
 // fit their budgets can be rearranged into runs of the same sizes that fit too.
 func (d *dealer) dealRuns() {
 	n := len(d.byLength)
-	low, high := int64(0), d.cost(0, 1)+d.cost(0, n)
+	low, high := d.least(), d.cost(0, 1)+d.cost(0, n)
 	limit := low + int64(sort.Search(int(high-low), func(c int) bool { return d.runs(low+int64(c), nil) <= d.groups }))
 	borders := make([]int, 0, d.groups+1)
 	d.runs(limit, &borders)
@@ -257,14 +257,36 @@ func (d *dealer) runs(limit int64, borders *[]int) int {
 			*borders = append(*borders, i)
 			end = n - (d.groups - 1 - runs) // each later run needs a row
 		}
-		i += 1 + sort.Search(end-i-1, func(k int) bool {
-			return d.cost(i, i+k+2) > limit || !d.fits(i, i+k+2)
-		})
+		i += d.reach(i, end-i, limit)
 	}
 	if borders != nil {
 		*borders = append(*borders, n)
 	}
 	return runs
+}
+
+// reach returns how many of the next n rows from i on a run may have that costs at most limit: at least one.
+func (d *dealer) reach(i, n int, limit int64) int {
+	if padded := d.o.PaddedLength(d.length[i]); d.o.Balance == ByTokens && padded > 0 {
+		most := limit / padded
+		if d.o.MaxTokens > 0 {
+			most = min(most, d.o.MaxTokens/padded, int64(d.o.BatchRows))
+		}
+		return int(max(1, min(most, int64(n))))
+	}
+	return 1 + sort.Search(n-1, func(k int) bool { return d.cost(i, i+k+2) > limit || !d.fits(i, i+k+2) })
+}
+
+// least returns a cost that the costliest run does not fall below: a part of what all rows cost each for itself.
+func (d *dealer) least() (sum int64) {
+	if d.o.Balance == Quadratic {
+		sum = d.squares[len(d.byLength)]
+	} else {
+		for _, n := range d.length {
+			sum += n
+		}
+	}
+	return (sum + int64(d.groups) - 1) / int64(d.groups)
 }
 
 // border returns the best border for the runs from a to b and from b to c: the one with which the

@@ -53,7 +53,7 @@ func (o *Order) seekWindow(position int64) error {
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
 	}
-	radix.Sort(w.keys)
+	radix.SortFrom(w.keys, 32)
 
 	group := min(o.opts.Group, o.opts.Bucket)
 	whole := n / group
