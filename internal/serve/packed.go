@@ -183,7 +183,7 @@ func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
 	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
 		s.opts)*locationBytes +
-		longestRun*(8+16) + int64(s.length)*perToken + s.base.ahead.bytes()
+		locateBytes + int64(s.length)*perToken + s.base.ahead.bytes()
 	if len(s.base.members) > 1 {
 		n += 16 << 10
 	}

@@ -1,13 +1,11 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/bits"
 	"slices"
 
-	"github.com/dsload/dsload/internal/radix"
 	"github.com/dsload/dsload/internal/serve/collate"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
@@ -72,7 +70,7 @@ func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64
 		}
 	}
 	if bucket > 0 || byTokens || balanced > 0 {
-		n += longestRun * rowAndSpan
+		n += locateBytes
 	}
 	if byTokens {
 		n += (rows + 512) * (item + 4 + 2*locationBytes)
@@ -257,88 +255,4 @@ func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
 		out[l.index] = l.span.Len
 	}
 	return nil
-}
-
-// locations are rows whose spans in the shards are known, sorted by source and row.
-type locations struct {
-	found []location
-	keys  []uint64 // scratch for sorting
-	rows  []int64  // scratch for a run
-	spans []shard.Span
-}
-
-type location struct {
-	row    int64
-	source int32
-	index  int32 // in the items that were asked for
-	span   shard.Span
-}
-
-// locationBytes is the size of a location and its key.
-const locationBytes = 32 + 8
-
-func (p *locations) reset(n int) { p.found = slices.Grow(p.found[:0], n) }
-
-func (p *locations) add(it sampler.Item, index int) {
-	p.found = append(p.found, location{row: it.Row, source: it.Source, index: int32(index)})
-}
-
-func compareLocations(a, b location) int {
-	if a.source != b.source {
-		return cmp.Compare(a.source, b.source)
-	}
-	return cmp.Compare(a.row, b.row)
-}
-
-// longestRun is the maximum number of rows that are located at once.
-const longestRun = 1024
-
-// locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
-// order depends on these spans before AppendIDs reads them and compares their record batches.
-func (p *locations) locate(members []member) error {
-	p.sort(len(members))
-	for todo := p.found; len(todo) > 0; {
-		n := 0
-		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
-			p.rows = append(p.rows, todo[n].row)
-		}
-		p.spans = slices.Grow(p.spans[:0], n)[:n]
-		if err := members[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
-			return err
-		}
-		for i, span := range p.spans {
-			todo[i].span = span
-		}
-		todo = todo[n:]
-	}
-	return nil
-}
-
-// sort sorts the locations of rows of the given number of sources.
-func (p *locations) sort(sources int) {
-	const indexBits = 20
-	mostKeys, mostRow := 1<<indexBits, int64(1)<<(63-indexBits)
-	if sources > 1 || len(p.found) > mostKeys ||
-		slices.ContainsFunc(p.found, func(l location) bool { return l.row >= mostRow }) {
-		slices.SortFunc(p.found, compareLocations)
-		return
-	}
-	// A number that says it all sorts several times as fast.
-	p.keys = slices.Grow(p.keys[:0], len(p.found))
-	for _, l := range p.found {
-		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
-	}
-	radix.Sort(p.keys)
-	for i, k := range p.keys {
-		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
-	}
-}
-
-// find returns the span of a row, if it is known.
-func (p *locations) find(it sampler.Item) (shard.Span, bool) {
-	i, found := slices.BinarySearchFunc(p.found, location{row: it.Row, source: it.Source}, compareLocations)
-	if !found {
-		return shard.Span{}, false
-	}
-	return p.found[i].span, true
 }
