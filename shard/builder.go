@@ -136,8 +136,9 @@ func BuilderBytes(o BuilderOptions) int64 {
 	return int64(numSplits)*split + int64(o.MaxShards)*ListBytes + 2*checkpointBufferBytes + 16<<10
 }
 
-// Builder writes a dataset folder. It is not safe for concurrent use. After a file system error
-// every call returns that error, and OpenBuilder finds what was durable at the last Checkpoint.
+// Builder writes a dataset folder. It is not safe for concurrent use. Its only other goroutines sync
+// files, one at a time. After a file system error every call returns that error, and OpenBuilder
+// finds what was durable at the last Checkpoint.
 type Builder struct {
 	fs     FS
 	dir    string
@@ -152,6 +153,10 @@ type Builder struct {
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
 	err      error
+
+	last  *besideTask // the newest, nil if none is unfinished
+	ahead *besideTask // of SyncAhead, until the next Checkpoint
+	ended *endedShard // nil if all shards that were ended have their names
 }
 
 // buildSplit is a split under construction. Its buffers are allocated with its first row.
@@ -223,6 +228,11 @@ func (b *Builder) fail(err error) error {
 
 // closeBatch writes the pending rows, into a new shard if they would exceed the open one's size.
 func (b *Builder) closeBatch(s *buildSplit) error {
+	if b.ended != nil && b.ended.synced.isDone() {
+		if err := b.nameEnded(); err != nil {
+			return err
+		}
+	}
 	if s.open != nil && s.open.pos+b.layout.batchSize(s.pending) > b.opts.ShardBytes {
 		if err := b.commitShard(s); err != nil {
 			return err
@@ -263,18 +273,23 @@ func (b *Builder) checkShards() error {
 	return b.opts.checkShards(b.dir, n+1)
 }
 
+// commitShard ends the open shard. It is synced beside the work that follows, and then named.
 func (b *Builder) commitShard(s *buildSplit) error {
-	if err := b.holdsLock(); err != nil {
-		return err
+	if b.ended != nil {
+		if err := b.waitBeside(); err != nil {
+			return err
+		}
 	}
-	c, err := s.open.commit(b.layout)
+	c, err := s.open.end(b.layout)
 	if err != nil {
 		return err
 	}
+	ended := *s.open
+	ended.blocks = nil
+	b.ended = &endedShard{&ended, b.beside(ended.syncFile)}
 	s.open = nil
 	s.shards = append(s.shards, c)
-	b.namesNew = true
-	return b.syncNames()
+	return nil
 }
 
 // holdsLock returns an error once the folder's lock file is gone or replaced. Then another build
@@ -321,8 +336,8 @@ func (b *Builder) Close() error {
 	if b.lock == nil {
 		return nil
 	}
+	errs := []error{b.endBeside(), b.closeEnded()}
 	b.fail(fmt.Errorf("builder of %s: %w", b.dir, ErrClosed))
-	var errs []error
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil && open.file != nil {
 			errs = append(errs, open.file.Close())

@@ -27,6 +27,9 @@ func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	if b.err != nil {
 		return b.err
 	}
+	if err := b.waitBeside(); err != nil {
+		return b.fail(err)
+	}
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil {
 			if err := open.sync(); err != nil {

@@ -12,9 +12,9 @@
 //	err = train.ReadRow(0, &row)
 //
 // A Builder owns its folder from OpenBuilder to Close or Finish, by a lock that ends with its
-// process. It belongs to one goroutine. A Dataset and its SplitReaders are safe for concurrent use.
-// All access goes through an FS, so that tests can stop a build at every operation (package
-// shardtest).
+// process. It belongs to one goroutine, and syncs files in others. A Dataset and its SplitReaders are
+// safe for concurrent use. All access goes through an FS, so that tests can stop a build at every
+// operation (package shardtest).
 //
 // Invariants:
 //

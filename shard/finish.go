@@ -143,6 +143,9 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		}
 		m.Splits = append(m.Splits, info)
 	}
+	if err := b.waitBeside(); err != nil {
+		return nil, err
+	}
 	if p.Run != nil {
 		run, err := encodeRun(p.Run)
 		if err != nil {

@@ -228,6 +228,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	s.prepare(b.layout)
 	open := newShard(b.fs, b.path(b.shardName(s.name, len(s.shards))), s.stage, s.hash)
 	open.pos, open.tokens, open.blocks = saved.openPos, saved.openTokens, saved.openBlocks
+	open.synced, open.started = open.pos, open.pos
 	for _, k := range open.blocks {
 		open.rows += int64(k.rows)
 	}

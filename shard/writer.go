@@ -15,6 +15,9 @@ import (
 // it.
 const stageBytes = 32 << 10
 
+// writebackBytes is how much of a shard the system is told to write at a time, so that a sync finds little to write.
+const writebackBytes = 4 << 20
+
 // batch collects the rows of a record batch in their form on disk.
 type batch struct {
 	rows  int64
@@ -201,11 +204,13 @@ type openShard struct {
 	file File
 	hash *blake3.Hasher
 
-	stage  []byte
-	pos    int64 // bytes written so far, including staged ones
-	tokens int64
-	rows   int64
-	blocks []block
+	stage   []byte
+	pos     int64 // bytes written so far, including staged ones
+	synced  int64 // pos when it was synced last, or that began
+	started int64 // bytes that the system was told to write to the disk
+	tokens  int64
+	rows    int64
+	blocks  []block
 }
 
 func newShard(fsys FS, path string, stage []byte, h *blake3.Hasher) *openShard {
@@ -248,6 +253,10 @@ func (s *openShard) put(p []byte, at int64) error {
 		return err
 	}
 	s.pos = at + int64(len(p))
+	if n := s.pos - s.started; n >= writebackBytes {
+		startWriteback(s.file, s.started, n)
+		s.started = s.pos
+	}
 	return nil
 }
 
@@ -315,8 +324,8 @@ type batchScratch struct {
 	places []columnPlace
 }
 
-// commit ends the shard and renames it to its final name. It does not sync the folder.
-func (s *openShard) commit(l *layout) (c committedShard, err error) {
+// end writes the end of the shard. It does not sync the file.
+func (s *openShard) end(l *layout) (c committedShard, err error) {
 	if err := s.flush(); err != nil { // into the hash, too
 		return c, err
 	}
@@ -326,20 +335,34 @@ func (s *openShard) commit(l *layout) (c committedShard, err error) {
 	if err := s.write(footer); err != nil {
 		return c, err
 	}
-	if err := s.sync(); err != nil {
-		return c, err
-	}
-	err = s.file.Close()
-	s.file = nil
-	if err != nil {
-		return c, fmt.Errorf("close %s: %w", s.temp, withoutPath(err))
-	}
-	if err := s.fs.Rename(s.temp, s.path); err != nil {
+	if err := s.flush(); err != nil {
 		return c, err
 	}
 	c = committedShard{rows: s.rows, tokens: s.tokens, bytes: s.pos, footer: blake3.Sum256(footer)}
 	s.hash.Sum(c.sum[:0])
 	return c, nil
+}
+
+// rename closes the shard, which is synced, and renames it to its final name. It does not sync the folder.
+func (s *openShard) rename() error {
+	err := s.file.Close()
+	s.file = nil
+	if err != nil {
+		return fmt.Errorf("close %s: %w", s.temp, withoutPath(err))
+	}
+	return s.fs.Rename(s.temp, s.path)
+}
+
+// commit ends the shard and renames it to its final name. It does not sync the folder.
+func (s *openShard) commit(l *layout) (committedShard, error) {
+	c, err := s.end(l)
+	if err == nil {
+		err = s.syncFile()
+	}
+	if err == nil {
+		err = s.rename()
+	}
+	return c, err
 }
 
 // committedShard is a compact ShardInfo, which a Builder keeps for each shard.
@@ -358,6 +381,12 @@ func (s *openShard) sync() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	s.synced = s.pos
+	return s.syncFile()
+}
+
+// syncFile is sync without what is staged.
+func (s *openShard) syncFile() error {
 	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("sync %s: %w", s.temp, withoutPath(err))
 	}

@@ -99,7 +99,7 @@ func (f *flusher) job(j *job) error {
 		f.b.target.border(f, mark)
 	}
 	f.show()
-	if f.due() {
+	if f.due() && (f.builder == nil || f.builder.SyncAhead()) {
 		return f.b.target.checkpoint(f)
 	}
 	return nil
