@@ -14,6 +14,8 @@ const (
 	pieceBytes = 64 << 10
 	// jobTextBytes is the text after which a job is full; its last record may go over by a piece.
 	jobTextBytes = 32 << 10
+	// usualRawBytes is the buffer of text that a job begins with: enough unless its last record is long.
+	usualRawBytes = jobTextBytes + 8<<10
 	// maxRawBytes is the largest buffer of text that a job keeps.
 	maxRawBytes = 2 * (jobTextBytes + pieceBytes)
 	// parcelJobs is how many jobs change hands together, where leases allow it.
@@ -126,6 +128,19 @@ func (j *job) reset() {
 	clear(j.documents) // errors must not outlive their job
 	j.raw, j.ids, j.mask, j.keys, j.documents = j.raw[:0], j.ids[:0], j.mask[:0], j.keys[:0], j.documents[:0]
 	j.stopped, j.mark, j.answered = false, nil, nil
+}
+
+// addDocument adds a zero document. most is how many the jobs before had at most: a job's buffers grow once.
+func (j *job) addDocument(most int) *document {
+	n := len(j.documents)
+	if n == cap(j.documents) {
+		grown := make([]document, n, max(2*n, most+most/8, 8))
+		copy(grown, j.documents)
+		clear(grown[n:cap(grown)]) // maps the memory, which the garbage collector may be the first to read
+		j.documents = grown
+	}
+	j.documents = j.documents[:n+1] // reset cleared it
+	return &j.documents[n]
 }
 
 // record describes the document's bytes to package example, which does not know package source.

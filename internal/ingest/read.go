@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -59,6 +58,7 @@ type filler struct {
 	staged []byte        // its bytes
 	err    error         // of the last Next
 	parcel []*job        // waiting to be sent
+	most   int           // documents of a job so far
 }
 
 // stage reads a record that begins a job.
@@ -73,7 +73,7 @@ func (f *filler) stage() {
 func (f *filler) fill(j *job) {
 	b := f.b
 	j.raw = append(j.raw, f.staged...)
-	j.documents = append(j.documents, document{Record: f.record, raw: span{0, len(j.raw)}})
+	*j.addDocument(f.most) = document{Record: f.record, raw: span{0, len(j.raw)}}
 	for {
 		b.mapping.note(j, &j.documents[len(j.documents)-1])
 		j.mark = b.target.inside(f.Note())
@@ -86,6 +86,7 @@ func (f *filler) fill(j *job) {
 		}
 		if full || !f.next(j) {
 			j.next = f.Noted()
+			f.most = max(f.most, len(j.documents))
 			return
 		}
 	}
@@ -96,8 +97,7 @@ func (f *filler) fill(j *job) {
 // its own.
 func (f *filler) next(j *job) bool {
 	start := len(j.raw)
-	j.documents = slices.Grow(j.documents, 1)[:len(j.documents)+1] // reset cleared it
-	d := &j.documents[len(j.documents)-1]
+	d := j.addDocument(f.most)
 	j.raw, f.err = f.Next(j.raw, &d.Record)
 	d.raw = span{start, len(j.raw)}
 	if f.err == nil {
@@ -135,7 +135,7 @@ func (f *filler) newJob(ctx context.Context) (*job, error) {
 	select {
 	case j = <-b.idle:
 	default:
-		j = new(job)
+		j = &job{raw: make([]byte, 0, usualRawBytes)}
 	}
 	j.lease = lease
 	return j, nil

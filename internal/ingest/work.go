@@ -27,6 +27,7 @@ type worker struct {
 	filter    *filter.Filter
 	sketcher  *filter.Sketcher
 	skip      func(*document) bool // reports whether the ids of a document are not needed
+	most      int                  // ids of a job so far
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -63,6 +64,10 @@ func (w *worker) trim() {
 // run formats and tokenizes a job. It reports false if a template had to stop: the job is
 // unfinished.
 func (w *worker) run(j *job) bool {
+	if cap(j.ids) == 0 && w.most > 0 {
+		j.ids = make([]uint32, 0, w.most+w.most/8)
+	}
+	defer func() { w.most = min(max(w.most, len(j.ids)), jobTextBytes) }()
 	for i := range j.documents {
 		d := &j.documents[i]
 		if d.Err != nil || w.judges && !w.judgeFields(j, d) {
