@@ -31,14 +31,15 @@ type Encoder struct {
 	sorted  [windowBytes + 8]uint16         // missed words by length
 	wide    wideBatch
 
-	coldMisses int  // until Warm
-	mapped     bool // the lines of the cache are
+	coldMisses int    // until Warm
+	mapped     bool   // the lines of the cache are
+	looked     uint64 // lengths of words that resolve looks up; all until Warm, since a look-up costs less than a merge
 }
 
 // NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
 // DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache is empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := &Encoder{m: m, coldMisses: coldMisses}
+	e := &Encoder{m: m, coldMisses: coldMisses, looked: anyLength}
 	e.merger.m = m
 	e.merger.memo = &e.cache
 	e.cache.init(layoutOf(cacheSize(cacheBytes)))
@@ -63,7 +64,7 @@ func (e *Encoder) Warm() {
 		return
 	}
 	empty := e.coldMisses == coldMisses
-	e.coldMisses = 0
+	e.coldMisses, e.looked = 0, e.m.unmerged()
 	e.touch()
 	e.seed(empty)
 }

@@ -29,7 +29,8 @@ type Model struct {
 	tables    mergeTables
 	vocab     *vocab.Table
 
-	seeds func() []uint64 // ids whose bytes merge to themselves, as a bit set
+	seeds    func() []uint64 // ids whose bytes merge to themselves, as a bit set
+	unmerged func() uint64   // lengths of tokens that merges may not make; see findUnmerged
 }
 
 // mergeTables is what a merging kernel reads; its layout is known to the assembly.
@@ -96,7 +97,7 @@ func New(c Config) (*Model, error) {
 	if m.results != nil {
 		m.tables.results = &m.results[0]
 	}
-	m.seeds = sync.OnceValue(m.findSeeds)
+	m.seeds, m.unmerged = sync.OnceValue(m.findSeeds), sync.OnceValue(m.findUnmerged)
 	return m, nil
 }
 
@@ -249,6 +250,33 @@ func (m *Model) result(rank uint32) uint32 {
 		return rank + m.base
 	}
 	return m.results[rank]
+}
+
+// anyLength is a set of all lengths.
+const anyLength = ^uint64(0)
+
+// lengthBit returns the bit of a length in a set of lengths; the last one stands for all longer ones.
+func lengthBit(n int) uint64 { return 1 << min(n, 63) }
+
+// findUnmerged returns the lengths of the tokens that merges do not make of their own bytes, or may
+// not: a word of another length need not be looked up, since merges find its token too. A ranked
+// token is made by merges exactly if it has a pair (see derivePairs).
+func (m *Model) findUnmerged() (lengths uint64) {
+	if _, _, twice := m.vocab.Twice(); !m.ranked || twice || m.missing {
+		return anyLength
+	}
+	made := make([]uint64, m.vocab.Len()/64+1)
+	for _, slot := range m.pairs.Slots {
+		if id := uint32(slot) & noRank; int(id) < m.vocab.Len() {
+			made[id>>6] |= 1 << (id & 63)
+		}
+	}
+	for id := range uint32(m.vocab.Len()) {
+		if t, _ := m.vocab.Token(id); len(t) > 1 && made[id>>6]>>(id&63)&1 == 0 {
+			lengths |= lengthBit(len(t))
+		}
+	}
+	return lengths
 }
 
 // findSeeds lists the tokens of at most 16 bytes without NUL whose bytes encode to themselves.

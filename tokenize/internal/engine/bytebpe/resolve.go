@@ -26,9 +26,11 @@ func (e *Encoder) resolve(missed []uint16) {
 			}
 		}
 		unknown++
-		if id := e.whole(word); id != noSymbol {
-			e.keep(w, hash, e.value([]uint32{id}))
-			continue
+		if e.looked&lengthBit(len(word)) != 0 {
+			if id := e.whole(word); id != noSymbol {
+				e.keep(w, hash, e.value([]uint32{id}))
+				continue
+			}
 		}
 		if e.m.missing || len(word) > kernelBytes && !hasMergeWide() {
 			e.keep(w, hash, e.value(e.appendPresent(e.ids[:0], word)))
