@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"io/fs"
 
 	"github.com/dsload/dsload/tokenize/internal/spec"
@@ -29,18 +30,30 @@ type source struct {
 // output, and the name under which Load finds it in a folder: tokenizer.json, tokenizer.tiktoken or
 // tokenizer.model. data is nil if there is no file or where it has changed since.
 func (d Details) File() (name string, data []byte) {
-	s := &d.t.source
-	if s.data != nil {
-		return d.t.fileName, s.data
-	}
-	if s.fsys == nil {
+	if s := &d.t.source; s.data == nil && s.fsys == nil {
 		return "", nil
+	}
+	data, err := d.t.readFile()
+	if err != nil {
+		return "", nil
+	}
+	return d.t.fileName, data
+}
+
+// readFile returns the file that the tokenizer was read from. The error wraps ErrFormat if it has changed since.
+func (t *Tokenizer) readFile() ([]byte, error) {
+	s := &t.source
+	if s.data != nil {
+		return s.data, nil
 	}
 	b, err := readRegular(s.fsys, s.name, maxFileBytes)
-	if err != nil || !d.t.isFile(b) {
-		return "", nil
+	if err == nil && !t.isFile(b) {
+		err = fmt.Errorf("%w: the file has changed since it was loaded", ErrFormat)
 	}
-	return d.t.fileName, b
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // isFile reports whether b is the file that the tokenizer was read from.

@@ -44,16 +44,9 @@ func (t *Tokenizer) newOffsets() (*pipeline.Offsets, error) {
 	if t.source.spec != nil { // ranks: their tables are kept anyway
 		return pipeline.NewOffsets(t.source.spec, t.pipeline)
 	}
-	data := t.source.data
-	if data == nil {
-		b, err := readRegular(t.source.fsys, t.source.name, maxFileBytes)
-		if err != nil {
-			return nil, err
-		}
-		if !t.isFile(b) {
-			return nil, fmt.Errorf("%w: the file has changed since it was loaded", ErrFormat)
-		}
-		data = b
+	data, err := t.readFile()
+	if err != nil {
+		return nil, err
 	}
 	s, err := readSpec(data, t.source.options, nil)
 	if err != nil {

@@ -24,19 +24,22 @@ type Special struct {
 
 func noSpecial() Special { return Special{-1, -1, -1, -1, -1, -1, -1} }
 
-// wellKnown lists the usual names of special tokens, in order of preference.
+// wellKnown lists the special tokens with their keys in the files that name them, and their usual names in order of
+// preference.
 var wellKnown = []struct {
+	key   string
 	field func(*Special) *int
 	names []string
 }{
-	{func(s *Special) *int { return &s.BOS },
+	{"bos_token", func(s *Special) *int { return &s.BOS },
 		[]string{"<s>", "<|begin_of_text|>", "<bos>", "[BOS]", "<|startoftext|>"}},
-	{func(s *Special) *int { return &s.EOS }, []string{"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>", "[EOS]"}},
-	{func(s *Special) *int { return &s.PAD }, []string{"<pad>", "[PAD]", "<|pad|>"}},
-	{func(s *Special) *int { return &s.UNK }, []string{"<unk>", "[UNK]"}},
-	{func(s *Special) *int { return &s.CLS }, []string{"[CLS]", "<cls>"}},
-	{func(s *Special) *int { return &s.SEP }, []string{"[SEP]", "<sep>"}},
-	{func(s *Special) *int { return &s.MASK }, []string{"[MASK]", "<mask>"}},
+	{"eos_token", func(s *Special) *int { return &s.EOS },
+		[]string{"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>", "[EOS]"}},
+	{"pad_token", func(s *Special) *int { return &s.PAD }, []string{"<pad>", "[PAD]", "<|pad|>"}},
+	{"unk_token", func(s *Special) *int { return &s.UNK }, []string{"<unk>", "[UNK]"}},
+	{"cls_token", func(s *Special) *int { return &s.CLS }, []string{"[CLS]", "<cls>"}},
+	{"sep_token", func(s *Special) *int { return &s.SEP }, []string{"[SEP]", "<sep>"}},
+	{"mask_token", func(s *Special) *int { return &s.MASK }, []string{"[MASK]", "<mask>"}},
 }
 
 // findWellKnown looks up by name what is still missing.
@@ -98,10 +101,9 @@ func (t *Tokenizer) specialFrom(data []byte) error {
 	if err != nil {
 		return err
 	}
-	fields := map[string]*int{
-		"bos_token": &t.special.BOS, "eos_token": &t.special.EOS, "pad_token": &t.special.PAD,
-		"unk_token": &t.special.UNK,
-		"cls_token": &t.special.CLS, "sep_token": &t.special.SEP, "mask_token": &t.special.MASK,
+	fields := map[string]*int{}
+	for _, w := range wellKnown {
+		fields[w.key] = w.field(&t.special)
 	}
 	return s.Object(func(key []byte) error {
 		to := fields[string(key)]

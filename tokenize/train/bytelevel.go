@@ -1,31 +1,20 @@
 package train
 
-import "unicode/utf8"
+import (
+	"slices"
 
-// byteChars holds the characters that stand for bytes in a byte-level vocabulary: printable Latin-1
-// characters stand for themselves, U+0100 and up for the others (GPT-2).
-var byteChars = func() (chars [256]rune) {
-	next := rune(256)
-	for b := range rune(256) {
-		if b >= '!' && b <= '~' || b >= 0xA1 && b <= 0xAC || b >= 0xAE && b <= 0xFF {
-			chars[b] = b
-		} else {
-			chars[b] = next
-			next++
-		}
-	}
-	return chars
-}()
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+)
 
 // vocabulary holds the tokens by id while they are learned.
 type vocabulary struct {
 	tokens []string
 	ids    map[string]uint32
-	merges [][2]string
+	merges []string // left and right, with a space between: no token of a byte-level vocabulary has one
 }
 
 func newVocabulary(special []string) *vocabulary {
-	v := &vocabulary{ids: make(map[string]uint32)}
+	v := &vocabulary{ids: make(map[string]uint32), merges: []string{}} // written as [] where there are none
 	for _, s := range special {
 		v.add(s)
 	}
@@ -58,7 +47,7 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 	next := l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize },
 		func(left, right uint32) uint32 {
 			a, b := v.tokens[left], v.tokens[right]
-			v.merges = append(v.merges, [2]string{a, b})
+			v.merges = append(v.merges, a+" "+b)
 			return v.add(a + b)
 		})
 	t.noteMerges(len(v.tokens), next)
@@ -79,34 +68,25 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 		{"type", "BPE"}, {"dropout", nil}, {"unk_token", nil}, {"continuing_subword_prefix", nil},
 		{"end_of_word_suffix", nil},
 		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", v.byID()},
-		{"merges", v.mergeStrings()},
+		{"merges", v.merges},
 	}
 	return writeFile(t.opts, norm, pre, byteLevel, byteLevel, model)
 }
 
-// byteIDs adds the 256 byte characters in the order of their code points and returns the id of each
-// byte.
+// byteIDs adds the characters of the byte-level alphabet in the order of their code points and returns the id
+// of each byte.
 func byteIDs(v *vocabulary) (ids [256]uint32) {
-	ofChar := make(map[rune]int, 256)
-	for b, c := range byteChars {
-		ofChar[c] = b
+	chars := make([]string, len(ids))
+	for b := range chars {
+		chars[b] = charclass.ByteChar(byte(b))
 	}
-	for c := rune(0); c < 512; c++ {
-		if b, ok := ofChar[c]; ok {
-			ids[b] = v.add(string(c))
-		}
+	for _, c := range slices.Sorted(slices.Values(chars)) {
+		v.add(c)
+	}
+	for b, c := range chars {
+		ids[b] = v.add(c)
 	}
 	return ids
-}
-
-// mergeStrings returns merges in the form that every version of the library reads. No token of a
-// byte-level vocabulary contains a space.
-func (v *vocabulary) mergeStrings() []any {
-	out := make([]any, len(v.merges))
-	for i, m := range v.merges {
-		out[i] = m[0] + " " + m[1]
-	}
-	return out
 }
 
 // byID returns the vocabulary as an object in the order of ids.
@@ -117,6 +97,3 @@ func (v *vocabulary) byID() object {
 	}
 	return out
 }
-
-// numChars returns the length of a word in characters.
-func numChars(s string) int { return utf8.RuneCountInString(s) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -28,7 +29,7 @@ func (t *Trainer) finishWordPiece(words []word) ([]byte, error) {
 	l := newLearner()
 	var symbols []uint32
 	for _, w := range words {
-		if numChars(w.text) > maxWordPieceChars {
+		if utf8.RuneCountInString(w.text) > maxWordPieceChars {
 			continue
 		}
 		symbols = symbols[:0]

@@ -1,11 +1,10 @@
 package hf
 
 import (
-	"github.com/dsload/dsload/tokenize/internal/spec"
-
 	"github.com/dsload/dsload/tokenize/internal/added"
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
 // addedToken is an entry of added_tokens.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 	"github.com/pkoukk/tiktoken-go-loader/assets"
@@ -52,33 +53,6 @@ func TestSuite(t *testing.T) { suite.Run(t) }
 
 func FuzzEncode(f *testing.F) { suite.Fuzz(f) }
 
-// byteAlphabet maps the characters of the byte-level alphabet to bytes.
-var byteAlphabet = sync.OnceValue(func() map[rune]byte {
-	back := make(map[rune]byte)
-	next := rune(256)
-	for b := range 256 {
-		if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
-			back[rune(b)] = byte(b)
-		} else {
-			back[next] = byte(b)
-			next++
-		}
-	}
-	return back
-})
-
-func rawToken(s string) []byte {
-	out := make([]byte, 0, len(s))
-	for _, r := range s {
-		b, ok := byteAlphabet()[r]
-		if !ok {
-			return nil
-		}
-		out = append(out, b)
-	}
-	return out
-}
-
 func readJSON(t testing.TB, name string) (listed, []enginetest.Added) {
 	var file struct {
 		enginetest.AddedTokens
@@ -100,7 +74,7 @@ func readJSON(t testing.TB, name string) (listed, []enginetest.Added) {
 		for int(id) >= len(c.Tokens) {
 			c.Tokens = append(c.Tokens, nil)
 		}
-		c.Tokens[id] = rawToken(s)
+		c.Tokens[id], _ = charclass.AppendBytes(nil, []byte(s))
 	}
 	for _, raw := range file.Model.Merges {
 		var pair [2]string
