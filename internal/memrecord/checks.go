@@ -141,8 +141,7 @@ func batchTooLarge(r *record) *Verdict {
 	if b.Rows <= 1 {
 		return nil
 	}
-	held, length := r.resting(), b.Length
-	length = cmp.Or(length, 1)
+	held, length := r.resting(), cmp.Or(b.Length, 1)
 	room, fits := value(r.start.DeviceTotal)-held, math.Floor(b.Rows/2)
 	perRow := r.bytesPerToken(held) * length
 	if r.oom.Allocated != nil && room > 0 {

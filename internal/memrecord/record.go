@@ -5,7 +5,7 @@
 // Each check looks for one cause in the snapshots. dsload.memory.analyze runs 'dsload doctor' for
 // them, so the thresholds and the sentences are here alone.
 //
-// The package imports nothing of ours. It holds at most maxSnapshots snapshots of a record, about
+// The package holds at most maxSnapshots snapshots of a record, about
 // 350 bytes each: of a longer record every second step, then every fourth, and so on, and always
 // the snapshots with the highest figures. It holds the last maxErrors out-of-memory errors.
 package memrecord
@@ -20,6 +20,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // ErrNotRecord means that a file is not a memory record.
@@ -357,9 +358,7 @@ func (r *record) bytesPerToken(held float64) float64 {
 		if s.Batch == nil || s.Peak == nil || s.Phase != "forward" && s.Phase != "backward" {
 			continue
 		}
-		length := s.Batch.Length
-		length = cmp.Or(length, 1)
-		if tokens := s.Batch.Rows * length; tokens > 0 {
+		if tokens := s.Batch.Rows * cmp.Or(s.Batch.Length, 1); tokens > 0 {
 			most = max(most, (*s.Peak-held)/tokens)
 		}
 	}
@@ -368,14 +367,13 @@ func (r *record) bytesPerToken(held float64) float64 {
 
 // formatBytes formats 1536 as "1.5 KiB".
 func formatBytes(n float64) string {
-	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
-		if n < 1024 && n > -1024 {
-			if unit == "B" {
-				return fmt.Sprintf("%.0f B", n)
-			}
-			return fmt.Sprintf("%.1f %s", n, unit)
+	for _, u := range []struct {
+		bytes float64
+		name  string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.bytes {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", n/u.bytes), ".0") + " " + u.name
 		}
-		n /= 1024
 	}
-	return fmt.Sprintf("%.1f TiB", n)
+	return fmt.Sprintf("%.0f B", n)
 }

@@ -108,7 +108,7 @@ func headline(r *record, a *Analysis) string {
 		if a.Peak == nil {
 			return fmt.Sprintf("%s steps, highest memory in phase %s", thousands(float64(a.Steps)), a.Where)
 		}
-		return fmt.Sprintf("peak %s in phase %s, over %s steps", size(*a.Peak), a.Where, thousands(float64(a.Steps)))
+		return fmt.Sprintf("peak %s in phase %s, over %s steps", formatBytes(*a.Peak), a.Where, thousands(float64(a.Steps)))
 	}
 	text := "ran out of memory"
 	if r.oom.Step != nil {
@@ -118,7 +118,7 @@ func headline(r *record, a *Analysis) string {
 		text += ", " + r.oom.Phase
 	}
 	if r.oom.Requested != nil {
-		text += fmt.Sprintf(", asking for %s", size(*r.oom.Requested))
+		text += fmt.Sprintf(", asking for %s", formatBytes(*r.oom.Requested))
 	}
 	return text
 }
@@ -169,13 +169,13 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	}
 	step := sizeStep(top / 5)
 	for at := 0.0; at <= top; at += step {
-		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), size(at)})
+		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), formatBytes(at)})
 	}
 	if total > 0 {
 		if total <= top {
-			c.Cap = &chartTick{fixed(y(total)), "the device has " + size(total)}
+			c.Cap = &chartTick{fixed(y(total)), "the device has " + formatBytes(total)}
 		}
-		words = append(words, "the device has "+size(total))
+		words = append(words, "the device has "+formatBytes(total))
 	}
 	c.XTicks = stepTicks(points, x)
 	if r.oom != nil {
@@ -262,7 +262,7 @@ func path(points []*line, get func(*line) *float64, x func(int) float64, y func(
 				if !(*v <= best) {
 					best, at = *v, k
 				}
-				last = size(*v)
+				last = formatBytes(*v)
 			}
 		}
 		if best != best {
@@ -290,7 +290,7 @@ func (r *record) table() (rows []tableRow) {
 		if v == nil {
 			return "–"
 		}
-		return size(*v)
+		return formatBytes(*v)
 	}
 	for _, l := range points {
 		step := "–"
@@ -304,19 +304,6 @@ func (r *record) table() (rows []tableRow) {
 }
 
 func fixed(x float64) string { return fmt.Sprintf("%.1f", x) }
-
-// size formats a number of bytes for people.
-func size(n float64) string {
-	for _, u := range []struct {
-		bytes float64
-		name  string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= u.bytes {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", n/u.bytes), ".0") + " " + u.name
-		}
-	}
-	return fmt.Sprintf("%.0f B", n)
-}
 
 // sizeStep returns the least power of two that is at least x.
 func sizeStep(x float64) float64 { return math.Exp2(math.Ceil(math.Log2(max(x, 1)))) }
