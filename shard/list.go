@@ -65,13 +65,13 @@ func (s *SplitInfo) ShardBytes() (n int64) {
 // validateList checks a split's entry for a list against that of the file.
 func (m *Manifest) validateList(s *SplitInfo) error {
 	l := s.List
-	i := slices.IndexFunc(m.Files, func(f FileInfo) bool { return f.Name == l.File })
+	file := m.File(l.File)
 	switch {
 	case m.Merged == nil || len(s.Shards) > 0:
 		return errors.New("a list of shards where there may be none")
 	case l.File != ListName(s.Name) || l.Shards < 1 || l.Shards > maxList || l.Bytes < l.Shards:
 		return fmt.Errorf("a list of %d shards, %d bytes, in %q", l.Shards, l.Bytes, l.File)
-	case i < 0 || m.Files[i].Bytes != listHeadBytes+listEntryBytes*l.Shards:
+	case file == nil || file.Bytes != listHeadBytes+listEntryBytes*l.Shards:
 		return fmt.Errorf("the list %s of %d shards is not among the files", l.File, l.Shards)
 	}
 	return nil
@@ -178,19 +178,19 @@ func openShardList(fsys FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList
 			err = errors.Join(err, l.file.Close())
 		}
 	}()
-	i := slices.IndexFunc(m.Files, func(f FileInfo) bool { return f.Name == s.List.File })
+	listed := m.File(s.List.File)
 	if size, err = fileSize(l.file); err != nil {
 		return nil, err
 	}
-	if err := (&ShardInfo{Bytes: m.Files[i].Bytes}).checkSize(l.path, size); err != nil {
+	if err := (&ShardInfo{Bytes: listed.Bytes}).checkSize(l.path, size); err != nil {
 		return nil, err
 	}
 	sum, err := l.scan(s)
 	if err != nil {
 		return nil, err
 	}
-	if sum != m.Files[i].BLAKE3 {
-		return nil, corrupt(l.path, -1, "its BLAKE3 is %s, the manifest says %s", sum, m.Files[i].BLAKE3)
+	if sum != listed.BLAKE3 {
+		return nil, corrupt(l.path, -1, "its BLAKE3 is %s, the manifest says %s", sum, listed.BLAKE3)
 	}
 	return l, nil
 }

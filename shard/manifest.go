@@ -101,6 +101,16 @@ func (m *Manifest) Split(name string) *SplitInfo {
 	return nil
 }
 
+// File returns the file of a name that the dataset has besides its shards, nil for none.
+func (m *Manifest) File(name string) *FileInfo {
+	for i := range m.Files {
+		if m.Files[i].Name == name {
+			return &m.Files[i]
+		}
+	}
+	return nil
+}
+
 // encode returns the sealed bytes of manifest.json, with a line for each member and each shard.
 func (m *Manifest) encode() ([]byte, error) {
 	w := newSealedWriter()

@@ -236,7 +236,7 @@ func InMerged(fsys FS, dir, plan, name string) (merged, has bool, err error) {
 	}
 	n, isShard := parsePartName(name)
 	if !isShard {
-		return true, slices.ContainsFunc(m.Files, func(f FileInfo) bool { return f.Name == name }), nil
+		return true, m.File(name) != nil, nil
 	}
 	s := m.Split(splitNames[n.split])
 	if s == nil {

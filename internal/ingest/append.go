@@ -99,7 +99,7 @@ func (a *addition) settings() error {
 	if err := a.readHeldOut(o); err != nil {
 		return err
 	}
-	if o.Dedup != filter.None && !a.keeps(shard.HashesName(0)) {
+	if o.Dedup != filter.None && a.manifest.File(shard.HashesName(0)) == nil {
 		return fault.BadOption("append", nil,
 			"%s does not keep the hashes that {dedup} compares: another version built it; "+
 				"build it again to add to it", o.Out)
@@ -241,15 +241,10 @@ func (a *addition) readFirst(o *option.Options) error {
 	return d.Close()
 }
 
-// keeps reports whether the dataset has a file.
-func (a *addition) keeps(name string) bool {
-	return slices.ContainsFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
-}
-
 // readHeldOut reads the hashes of the documents that the dataset holds out.
 func (a *addition) readHeldOut(o *option.Options) error {
-	i := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
-	if i < 0 {
+	file := a.manifest.File(shard.HeldOutName)
+	if file == nil {
 		var s option.Settings
 		if err := json.Unmarshal(a.manifest.Settings, &s); err != nil {
 			return err
@@ -262,7 +257,7 @@ func (a *addition) readHeldOut(o *option.Options) error {
 		return nil
 	}
 	var err error
-	a.heldOut, err = heldout.Read(o.FS, o.Out, a.manifest.Files[i])
+	a.heldOut, err = heldout.Read(o.FS, o.Out, *file)
 	return err
 }
 
@@ -309,12 +304,11 @@ func (a *addition) begin(f *flusher) error {
 		return err
 	}
 	for i := 0; ; i++ {
-		name := shard.HashesName(i)
-		at := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
-		if at < 0 {
+		file := a.manifest.File(shard.HashesName(i))
+		if file == nil {
 			return nil
 		}
-		if err := f.seen.Load(filepath.Join(f.b.opts.Out, name), a.manifest.Files[at]); err != nil {
+		if err := f.seen.Load(filepath.Join(f.b.opts.Out, file.Name), *file); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -63,8 +63,7 @@ func timesOf(inputs []source.Stat) sourceTimes {
 			t.Times = append(t.Times, modified)
 		}
 	}
-	sum := h.Sum128().Bytes()
-	t.Digest = hex.EncodeToString(sum[:])
+	t.Digest = checksum.Of(h).String()
 	return t
 }
 
@@ -201,7 +200,7 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	if err != nil {
 		return err
 	}
-	if "xxh3-128:"+now.Sum.String() != checksum {
+	if now.Sum.Tagged() != checksum {
 		return &StaleError{Out: b.opts.Out, URI: in.URI,
 			Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then, modified)}
 	}

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -79,14 +79,13 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
 	}
 	o.LoadedTokenizer = b.tokenizer
-	content := h.Sum128().Bytes()
-	return &Identity{digestSettings(b.shards.Settings), hex.EncodeToString(content[:]),
-		b.tokenizerInfo(), o, known}, nil
+	return &Identity{digestSettings(b.shards.Settings), checksum.Of(h).String(), b.tokenizerInfo(), o, known}, nil
 }
 
 func digestSettings(settings json.RawMessage) string {
-	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", shard.FormatVersion, source.DetectionRules, settings)).Bytes()
-	return hex.EncodeToString(sum[:])
+	h := xxh3.New()
+	fmt.Fprintf(h, "%d %d %s", shard.FormatVersion, source.DetectionRules, settings) // never fails
+	return checksum.Of(h).String()
 }
 
 // CheckSettings returns an error if a dataset was made with other settings, which name the sources too.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/dsload/dsload/shard"
 )
@@ -26,13 +25,10 @@ type originFile struct {
 // OpenSplit opens the origins of the documents of a split. The error is ErrNone if the
 // dataset has none, as datasets of earlier versions.
 func OpenSplit(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
-	listed := func(name string) bool {
-		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
-	}
 	var names []string
-	if split == "val" && listed(shard.ValOriginsName) {
+	if split == "val" && m.File(shard.ValOriginsName) != nil {
 		names = append(names, shard.ValOriginsName)
-	} else if listed(shard.OriginsName) {
+	} else if m.File(shard.OriginsName) != nil {
 		names = append(names, shard.OriginsName)
 	}
 	for _, f := range m.Files {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -34,15 +33,14 @@ type partFile struct {
 func (g *merged) noteFiles(part int, m *shard.Manifest) {
 	p := shard.Part{Number: part, Of: g.plan.Partitions}
 	for _, name := range extraNames {
-		own := p.ExtraName(name)
-		i := slices.IndexFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == own })
-		if i < 0 {
+		own := m.File(p.ExtraName(name))
+		if own == nil {
 			continue
 		}
 		if g.extras == nil {
 			g.extras = map[string][]partFile{}
 		}
-		g.extras[name] = append(g.extras[name], partFile{part, m.Files[i]})
+		g.extras[name] = append(g.extras[name], partFile{part, *own})
 	}
 }
 

@@ -212,7 +212,7 @@ func (g *merged) addColumnSums(sums []partition.ColumnSum) {
 			g.columns.sum = c.Sum
 		}
 		if g.columns.sum = source.JoinGroupSums(g.columns.sum, c.Groups); !g.columns.sum.IsZero() {
-			g.plan.Sources[at].Checksum = "xxh3-128:" + g.columns.sum.String()
+			g.plan.Sources[at].Checksum = g.columns.sum.Tagged()
 		}
 	}
 }

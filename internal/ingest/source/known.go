@@ -21,7 +21,7 @@ func (s *Set) has(in Input, look []byte) (bool, error) {
 			return "", nil // the plan for the memory refuses it
 		}
 		f, err := s.checksum(&in)
-		return "xxh3-128:" + f.Sum.String(), err
+		return f.Sum.Tagged(), err
 	})
 }
 

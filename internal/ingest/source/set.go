@@ -239,11 +239,11 @@ func (s *Set) LinesRead(p Position) []LineRead {
 			if line.Files > 0 {
 				out[i].Checksum = "sha256:" + done.List
 			} else {
-				out[i].Checksum = "xxh3-128:" + done.Sum.String()
+				out[i].Checksum = done.Sum.Tagged()
 			}
 		case i == reading:
 			if out[i].Read = p.Offset; line.Files == 0 {
-				out[i].Checksum = "xxh3-128:" + p.Sum.String()
+				out[i].Checksum = p.Sum.Tagged()
 			} else if p.List != nil {
 				out[i].Read += p.List.Bytes
 			}

@@ -15,6 +15,9 @@ type Sum [16]byte
 // String returns the checksum as xxhsum prints it.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
+// Tagged returns the checksum as manifests have it, after the name of its hash.
+func (s Sum) Tagged() string { return "xxh3-128:" + s.String() }
+
 // IsZero reports whether there is no checksum.
 func (s Sum) IsZero() bool { return s == Sum{} }
 
