@@ -138,7 +138,9 @@ def check_go_install(scratch: pathlib.Path) -> None:
     proxy = scratch / "proxy" / release.MODULE / "@v"
     proxy.mkdir(parents=True)
     version = f"v{VERSION}"
-    said("git", "archive", "--format=zip", f"--prefix={release.MODULE}@{version}/", "-o", proxy / f"{version}.zip", "HEAD", cwd=release.ROOT)
+    # A folder with a go.mod of its own is another module, which no proxy puts into the archive of this one.
+    nested = [f":(exclude){pathlib.PurePath(name).parent}" for name in said("git", "ls-files", "*/go.mod", cwd=release.ROOT).split()]
+    said("git", "archive", "--format=zip", f"--prefix={release.MODULE}@{version}/", "-o", proxy / f"{version}.zip", "HEAD", ".", *nested, cwd=release.ROOT)
     shutil.copy(release.ROOT / "go.mod", proxy / f"{version}.mod")
     (proxy / f"{version}.info").write_text(json.dumps({"Version": version}))
     (proxy / "list").write_text(f"{version}\n")
