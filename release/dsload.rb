@@ -30,6 +30,8 @@ class Dsload < Formula
   def install
     bin.install "dsload"
     generate_completions_from_executable(bin/"dsload", "completion")
+    system bin/"dsload", "help", "--man", "man"
+    man1.install Dir["man/*.1"]
   end
 
   test do

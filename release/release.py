@@ -44,6 +44,12 @@ VERSIONS = {
     "deploy/kubernetes/20-build.yaml": r"image: dsload:(\S+)",
     "deploy/kubernetes/30-merge.yaml": r"image: dsload:(\S+)",
 }
+# Where packages put what completes commands: the places that Debian and Fedora both read, or the first of theirs.
+COMPLETIONS = {
+    "bash": "/usr/share/bash-completion/completions/dsload",
+    "zsh": "/usr/share/zsh/vendor-completions/_dsload",
+    "fish": "/usr/share/fish/vendor_completions.d/dsload.fish",
+}
 SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
@@ -54,6 +60,11 @@ def run(*command: object, cwd: pathlib.Path = ROOT, **env: str) -> str:
         said = (done.stderr or done.stdout).strip()
         raise SystemExit(f"release: {' '.join(map(str, command))} ended with {done.returncode}:\n{said}")
     return done.stdout.strip()
+
+
+def host() -> str:
+    """The target that this machine is."""
+    return "/".join(run("go", "env", "GOHOSTOS", "GOHOSTARCH").split())
 
 
 def versions_of(root: pathlib.Path) -> dict[str, str]:
@@ -74,6 +85,8 @@ def refuse_unless_ready(version: str, root: pathlib.Path) -> None:
     for tool, use in {"git": "apt-get install git", "go": "https://go.dev/dl"}.items():
         if not shutil.which(tool):
             raise SystemExit(f"release: {tool} is not on PATH; install it ({use})")
+    if host() not in TARGETS:
+        raise SystemExit(f"release: packages hold what the program prints here, and none is made for {host()}; make it on one of {', '.join(TARGETS)}")
     if others := {name: found for name, found in versions_of(root).items() if found != version}:
         lines = "".join(f"\n  {name} has {found or 'none'}" for name, found in others.items())
         raise SystemExit(f"release: VERSION is {version}, but{lines}\nwrite {version} there and commit, or release the other")
@@ -130,13 +143,29 @@ class Release:
         else:
             self.write(f"{name}.tar.gz", pack.tar_gz(entries, self.time))
 
+    def texts(self) -> dict[str, pathlib.Path]:
+        """The manual pages and what completes commands in shells, by their places in a Linux system. This machine's program prints them."""
+        program, folder = self.programs[host()], self.scratch / "man"
+        run(program, "help", "--man", folder)
+        found = {}
+        for page in sorted(folder.iterdir()):
+            packed = page.with_name(page.name + ".gz")
+            packed.write_bytes(pack.gzip.compress(page.read_bytes(), mtime=0))
+            found[f"/usr/share/man/man1/{packed.name}"] = packed
+        for shell, place in COMPLETIONS.items():
+            script = self.scratch / f"completion.{shell}"
+            script.write_text(run(program, "completion", shell) + "\n", encoding="utf-8")
+            found[place] = script
+        return found
+
     def linux_packages(self, licenses: pathlib.Path) -> None:
         run("go", "install", NFPM, GOBIN=str(self.scratch), GOFLAGS="-trimpath", cwd=self.scratch)
-        mode = {"mode": 0o644, "mtime": self.created}
+        mode, texts = {"mode": 0o644, "mtime": self.created}, self.texts()
         for target in TARGETS[:2]:
             contents = [{"src": str(self.programs[target]), "dst": "/usr/bin/dsload", "file_info": {**mode, "mode": 0o755}}]
             for path in (self.source / "LICENSE", licenses):
                 contents.append({"src": str(path), "dst": f"/usr/share/doc/dsload/{path.name}", "file_info": mode})
+            contents += [{"src": str(path), "dst": place, "file_info": mode} for place, path in texts.items()]
             config = {"name": "dsload", "arch": target.split("/")[1], "platform": "linux", "version": self.version, "release": "1",
                       "section": "utils", "maintainer": f"The dsload authors <{URL}>", "description": SUMMARY, "homepage": URL,
                       "license": "Apache-2.0", "mtime": self.created, "rpm": {"buildhost": "localhost"},
