@@ -291,6 +291,9 @@ func (s *previewScreen) estimate(p *ingest.Previewed) {
 	}
 	s.printf("; a dataset of about %s, in about %s with %s\n", formatSize(e.Bytes), formatSeconds(e.Seconds),
 		plural(p.Options.Workers, "worker"))
+	if !e.Exact && e.LimitedBy == "" {
+		s.printf("          if the rest is like the first %s of the inputs above\n", formatSize(ingest.PreviewSample))
+	}
 }
 
 // roughly returns n with two digits.

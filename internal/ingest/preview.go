@@ -21,13 +21,16 @@ import (
 	"github.com/dsload/dsload/internal/remote"
 )
 
-// MaxPreview is the most documents of an input that a preview shows.
-const MaxPreview = 1000
+const (
+	// MaxPreview is the most documents of an input that a preview shows.
+	MaxPreview = 1000
+	// PreviewSample is how many bytes of the text of an input the estimate is made of, or of more that are shown.
+	PreviewSample = 128 << 10
+)
 
 const (
 	previewInputs   = 8         // that are looked at
 	previewListed   = 10_000    // of which these are chosen
-	previewSample   = 128 << 10 // of text of an input that the estimate is made of
 	previewPieces   = 256 << 10 // of a document, after which its rest is not read
 	previewExamples = 4         // of a document that are shown
 	previewTokens   = 1 << 20   // of all examples that are shown
@@ -198,7 +201,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 	}
 	v.sample = sample{}
 	var sampled int64
-	for sampled < previewSample || len(p.Documents) < v.n {
+	for sampled < PreviewSample || len(p.Documents) < v.n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
