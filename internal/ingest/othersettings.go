@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,10 @@ func (b *build) explainFolder(err error) error {
 	var other *shard.SettingsError
 	var locked *shard.LockedError
 	var damaged *shard.FileError
+	var path *fs.PathError
 	switch {
+	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrNotExist):
+		return fault.BadOption("out", b.opts.Out, "no folder can be made there (%v); name another one", err)
 	case errors.As(err, &other):
 		return b.explainSettings(other)
 	case errors.As(err, &locked):

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
@@ -94,8 +95,12 @@ func (b *build) openCutter(context.Context) (err error) {
 }
 
 func (b *build) checkOut(context.Context) error {
-	if info, err := b.opts.FS.Stat(b.opts.Out); err == nil && !info.IsDir() {
+	info, err := b.opts.FS.Stat(b.opts.Out)
+	switch {
+	case err == nil && !info.IsDir():
 		return fault.BadOption("out", b.opts.Out, "it is a file, and a dataset is a folder; name another one")
+	case errors.Is(err, syscall.ENOTDIR):
+		return fault.BadOption("out", b.opts.Out, "it would lie in a file, not in a folder; name another one")
 	}
 	return nil
 }
