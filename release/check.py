@@ -114,6 +114,14 @@ def check_packages(out: pathlib.Path, program: pathlib.Path, scratch: pathlib.Pa
               f"the {kind} has manual pages and completions")
 
 
+def first_lines() -> tuple[str, str]:
+    """README's first commands on text of one's own, and its first loop."""
+    own = (release.ROOT / "README.md").read_text().partition("## Your own text")[2]
+    build, loop = re.search(r"```sh\n((?:dsload .*\n)+)```", own), re.search(r"```python\n(import dsload\n(?s:.)*?)```", own)
+    assert build and loop, "README no longer has its first commands and its first loop"
+    return build[1], loop[1]
+
+
 def check_python(python: str, out: pathlib.Path, program: pathlib.Path, scratch: pathlib.Path) -> None:
     """Installs the wheel into an empty environment and runs README's first lines of Python; builds the sdist."""
     venv = scratch / "venv" / pathlib.Path(python).parent.parent.name
@@ -121,14 +129,12 @@ def check_python(python: str, out: pathlib.Path, program: pathlib.Path, scratch:
     pip = [venv / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     said(*pip, "--find-links", out, f"dsload=={VERSION}", "--only-binary", "dsload", cwd=scratch)
     names_itself(venv / "bin/dsload", scratch, f"the wheel's program under {python}")
-    own = (release.ROOT / "README.md").read_text().partition("## Your own text")[2]
-    build, loop = re.search(r"```sh\n(dsload build .*)\n", own), re.search(r"```python\n(import dsload\n(?s:.)*?)```", own)
-    assert build and loop, "README no longer has its first build and its first loop"
+    build, loop = first_lines()
     (venv / "corpus").mkdir()
     (venv / "corpus/a.txt").write_text("One line of text.\nAnother one.\n" * 100)
     env = {"PATH": f"{venv}/bin:{os.environ['PATH']}", "HOME": str(venv), "XDG_CACHE_HOME": str(venv / "cache")}
-    said("bash", "-c", build[1], cwd=venv, **env)
-    (venv / "readme.py").write_text(GIVEN + loop[1] + f"assert dsload.__version__ == {VERSION!r} and steps == -(-200 // 32), steps\n")
+    said("bash", "-ec", build, cwd=venv, **env)
+    (venv / "readme.py").write_text(GIVEN + loop + f"assert dsload.__version__ == {VERSION!r} and steps == -(-200 // 32), steps\n")
     said("python", "-W", "error::ResourceWarning", "readme.py", cwd=venv, **env)
     print("ok: README's lines run")
     said(venv / "bin/python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", venv / "built", out / f"dsload-{VERSION}.tar.gz", cwd=scratch)

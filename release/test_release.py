@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import check
 import inventory
 import pack
 import release
@@ -42,6 +43,12 @@ def test_targets_are_those_of_wheels() -> None:
 
 def test_versions_agree() -> None:
     assert set(release.versions_of(release.ROOT).values()) == {VERSION}
+
+
+def test_the_check_of_wheels_follows_readme() -> None:
+    """make release-check is not part of make test: README must not change unnoticed under it."""
+    commands, loop = check.first_lines()
+    assert commands.startswith("dsload build corpus/") and "--out data" in commands and 'Loader("data"' in loop
 
 
 @pytest.mark.parametrize("version", ["", "1", "v0.1.0", "0.1", "0.1.0 ", "01.0.0", "0.1.0\n", "latest"])
