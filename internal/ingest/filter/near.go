@@ -3,8 +3,6 @@ package filter
 import (
 	"encoding/binary"
 	"slices"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 )
@@ -42,10 +40,13 @@ const (
 // A Sketcher makes keys of texts. It belongs to one goroutine.
 type Sketcher struct {
 	kind  Dedup
-	least [rounds]roundValues
-	words [shingleWords]uint64 // the last ones, the latest first
-	n     int                  // words so far
-	word  uint64               // hash of the word that is being read
+	least values
+	words [shingleWords - 1 + batchWords]uint64 // hashes of four words, and of those in hand
+	batch batch                                 // the words in hand
+	held  int                                   // how many they are
+	x, y  [batchWords]uint64                    // hashes of the shingles that end with them
+	n     int                                   // words so far
+	word  uint64                                // hash of the word that is being read
 	open  bool
 }
 
@@ -95,161 +96,67 @@ func mix(x uint64) uint64 {
 
 func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
 	k.least = noShingles
-	k.n, k.open = 0, false
+	k.n, k.held, k.open = 0, 0, false
 	k.read(prompt)
 	k.read(target)
+	k.shingles()
 	if k.n == 0 {
-		k.shingle(xxh3.HashSeed(target, xxh3.Hash(prompt)))
+		k.single(xxh3.HashSeed(target, xxh3.Hash(prompt)))
 	} else if k.n < shingleWords {
 		h := uint64(k.n)
-		for _, w := range k.words[:k.n] {
-			h = mix(h ^ w)
+		for i := range k.n {
+			h = mix(h ^ k.words[shingleWords-2-i]) // the latest first
 		}
-		k.shingle(h)
+		k.single(h)
 	}
+	k.fillEmpty()
 	dst = append(dst, make([]byte, sketchBytes)...)
-	sketch := dst[len(dst)-sketchBytes:]
-	for r := range k.least {
-		values := &k.least[r]
-		for bin, v := range values {
-			if v == noShingle {
-				v = values.instead(bin)
-			}
-			sketch[rounds*bin+r] = byte(mix(uint64(v))) // rounds are interleaved, so that a band has some of each
-		}
-	}
+	fold(&k.least, (*[sketchBytes]byte)(dst[len(dst)-sketchBytes:]))
 	return dst
 }
+
+// single takes the only shingle of a text by its hash.
+func (k *Sketcher) single(h uint64) { k.shingle(mix(h^roundSeed1), mix(h^roundSeed2)) }
 
 // noShingle is the value of a bin without shingles.
 const noShingle = ^uint32(0)
 
 // noShingles are the bins of a text without shingles.
-var noShingles = func() (least [rounds]roundValues) {
-	for r := range least {
-		for bin := range least[r] {
-			least[r][bin] = noShingle
-		}
-	}
-	return least
-}()
+var noShingles = values(slices.Repeat([]uint32{noShingle}, sketchBytes))
 
-// instead returns the value that an empty bin takes from another one.
-func (r *roundValues) instead(bin int) uint32 {
-	for _, other := range probes[bin] {
-		if v := r[other]; v != noShingle {
-			return v
-		}
-	}
-	return noShingle
-}
-
-// Words are hashed by FNV-1a, over characters.
-const (
-	firstWord  = 0xcbf29ce484222325
-	wordFactor = 0x100000001b3
-)
-
-// wordBytes maps ASCII characters of words to lower case, and all others to 0.
-var wordBytes = func() (table [256]byte) {
-	for c := range byte(utf8.RuneSelf) {
-		switch low := c | 0x20; {
-		case '0' <= c && c <= '9':
-			table[c] = c
-		case 'a' <= low && low <= 'z':
-			table[c] = low
-		}
-	}
-	return table
-}()
-
-// read takes the words of a text.
-func (k *Sketcher) read(text []byte) {
-	for i := 0; i < len(text); {
-		if wordBytes[text[i]] != 0 {
-			if !k.open {
-				k.word, k.open = firstWord, true
-			}
-			word := k.word
-			for i < len(text) {
-				c := wordBytes[text[i]]
-				if c == 0 {
-					break
-				}
-				word = (word ^ uint64(c)) * wordFactor
-				i++
-			}
-			k.word = word
+// fillEmpty gives each empty bin the value of another one.
+func (k *Sketcher) fillEmpty() {
+	given := k.least
+	for i, v := range given {
+		if v != noShingle {
 			continue
 		}
-		if text[i] < utf8.RuneSelf {
-			i++
-			k.end()
-			continue
+		for _, other := range probes[i/rounds] {
+			if v := given[rounds*int(other)+i%rounds]; v != noShingle {
+				k.least[i] = v
+				break
+			}
 		}
-		r, size := utf8.DecodeRune(text[i:])
-		i += size
-		switch {
-		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r):
-			k.add(r)
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			k.end()
-		case unspaced(r):
-			k.end()
-			k.add(r)
-			k.end()
-		default:
-			k.add(unicode.ToLower(r))
-		}
-	}
-	k.end()
-}
-
-// unspaced reports whether a letter belongs to a script that is written without spaces between
-// words.
-func unspaced(r rune) bool {
-	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
-		unicode.Khmer, unicode.Myanmar)
-}
-
-func (k *Sketcher) add(r rune) {
-	if !k.open {
-		k.word, k.open = firstWord, true
-	}
-	k.word = (k.word ^ uint64(r)) * wordFactor
-}
-
-// end ends a word, and with it a shingle.
-func (k *Sketcher) end() {
-	if !k.open {
-		return
-	}
-	k.open = false
-	w := &k.words
-	w[0], w[1], w[2], w[3], w[4] = mix(k.word), w[0], w[1], w[2], w[3]
-	if k.n++; k.n >= shingleWords {
-		k.shingle(w[0] + shingleFactor*(w[1]+shingleFactor*(w[2]+shingleFactor*(w[3]+shingleFactor*w[4]))))
 	}
 }
 
 // shingleFactor makes a shingle's hash depend on the order of its words.
 const shingleFactor = 0x9fb21c651e98df25
 
-func (k *Sketcher) shingle(h uint64) {
-	x, y := mix(h^roundSeed1), mix(h^roundSeed2)
-	k.least[0].take(uint32(x >> 32))
-	k.least[1].take(uint32(x))
-	k.least[2].take(uint32(y >> 32))
-	k.least[3].take(uint32(y))
+// shingle takes the hashes of a shingle: in each round a bin and a number.
+func (k *Sketcher) shingle(x, y uint64) {
+	k.least.take(0, uint32(x>>32))
+	k.least.take(1, uint32(x))
+	k.least.take(2, uint32(y>>32))
+	k.least.take(3, uint32(y))
 }
 
-// roundValues holds the values of a round's bins.
-type roundValues [bins]uint32
+// values are the least numbers of the bins, that of bin b in round r at rounds*b+r: a band has some of each round.
+type values [sketchBytes]uint32
 
-// take adds a shingle's hash: a bin and a number.
-func (r *roundValues) take(x uint32) {
-	bin := &r[x>>valueBits]
-	*bin = min(*bin, x&(1<<valueBits-1))
+func (v *values) take(round, h uint32) {
+	least := &v[rounds*(h>>valueBits)+round]
+	*least = min(*least, h&(1<<valueBits-1))
 }
 
 // bandEntry returns the first word of the table entry for a band of a sketch.
