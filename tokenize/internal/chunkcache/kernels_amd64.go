@@ -2,11 +2,11 @@
 
 package chunkcache
 
-import "unsafe"
+import (
+	"unsafe"
 
-func cpuid(leaf, sub uint32) (a, b, c, d uint32)
-
-func xgetbv() (a uint32)
+	"github.com/dsload/dsload/tokenize/internal/cpu"
+)
 
 //go:noescape
 func keysAMD64(text *byte, spans *Span, n int, rules *keyRule, recs *record, lines *line)
@@ -20,25 +20,8 @@ func classifyVBMI(text *byte, t *Tables, words int, cut, gap, non *uint64)
 //go:noescape
 func classifyAVX2(text *byte, t *Tables, words int, cut, gap, non *uint64, rows *[128]byte)
 
-// hasAVX2 includes BMI; hasVBMI includes AVX-512 F, BW and VBMI.
-var hasAVX2, hasVBMI = detect()
-
-func detect() (avx2, vbmi bool) {
-	top, _, _, _ := cpuid(0, 0)
-	if top < 7 {
-		return false, false
-	}
-	_, _, c1, _ := cpuid(1, 0)
-	const osxsave, avx = 1 << 27, 1 << 28
-	if c1&osxsave == 0 || c1&avx == 0 {
-		return false, false
-	}
-	x := xgetbv()
-	_, b7, c7, _ := cpuid(7, 0)
-	avx2 = x&6 == 6 && b7>>5&1 != 0 && b7>>3&1 != 0
-	vbmi = avx2 && x&0xE6 == 0xE6 && b7>>16&1 != 0 && b7>>30&1 != 0 && c7>>1&1 != 0
-	return avx2, vbmi
-}
+// What the kernels may use; tests turn it off.
+var hasAVX2, hasVBMI = cpu.AVX2, cpu.VBMI
 
 // rowIndex holds row n's number in the upper four bits of its 16 bytes.
 var rowIndex = func() (t [128]byte) {

@@ -5,11 +5,11 @@ package normalize
 import (
 	"unicode/utf8"
 
-	"golang.org/x/sys/cpu"
+	"github.com/dsload/dsload/tokenize/internal/cpu"
 )
 
 // hasAVX2 is false where the plain twin must do.
-var hasAVX2 = cpu.X86.HasAVX2
+var hasAVX2 = cpu.AVX2
 
 // validAVX2 reports whether a text of n bytes, a positive multiple of 32, is valid so far: its last character may
 // be incomplete.

@@ -2,39 +2,14 @@
 
 package bytebpe
 
-import "math/bits"
+import (
+	"math/bits"
 
-// The features that both the processor and the operating system support.
-var (
-	hasAVX2   bool // with BMI1, BMI2, LZCNT, POPCNT
-	hasAVX512 bool // F, DQ, BW, VL
-	hasVBMI2  bool
+	"github.com/dsload/dsload/tokenize/internal/cpu"
 )
 
-func init() {
-	highest, _, _, _ := cpuid(0, 0)
-	_, _, c1, _ := cpuid(1, 0)
-	const osxsave, avx = 1 << 27, 1 << 28
-	if highest < 7 || c1&osxsave == 0 || c1&avx == 0 {
-		return
-	}
-	state := xgetbv()
-	_, b7, c7, _ := cpuid(7, 0)
-	const bmi1, avx2, bmi2 = 1 << 3, 1 << 5, 1 << 8
-	const f, dq, bw, vl = 1 << 16, 1 << 17, 1 << 30, 1 << 31
-	_, _, c81, _ := cpuid(0x80000001, 0)
-	const lzcnt, popcnt = 1 << 5, 1 << 23
-	hasAVX2 = state&6 == 6 && c81&lzcnt != 0 && c1&popcnt != 0 && b7&(bmi1|avx2|bmi2) == bmi1|avx2|bmi2
-	hasAVX512 = hasAVX2 && state&0xe6 == 0xe6 && b7&(f|dq|bw|vl) == f|dq|bw|vl
-	const vbmi2 = 1 << 6
-	hasVBMI2 = hasAVX512 && c7&vbmi2 != 0
-}
-
-//go:noescape
-func cpuid(leaf, sub uint32) (eax, ebx, ecx, edx uint32)
-
-//go:noescape
-func xgetbv() uint32
+// What the kernels may use; tests turn it off.
+var hasAVX2, hasAVX512, hasVBMI2 = cpu.AVX2, cpu.AVX512, cpu.VBMI2
 
 //go:noescape
 func prepareBMI2(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probes)

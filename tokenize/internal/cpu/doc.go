@@ -1,0 +1,2 @@
+// Package cpu says which vectors the processor and the operating system have.
+package cpu
