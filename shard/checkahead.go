@@ -32,15 +32,17 @@ func (r *SplitReader) checkAhead(spans []Span) {
 	}
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(spans)); i = next.Add(1) - 1 {
-				if r.isUnchecked(&spans[i]) && !r.check(&spans[i]) {
-					return
-				}
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(spans)); i = next.Add(1) - 1 {
+			if r.isUnchecked(&spans[i]) && !r.check(&spans[i]) {
+				return
 			}
-		})
+		}
 	}
+	for range workers - 1 {
+		group.Go(work)
+	}
+	work()
 	group.Wait()
 }
 
