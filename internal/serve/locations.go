@@ -73,9 +73,11 @@ func (p *locations) locateSorted(members []member) error {
 	}
 	var errs [locateWorkers]error
 	var group sync.WaitGroup
-	for i := range workers {
-		group.Go(func() { errs[i] = p.parts[i].locate(members, p.found[i*n/workers:(i+1)*n/workers]) })
+	locate := func(i int) { errs[i] = p.parts[i].locate(members, p.found[i*n/workers:(i+1)*n/workers]) }
+	for i := range workers - 1 {
+		group.Go(func() { locate(i) })
 	}
+	locate(workers - 1)
 	group.Wait()
 	return cmp.Or(errs[:]...) // of the first rows
 }
