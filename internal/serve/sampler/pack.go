@@ -155,6 +155,25 @@ func (p *Packed) seek(row int64) error {
 	return nil
 }
 
+// mostRows returns how many packed rows n rows of the sources make at most. A row is only begun when a piece fits
+// no other, so that each before it has no room for another of the longest.
+func (p *Packed) mostRows(n int64) int64 {
+	longest, length := p.opts.Longest, int64(p.opts.Length)
+	if p.opts.Joined || longest < 1 || longest > length {
+		return n * p.numbersPerRow
+	}
+	return (n-1)/(length/longest) + 1
+}
+
+// pastRows returns where the next window begins if no row of a window can have a number, whatever the lengths are.
+func (p *Packed) pastRows(number int64) (next int64, past bool) {
+	epoch, i := number/p.Rows(), number%p.Rows()
+	from := i / (p.window * p.numbersPerRow) * p.window // the rows of the sources in the window begin here
+	n := min(p.window, p.order.rows-from)
+	start := epoch*p.Rows() + from*p.numbersPerRow
+	return start + n*p.numbersPerRow, number-start >= p.mostRows(n)
+}
+
 // Row returns the row with a number. ok is false if no row has it: windows skip some.
 func (p *Packed) Row(number int64) (row PackedRow, ok bool, err error) {
 	if err := p.seek(number); err != nil {

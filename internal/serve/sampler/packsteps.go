@@ -234,6 +234,10 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 		if *at >= epochEnd {
 			return n, false, nil
 		}
+		if next, past := p.pastRows(*at); past {
+			*at = next // without packing the window
+			continue
+		}
 		if err := p.seek(*at); err != nil {
 			return 0, false, err
 		}
