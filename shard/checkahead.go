@@ -17,7 +17,7 @@ const (
 // span compares its batch too, and reports what is wrong with it. The first rows of a dataset lie in record
 // batches that all have to be read whole, so comparing these takes most of the time to the first batch.
 func (r *SplitReader) checkAhead(spans []Span) {
-	if len(spans) < fewChecks || runtime.GOMAXPROCS(0) == 1 || r.states.all == nil {
+	if len(spans) < fewChecks || r.states.all == nil {
 		return
 	}
 	unchecked := 0
@@ -26,8 +26,11 @@ func (r *SplitReader) checkAhead(spans []Span) {
 			unchecked++
 		}
 	}
-	workers := min(runtime.GOMAXPROCS(0), checkWorkers, unchecked/(fewChecks/2))
-	if workers < 2 {
+	if unchecked < fewChecks {
+		return
+	}
+	workers := min(runtime.GOMAXPROCS(0), checkWorkers, unchecked/(fewChecks/2)) // it takes a lock, so it comes late
+	if workers == 1 {
 		return
 	}
 	var next atomic.Int64

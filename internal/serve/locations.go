@@ -67,10 +67,10 @@ func (p *locations) locate(members []member) error {
 
 func (p *locations) locateSorted(members []member) error {
 	n := len(p.found)
-	workers := min(runtime.GOMAXPROCS(0), locateWorkers)
-	if n < manyLocations || workers == 1 {
+	if n < manyLocations {
 		return p.parts[0].locate(members, p.found)
 	}
+	workers := min(runtime.GOMAXPROCS(0), locateWorkers)
 	var errs [locateWorkers]error
 	var group sync.WaitGroup
 	locate := func(i int) { errs[i] = p.parts[i].locate(members, p.found[i*n/workers:(i+1)*n/workers]) }
