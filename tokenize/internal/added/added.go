@@ -38,7 +38,7 @@ type Matcher struct {
 	edges                  map[uint64]uint32
 	leaf                   []uint32
 	root                   [256]uint32
-	starts                 []byte // the first byte, where all tokens share one
+	prefix                 []byte // that all tokens begin with
 	longest                int
 	single, lstrip, rstrip bool
 }
@@ -67,7 +67,6 @@ func New(tokens []Token) (*Matcher, error) {
 				m.leaf = append(m.leaf, 0)
 				if j == 0 {
 					m.root[c] = next
-					m.starts = append(m.starts, c)
 				}
 			}
 			node = next
@@ -77,11 +76,20 @@ func New(tokens []Token) (*Matcher, error) {
 				t.Content)
 		}
 		m.leaf[node] = uint32(i) + 1
-	}
-	if len(m.starts) > 1 {
-		m.starts = nil
+		if i == 0 {
+			m.prefix = t.Content
+		}
+		m.prefix = m.prefix[:sharedBytes(m.prefix, t.Content)]
 	}
 	return m, nil
+}
+
+// sharedBytes returns how many bytes a and b begin with alike.
+func sharedBytes(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // Bytes estimates the memory of the search structure.
@@ -123,11 +131,7 @@ func Nodes(tokens []Token) int {
 	var last []byte
 	for _, i := range order {
 		content := tokens[i].Content
-		shared := 0
-		for shared < min(len(last), len(content)) && last[shared] == content[shared] {
-			shared++
-		}
-		n += len(content) - shared
+		n += len(content) - sharedBytes(last, content)
 		last = content
 	}
 	return n
@@ -135,8 +139,8 @@ func Nodes(tokens []Token) int {
 
 // next returns the next position at or after i where a token may begin, or len(text).
 func (m *Matcher) next(text []byte, i int) int {
-	if len(m.starts) > 0 {
-		if j := bytes.IndexByte(text[i:], m.starts[0]); j >= 0 {
+	if len(m.prefix) > 0 {
+		if j := bytes.Index(text[i:], m.prefix); j >= 0 {
 			return i + j
 		}
 		return len(text)
