@@ -110,7 +110,7 @@ def check_packages(out: pathlib.Path, program: pathlib.Path, scratch: pathlib.Pa
         said("bash", "-c", f"{unpack} {next(out.glob(pattern))} {scratch / kind}", cwd=scratch)
         check((scratch / kind / "usr/bin/dsload").read_bytes() == program.read_bytes(), f"the {kind} has the archived program")
         page = release.pack.gzip.decompress((scratch / kind / "usr/share/man/man1/dsload-build.1.gz").read_bytes())
-        check(b"--max-length" in page and all("__complete" in (scratch / kind / place[1:]).read_text() for place in release.COMPLETIONS.values()),
+        check(b".SH SYNOPSIS" in page and all("__complete" in (scratch / kind / place[1:]).read_text() for place in release.COMPLETIONS.values()),
               f"the {kind} has manual pages and completions")
 
 
