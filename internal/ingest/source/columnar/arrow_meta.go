@@ -157,7 +157,7 @@ const arrowBytes = 4 * flatBytes
 func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err error) {
 	var head [8]byte
 	if offset == f.size {
-		return m, 0, 0, corrupt("the file ends without its end mark; copy it again")
+		return m, 0, 0, corrupt("the file ends without its end mark")
 	}
 	n := min(8, f.size-offset)
 	if n < 4 {
@@ -294,7 +294,7 @@ func (f *arrowFile) readFooter() error {
 		return err
 	}
 	if string(tail[4:]) != arrowMagic[:6] {
-		return corrupt("the file ends without its footer; copy it again")
+		return corrupt("the file ends without its footer")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > f.size-8-end || n > math.MaxInt32 {

@@ -56,7 +56,7 @@ func findParquetFooter(at io.ReaderAt, size int64) (from, end int64, err error) 
 	case "PARE":
 		return 0, 0, unsupported("its columns are encrypted")
 	default:
-		return 0, 0, corrupt("the file ends without its footer; copy it again")
+		return 0, 0, corrupt("the file ends without its footer")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-12 {
