@@ -65,29 +65,41 @@ func (r *run) find(file *scratch, b *block, first, second, mask uint64) (value u
 	return 0, false, nil
 }
 
-// entriesOf returns the entries of a run in order.
+// blocks are entries in order, as a run has them, which come in pieces. The end is an empty piece.
+type blocks interface{ next() ([]byte, error) }
+
+// entriesOf returns the entries of a run.
 func (r *run) entriesOf(file *scratch) *runReader { return &runReader{file: file, run: r} }
 
 type runReader struct {
 	file *scratch
 	run  *run
-	from int    // the entry after those in memory
-	rest []byte // those in memory
+	from int // the entry after those in memory
 	buf  [mergeBytes]byte
 }
 
-func (r *runReader) next() (e entry, more bool, err error) {
-	if len(r.rest) == 0 {
-		if r.from >= r.run.entries {
-			return e, false, nil
-		}
-		if r.rest, err = r.run.load(r.file, r.buf[:], r.from); err != nil {
-			return e, true, err
-		}
-		r.from += len(r.rest) / entryBytes
+func (r *runReader) next() ([]byte, error) {
+	if r.from >= r.run.entries {
+		return nil, nil
 	}
-	e, r.rest = getEntry(r.rest), r.rest[entryBytes:]
-	return e, true, nil
+	data, err := r.run.load(r.file, r.buf[:], r.from)
+	r.from += len(data) / entryBytes
+	return data, err
+}
+
+// memoryReader has entries of the table.
+type memoryReader struct {
+	rest []entry
+	buf  [mergeBytes]byte
+}
+
+func (r *memoryReader) next() ([]byte, error) {
+	n := min(len(r.rest), len(r.buf)/entryBytes)
+	for i, e := range r.rest[:n] {
+		putEntry(r.buf[i*entryBytes:], e)
+	}
+	r.rest = r.rest[n:]
+	return r.buf[:n*entryBytes], nil
 }
 
 // A runWriter writes a run of a known length.
@@ -96,8 +108,7 @@ type runWriter struct {
 	run
 	buf  [mergeBytes]byte
 	held int // bytes in buf
-	n    int // entries
-	left int // entries before the next fence
+	n    int // entries before those
 }
 
 // newRunWriter returns a writer of n entries at a place of the file, with up to most fences.
@@ -108,24 +119,71 @@ func newRunWriter(file *scratch, at int64, n, most int) *runWriter {
 		fences: make([]uint32, 0, n/stride+1)}}
 }
 
-func (w *runWriter) add(e entry) error {
-	if w.left == 0 {
-		w.fences = append(w.fences, uint32(e.first>>32))
-		w.left = w.stride
+// merge writes the entries of both in order.
+func (w *runWriter) merge(a, b blocks) error {
+	x, err := a.next()
+	if err != nil {
+		return err
 	}
-	w.left--
-	putEntry(w.buf[w.held:], e)
-	w.n++
-	if w.held += entryBytes; w.held < len(w.buf) {
-		return nil
+	y, err := b.next()
+	for err == nil && (len(x) > 0 || len(y) > 0) {
+		fromX, fromY := w.mergeSome(x, y)
+		if x = x[fromX:]; len(x) == 0 && fromX > 0 {
+			if x, err = a.next(); err != nil {
+				return err
+			}
+		}
+		if y = y[fromY:]; len(y) == 0 && fromY > 0 {
+			if y, err = b.next(); err != nil {
+				return err
+			}
+		}
+		if w.held == len(w.buf) {
+			err = w.flush()
+		}
 	}
-	return w.flush()
+	return err
 }
 
+// mergeSome takes entries of both until one has no more or the buffer is full, and returns how many bytes of each.
+// If one has none, it takes those of the other.
+func (w *runWriter) mergeSome(x, y []byte) (fromX, fromY int) {
+	held := w.held
+	for held < len(w.buf) && fromX < len(x) && fromY < len(y) {
+		a, b := getEntry(x[fromX:]), getEntry(y[fromY:])
+		if a.before(b) {
+			putEntry(w.buf[held:], a)
+			fromX += entryBytes
+		} else {
+			putEntry(w.buf[held:], b)
+			fromY += entryBytes
+		}
+		held += entryBytes
+	}
+	switch {
+	case len(x) == 0:
+		fromY = copy(w.buf[held:], y)
+		held += fromY
+	case len(y) == 0:
+		fromX = copy(w.buf[held:], x)
+		held += fromX
+	}
+	w.held = held
+	return fromX, fromY
+}
+
+// flush writes what is in the buffer, which is full but for the last time, and notes its fences.
 func (w *runWriter) flush() error {
-	err := w.file.writeAt(w.buf[:w.held], w.at+int64(w.n)*entryBytes-int64(w.held))
+	for i := len(w.fences)*w.stride - w.n; i < w.held/entryBytes; i += w.stride {
+		w.fences = append(w.fences, uint32(getEntry(w.buf[i*entryBytes:]).first>>32))
+	}
+	err := w.file.writeAt(w.buf[:w.held], w.at+int64(w.n)*entryBytes)
+	w.n += w.held / entryBytes
 	w.held = 0
 	return err
 }
 
-func (w *runWriter) finish() (run, error) { return w.run, w.flush() }
+func (w *runWriter) finish() (run, error) {
+	err := w.flush()
+	return w.run, err
+}

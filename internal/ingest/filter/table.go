@@ -124,14 +124,7 @@ func (t *table) flush() error {
 	for _, e := range moved {
 		t.runsHave.add(e.first)
 	}
-	into, err := t.merge(func() (entry, bool, error) {
-		if len(moved) == 0 {
-			return entry{}, false, nil
-		}
-		e := moved[0]
-		moved = moved[1:]
-		return e, true, nil
-	}, t.used, 0)
+	into, err := t.merge(&memoryReader{rest: moved}, t.used, 0)
 	if err != nil {
 		return err
 	}
@@ -144,7 +137,7 @@ func (t *table) flush() error {
 			return nil
 		}
 		full := into.entriesOf(&t.file)
-		if into, err = t.merge(full.next, into.entries, level+1); err != nil {
+		if into, err = t.merge(full, into.entries, level+1); err != nil {
 			return err
 		}
 		t.levels[level] = run{}
@@ -183,29 +176,14 @@ func (e entry) before(other entry) bool {
 }
 
 // merge writes the run that a level becomes when n entries in order join it.
-func (t *table) merge(next func() (entry, bool, error), n, level int) (run, error) {
+func (t *table) merge(from blocks, n, level int) (run, error) {
 	if level == len(t.levels) {
 		t.levels = append(t.levels, run{})
 	}
 	old := &t.levels[level]
 	total := n + old.entries
 	w := newRunWriter(&t.file, t.place(total), total, t.fences)
-	mine := old.entriesOf(&t.file)
-	a, more, err := next()
-	if err != nil {
-		return run{}, err
-	}
-	b, rest, err := mine.next()
-	for err == nil && (more || rest) {
-		if !rest || more && a.before(b) {
-			if err = w.add(a); err == nil {
-				a, more, err = next()
-			}
-		} else if err = w.add(b); err == nil {
-			b, rest, err = mine.next()
-		}
-	}
-	if err != nil {
+	if err := w.merge(from, old.entriesOf(&t.file)); err != nil {
 		return run{}, err
 	}
 	return w.finish()
