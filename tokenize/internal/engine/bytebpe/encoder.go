@@ -33,7 +33,7 @@ type Encoder struct {
 
 	coldMisses int    // until Warm
 	mapped     bool   // the lines of the cache are
-	looked     uint64 // lengths of words that resolve looks up; all until Warm, since a look-up costs less than a merge
+	looked     uint64 // lengths of words that resolve looks up; all until Warm
 }
 
 // NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
@@ -64,7 +64,10 @@ func (e *Encoder) Warm() {
 		return
 	}
 	empty := e.coldMisses == coldMisses
-	e.coldMisses, e.looked = 0, e.m.unmerged()
+	e.coldMisses = 0
+	if hasMergeWide() { // else a look-up costs less than a merge
+		e.looked = e.m.unmerged()
+	}
 	e.touch()
 	e.seed(empty)
 }
