@@ -187,10 +187,10 @@ func TestUnwritableOutput(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	// A file in place of the folder is refused even for root, unlike a folder without permissions.
 	if code := run([]string{"build", path, "--out", filepath.Join(path, "data"), "--progress", "none"},
-		strings.NewReader(""), &stdout, &stderr); code != exitFailed {
+		strings.NewReader(""), &stdout, &stderr); code != exitUsage {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
-	if !strings.Contains(stderr.String(), "some.txt") {
+	if !strings.Contains(stderr.String(), "some.txt/data: it would lie in a file, not in a folder; name another one") {
 		t.Errorf("message: %s", stderr.String())
 	}
 }
