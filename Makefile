@@ -50,7 +50,7 @@ SIDEBYSIDE   = $(if $(filter output-sync,$(.FEATURES)),-j2 --output-sync=target)
 TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/build_wheel.py)
 ENDIAN  := linux/s390x
 
-# .ci/run runs tools, lint, test-alone and test.
+# .ci/run runs tools, lint, gate, vet-targets, test-arm64, test-alone and test.
 .PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package test-ray lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
 
 all: build

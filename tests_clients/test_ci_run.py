@@ -47,7 +47,7 @@ PASSED = go_test("TestA", "pass", "=== RUN   TestA") + package("pass", "ok")
 @pytest.fixture()
 def ci(tmp_path):
     """Runs .ci/run of a clone, with or without reference data next to it; gives (exit status, output, calls)."""
-    for program in ("git", "bash", "strace", "curl", "openssl", "node", "npm", "chromium"):
+    for program in ("git", "bash", "strace", "curl", "openssl", "node", "npm", "chromium", "qemu-aarch64", "qemu-s390x"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
     checkout = tmp_path / "checkout"
@@ -85,8 +85,11 @@ def test_readmes_commands_run_twice(ci, tmp_path):
     status, output, calls = ci(shared=True)
     assert status == 0 and output.splitlines()[-1] == "go: 1 passed, 0 failed, 0 skipped", output
     checkout, shared = tmp_path / "checkout", tmp_path / "shared"
-    tools, lint, alone, built, tested, whole = calls
-    for call, target in ((tools, "-s tools"), (lint, "-j2 -Otarget lint gate"), (alone, "test-alone"), (whole, "test")):
+    tools, lint, targets, alone, built, tested, whole = calls
+    for call, target in (
+        (tools, "-s tools"), (lint, "-j2 -Otarget lint gate"), (targets, "-j2 -Otarget vet-targets test-arm64"), (alone, "test-alone"),
+        (whole, "test"),
+    ):
         assert call == f"make {target} HOME={tmp_path} shared={shared} in {checkout}"
     home, place = built.split(" HOME=")[1].split(" in ")
     assert built.startswith("go run ./cmd/dsload build --max-examples 30000 ")
