@@ -5,8 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
 // TestBucketMap builds into a bucket through a command, is killed and continues: the bytes are those of a local build
@@ -14,10 +12,7 @@ import (
 func TestBucketMap(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := remoteLines(40_000)
-		srv := remotetest.New()
-		defer srv.Close()
-		srv.Put("/corpus.txt", remotetest.File{Data: data})
+		srv, data := servedLines(t, 40_000)
 		build := func(out string) []string {
 			return []string{"build", srv.URL + "/corpus.txt", "--map", "sed s/number/words/", "--out", out,
 				"--checkpoint-every", "500", "--shard-bytes", "256KiB", "--memory", "128MiB", "--workers", "1",

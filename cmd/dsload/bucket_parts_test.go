@@ -19,10 +19,7 @@ import (
 func TestBucketParts(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := remoteLines(45_000)
-		srv := remotetest.New()
-		defer srv.Close()
-		srv.Put("/corpus.txt", remotetest.File{Data: data})
+		srv, _ := servedLines(t, 45_000)
 		machine := func(name string) string { return filepath.Join(dir, name) }
 		plan, local := filepath.Join(dir, "plan.json"), filepath.Join(dir, "local")
 		b.run(t, machine("a"), 0, "plan", "-n", "3", "--out", plan, "--max-val-examples", "100", "--shard-bytes",

@@ -153,10 +153,7 @@ func TestBucketSources(t *testing.T) {
 func TestBucketOut(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := remoteLines(40_000)
-		srv := remotetest.New()
-		defer srv.Close()
-		srv.Put("/corpus.txt", remotetest.File{Data: data})
+		srv, data := servedLines(t, 40_000)
 		build := func(out string) []string {
 			return []string{"build", srv.URL + "/corpus.txt", "--out", out, "--checkpoint-every", "500",
 				"--max-val-examples", "100",

@@ -23,6 +23,16 @@ func remoteLines(n int) []byte {
 	return b
 }
 
+// servedLines serves remoteLines(n) as /corpus.txt until the test ends.
+func servedLines(t *testing.T, n int) (srv *remotetest.Server, data []byte) {
+	t.Helper()
+	data = remoteLines(n)
+	srv = remotetest.New()
+	t.Cleanup(srv.Close)
+	srv.Put("/corpus.txt", remotetest.File{Data: data})
+	return srv, data
+}
+
 // runProgram runs the program and returns its exit code and what it printed.
 func runProgram(t *testing.T, exe string, args ...string) (code int, output string) {
 	t.Helper()
