@@ -109,7 +109,7 @@ func checkVerbatim(t *testing.T, tok *Tokenizer, enc *Encoder, known map[uint32]
 		known[id], rest = rest[:n], rest[n:]
 	}
 	if rest != "" {
-		t.Fatalf("%q: %q is no part of its ids %d", text, rest, ids)
+		t.Fatalf("%q: %q is not in the text of its ids %d", text, rest, ids)
 	}
 }
 

@@ -345,7 +345,7 @@ func (m *mapping) tooFew(q *queued) error {
 		m.b.opts.Out, status, m.numbers(), m.where(q), m.said())
 }
 
-// noObject returns the error for a line that is no answer.
+// noObject returns the error for a line that is not an answer.
 func (m *mapping) noObject(q *queued, answer []byte) error {
 	return fault.Errorf("build %s: {map} answered %s with what is not a JSON object: %.*q; it must write nothing but "+
 		"answers to its standard output, and the rest to stderr; "+

@@ -135,7 +135,7 @@ func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Co
 	if err != nil {
 		return nil, err
 	}
-	one.only = &Range{Inputs: []Listed{{}}} // an input without a document is no error
+	one.only = &Range{Inputs: []Listed{{}}} // an input without a document is not an error
 	r, err := one.Reader(Position{})
 	if err != nil {
 		return nil, err

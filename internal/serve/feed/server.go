@@ -94,7 +94,7 @@ func NewServer(o Options) *Server {
 	half := max(1, s.conns.size/2)
 	s.waiting, s.answering = make(chan struct{}, half), make(chan struct{}, half)
 	part := budget.Share{Name: "connections", Bytes: int64(s.conns.size) * connBytes,
-		Why: "requests that are no streams, their headers, TLS sessions"}
+		Why: "requests other than streams, their headers, TLS sessions"}
 	if err := ledger.Reserve(part); err != nil {
 		panic("feed: " + err.Error()) // numConns takes at most half of the free bytes
 	}

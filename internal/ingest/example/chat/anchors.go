@@ -29,7 +29,7 @@ const (
 type place struct {
 	message int
 	kind    kindOfText
-	foreign bool // nobody says it: it is no part of the assistant's turn
+	foreign bool // nobody says it: it is outside of the assistant's turn
 	text    string
 	in      *jinja.Dict
 	field   string
