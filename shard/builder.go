@@ -154,8 +154,8 @@ type Builder struct {
 	ckpt     *checkpointWriter
 	err      error
 
-	last  *besideTask // the newest, nil if none is unfinished
-	ahead *besideTask // of SyncAhead, until the next Checkpoint
+	last  *backgroundTask // the newest, nil if none is unfinished
+	ahead *backgroundTask // of SyncAhead, until the next Checkpoint
 	ended *endedShard // nil if all shards that were ended have their names
 }
 
@@ -273,10 +273,10 @@ func (b *Builder) checkShards() error {
 	return b.opts.checkShards(b.dir, n+1)
 }
 
-// commitShard ends the open shard. It is synced beside the work that follows, and then named.
+// commitShard ends the open shard. It is synced in the background, and then named.
 func (b *Builder) commitShard(s *buildSplit) error {
 	if b.ended != nil {
-		if err := b.waitBeside(); err != nil {
+		if err := b.waitBackground(); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func (b *Builder) commitShard(s *buildSplit) error {
 	}
 	ended := *s.open
 	ended.blocks = nil
-	b.ended = &endedShard{&ended, b.beside(ended.syncFile)}
+	b.ended = &endedShard{&ended, b.inBackground(ended.syncFile)}
 	s.open = nil
 	s.shards = append(s.shards, c)
 	return nil
@@ -336,7 +336,7 @@ func (b *Builder) Close() error {
 	if b.lock == nil {
 		return nil
 	}
-	errs := []error{b.endBeside(), b.closeEnded()}
+	errs := []error{b.endBackground(), b.closeEnded()}
 	b.fail(fmt.Errorf("builder of %s: %w", b.dir, ErrClosed))
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil && open.file != nil {

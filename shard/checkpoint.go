@@ -27,7 +27,7 @@ func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	if b.err != nil {
 		return b.err
 	}
-	if err := b.waitBeside(); err != nil {
+	if err := b.waitBackground(); err != nil {
 		return b.fail(err)
 	}
 	for i := range b.splits {

@@ -143,7 +143,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		}
 		m.Splits = append(m.Splits, info)
 	}
-	if err := b.waitBeside(); err != nil {
+	if err := b.waitBackground(); err != nil {
 		return nil, err
 	}
 	if p.Run != nil {

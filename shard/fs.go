@@ -57,8 +57,8 @@ type Lock interface {
 	io.Closer
 }
 
-// File is an open file; positions are explicit. WriteAt past the end grows the file. Sync may run beside
-// other calls of the file and of its FS.
+// File is an open file; positions are explicit. WriteAt past the end grows the file. Sync may run at the same
+// time as other calls of the file and of its FS.
 type File interface {
 	io.ReaderAt
 	io.WriterAt

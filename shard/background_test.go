@@ -72,7 +72,7 @@ func appendUntil(t *testing.T, b *shard.Builder, n int, done func() bool) error 
 	return nil
 }
 
-// A builder goes on while a shard that it ended is synced, gives the shard its name no earlier, and takes no
+// A builder continues while a shard that it ended is synced, gives the shard its name no earlier, and takes no
 // checkpoint before that.
 func TestShardIsSyncedBeside(t *testing.T) {
 	f, b := openHeld(t, nil, 4<<10)
@@ -97,7 +97,7 @@ func TestShardIsSyncedBeside(t *testing.T) {
 	}
 }
 
-// A sync beside that fails ends the build: no later checkpoint, no name for the shard, and the state is the one before.
+// A sync in the background that fails ends the build: no later checkpoint, no name for the shard, and the state is the one before.
 func TestSyncBesideFails(t *testing.T) {
 	f, b := openHeld(t, syscall.EIO, 4<<10)
 	close(f.letGo)

@@ -1,20 +1,21 @@
 package shard
 
-// A finished shard is synced beside the rows that follow: the disk takes as long for it as two workers for some
-// megabytes of text. It gets its name once it is synced, before the next checkpoint and before the next shard is
-// finished. A crash before that leaves it under its temporary name, as one in the middle of committing it does.
+// A finished shard is synced in the background while rows follow: the disk takes as long for it as two workers
+// for some megabytes of text. It gets its name once it is synced, before the next checkpoint and before the next
+// shard is finished. A crash before that leaves it under its temporary name, as one in the middle of committing
+// it does.
 
 // aheadBytes is how much the open shards must have gained for SyncAhead to sync them: less takes no longer than the
 // rest of a checkpoint.
 const aheadBytes = 1 << 20
 
-// A besideTask is a sync of files that runs beside what the Builder does next.
-type besideTask struct {
+// A backgroundTask is a sync of files that runs while the Builder continues.
+type backgroundTask struct {
 	done chan struct{}
 	err  error // once done; that of an earlier task, too
 }
 
-func (t *besideTask) isDone() bool {
+func (t *backgroundTask) isDone() bool {
 	select {
 	case <-t.done:
 		return true
@@ -23,10 +24,10 @@ func (t *besideTask) isDone() bool {
 	}
 }
 
-// beside starts run once all earlier tasks are done, unless one has failed.
-func (b *Builder) beside(run func() error) *besideTask {
+// inBackground starts run once all earlier tasks are done, unless one has failed.
+func (b *Builder) inBackground(run func() error) *backgroundTask {
 	before := b.last
-	t := &besideTask{done: make(chan struct{})}
+	t := &backgroundTask{done: make(chan struct{})}
 	b.last = t
 	go func() {
 		defer close(t.done)
@@ -44,11 +45,11 @@ func (b *Builder) beside(run func() error) *besideTask {
 // endedShard is a shard whose last byte was written and which is synced before it gets its name.
 type endedShard struct {
 	shard  *openShard
-	synced *besideTask
+	synced *backgroundTask
 }
 
-// SyncAhead starts to sync the open shards beside what the Builder does next, so that the Checkpoint after it has
-// little left to sync. It reports whether that is done; call it until then. An error is that of the Checkpoint.
+// SyncAhead starts to sync the open shards in the background, so that the Checkpoint after it has little left
+// to sync. It reports whether that is done; call it until then. An error is that of the Checkpoint.
 func (b *Builder) SyncAhead() bool {
 	if b.err != nil {
 		return true
@@ -57,7 +58,7 @@ func (b *Builder) SyncAhead() bool {
 		return b.ahead.isDone()
 	}
 	var gained int64
-	var open []openShard // copies: the Builder goes on
+	var open []openShard // copies: the Builder continues
 	for i := range b.splits {
 		if s := b.splits[i].open; s != nil {
 			gained += s.pos - s.synced
@@ -68,7 +69,7 @@ func (b *Builder) SyncAhead() bool {
 	if gained < aheadBytes {
 		return true
 	}
-	b.ahead = b.beside(func() error {
+	b.ahead = b.inBackground(func() error {
 		for i := range open {
 			if err := open[i].syncFile(); err != nil {
 				return err
@@ -79,8 +80,8 @@ func (b *Builder) SyncAhead() bool {
 	return false
 }
 
-// waitBeside waits for what runs beside, and gives the shard that was ended its name.
-func (b *Builder) waitBeside() error {
+// waitBackground waits for what runs in the background, and gives the shard that was ended its name.
+func (b *Builder) waitBackground() error {
 	if b.last == nil {
 		return nil
 	}
@@ -112,11 +113,11 @@ func (b *Builder) nameEnded() error {
 	return b.syncNames()
 }
 
-// endBeside is waitBeside for a Builder that is closed. After a failure the shard that was ended stays under its
-// temporary name.
-func (b *Builder) endBeside() error {
+// endBackground is waitBackground for a Builder that is closed. After a failure the shard that was ended stays
+// under its temporary name.
+func (b *Builder) endBackground() error {
 	if b.err == nil {
-		return b.waitBeside()
+		return b.waitBackground()
 	}
 	if b.last != nil {
 		<-b.last.done
