@@ -97,8 +97,9 @@ func TestShardIsSyncedBeside(t *testing.T) {
 	}
 }
 
-// A sync in the background that fails ends the build: no later checkpoint, no name for the shard, and the state is the one before.
-func TestSyncBesideFails(t *testing.T) {
+// A sync in the background that fails ends the build: no later checkpoint, no name for the shard, and the state
+// is the one before.
+func TestSyncInBackgroundFails(t *testing.T) {
 	f, b := openHeld(t, syscall.EIO, 4<<10)
 	close(f.letGo)
 	err := appendUntil(t, b, 20, func() bool { return b.NumShards("train") == 2 })

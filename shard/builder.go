@@ -156,7 +156,7 @@ type Builder struct {
 
 	last  *backgroundTask // the newest, nil if none is unfinished
 	ahead *backgroundTask // of SyncAhead, until the next Checkpoint
-	ended *endedShard // nil if all shards that were ended have their names
+	ended *endedShard     // nil if all shards that were ended have their names
 }
 
 // buildSplit is a split under construction. Its buffers are allocated with its first row.
