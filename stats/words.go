@@ -17,7 +17,7 @@ func (r *Report) Headline() string {
 		rows += s.Examples
 		tokens += s.Tokens
 	}
-	text := fmt.Sprintf("%s, %s", plural(rows, "row"), compact(tokens)+" tokens")
+	text := fmt.Sprintf("%s, %s", units.Plural(rows, "row"), compact(tokens)+" tokens")
 	if len(r.Splits) == 0 {
 		return text
 	}
@@ -114,13 +114,6 @@ func compact(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return units.Count(n) + " " + noun + "s"
 }
 
 // Figure is a row of a table that compares splits: what is counted, and its value for each.

@@ -127,11 +127,3 @@ func formats(counts map[string]int) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// plural returns a count with its noun, such as "1 shard" or "1,200 shards".
-func plural[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return formatCount(int64(n)) + " " + noun + "s"
-}

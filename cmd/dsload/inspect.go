@@ -237,9 +237,9 @@ func (in *inspection) text(width int) string {
 
 // write writes the lines of a split.
 func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
-	fmt.Fprintf(b, "\n%s: %s examples, %s tokens", s.Name, formatCount(s.Examples), formatCount(s.Tokens))
+	fmt.Fprintf(b, "\n%s: %s, %s", s.Name, plural(s.Examples, "example"), plural(s.Tokens, "token"))
 	if s.Labels > 0 {
-		fmt.Fprintf(b, " and %s tokens of labels", formatCount(s.Labels))
+		fmt.Fprintf(b, " and %s of labels", plural(s.Labels, "token"))
 	}
 	fmt.Fprintf(b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
 	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,

@@ -21,7 +21,7 @@ func newLossyWriter(w io.Writer) *lossyWriter {
 		defer close(l.done)
 		for line := range l.lines {
 			if n := l.dropped.Swap(0); n > 0 {
-				fmt.Fprintf(w, "dsload: %d lines of the log were dropped: nobody was reading\n", n)
+				fmt.Fprintf(w, "dsload: %s of the log dropped: nobody was reading\n", plural(n, "line"))
 			}
 			_, _ = w.Write(line) // an error has nowhere else to go
 		}

@@ -45,3 +45,5 @@ func (v sizeValue) Set(s string) (err error) {
 func formatSize(n int64) string { return units.Size(n).String() }
 
 func formatCount(n int64) string { return units.Count(n) }
+
+func plural[N int | int64](n N, noun string) string { return units.Plural(n, noun) }

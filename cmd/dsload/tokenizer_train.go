@@ -147,9 +147,9 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(result.VocabSize)),
 			formatCount(f.vocabSize), result.Short)
 	}
-	return writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s tokens, from %s documents, %s of text, %s words%s\n%s",
-		path, formatCount(int64(result.VocabSize)),
-		formatCount(result.Documents), formatSize(result.TextBytes), formatCount(result.Words), dropped, short))
+	return writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s, from %s, %s of text, %s%s\n%s", path,
+		plural(result.VocabSize, "token"), plural(result.Documents, "document"), formatSize(result.TextBytes),
+		plural(result.Words, "word"), dropped, short))
 }
 
 // addSources adds every document to the trainer, long ones in pieces.

@@ -287,8 +287,8 @@ func (a *addition) finish(f *flusher) (*report.Summary, error) {
 		return nil, err
 	}
 	sum.Added = s.Examples
-	notes := []fault.Text{fault.Textf("added: %s examples, %s tokens; existing shards are unchanged",
-		units.Count(s.Examples), units.Count(s.Tokens))}
+	notes := []fault.Text{fault.Textf("added: %s, %s; existing shards are unchanged",
+		units.Plural(s.Examples, "example"), units.Plural(s.Tokens, "token"))}
 	if s.Rejected > 0 {
 		notes = append(notes, fault.Textf("bad records are listed in %s", a.extraName(shard.RejectsName)))
 	}

@@ -171,13 +171,13 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, note)
 	}
 	if s.ForcedCuts > 0 {
-		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
-			"character; ids next to those cuts can differ from those of the whole text",
-			s.ForcedCuts, pieceBytes)
+		add("places where a text of more than %s without a place where the tokenizer can cut it was cut at a "+
+			"character: %s; ids next to those cuts can differ from those of the whole text",
+			units.Size(pieceBytes), units.Count(s.ForcedCuts))
 	}
 	if s.Copies > 0 {
-		add("%s documents equal to held-out ones were left out of training, %s examples", units.Count(s.Copies),
-			units.Count(s.CopiedExamples))
+		add("copies of held-out documents left out of training: %s, %s",
+			units.Plural(s.Copies, "document"), units.Plural(s.CopiedExamples, "example"))
 	}
 	return notes
 }

@@ -59,10 +59,7 @@ func (l *look) isCopy(f *flusher, _ int64, key []byte) (bool, error) {
 }
 
 func (l *look) badRecord(_ *flusher, located *source.RecordError) error {
-	if err := l.explained(located); err != nil {
-		return err
-	}
-	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
+	return l.adviseRecord(located, "")
 }
 
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.

@@ -121,10 +121,7 @@ func (*scan) write(*flusher, string, *shard.Example) error { return nil }
 func (*scan) checkpoint(*flusher) error                    { return nil }
 
 func (s *scan) badRecord(_ *flusher, located *source.RecordError) error {
-	if err := s.explained(located); err != nil {
-		return err
-	}
-	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
+	return s.adviseRecord(located, "")
 }
 
 func (s *scan) interrupted(ctx context.Context, _ *flusher) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -124,11 +125,15 @@ func (whole) checkpoint(f *flusher) error {
 }
 
 func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
+	return w.adviseRecord(located, ", and run the command again: it resumes from its last checkpoint")
+}
+
+// adviseRecord adds what to do about a bad record, and after that where it is not another option.
+func (w whole) adviseRecord(located *source.RecordError, after string) error {
 	if err := w.explained(located); err != nil {
 		return err
 	}
-	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
-		"it resumes from its last checkpoint", located)
+	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip%s", located, after)
 }
 
 // explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.
@@ -177,8 +182,8 @@ func (w whole) interrupted(ctx context.Context, f *flusher) error {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
-	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to resume",
-		b.opts.Out, ErrInterrupted, f.state.Examples)
+	return fmt.Errorf("build %s: %w at a checkpoint after %s; run the same command again to resume",
+		b.opts.Out, ErrInterrupted, units.Plural(f.state.Examples, "example"))
 }
 
 func (whole) finish(f *flusher) (*report.Summary, error) {

@@ -175,7 +175,7 @@ func TestFolderColumns(t *testing.T) {
 	write("lang=a%2Fb/year=07/part-0.txt", "a line\n")
 	for where, want := range map[string]string{
 		"lang=en":                      "en 2018,second,en 2021,second",
-		"lang=xx":                      "no document is left: `where` leaves out the folders of all 7 files (",
+		"lang=xx":                      "no document is left: `where` leaves out 7 files unread, by the names of folders (",
 		"lang=en year<2020":            "en 2018,second",
 		"lang!=en year>=2020":          "de 2021,second",
 		"lang=null year<=2018":         "__HIVE_DEFAULT_PARTITION__ 2018,second",

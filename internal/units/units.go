@@ -18,6 +18,14 @@ func Count[N int | int64](n N) string {
 	return s
 }
 
+// Plural returns a count with its noun, such as "1 shard" or "1,200 shards".
+func Plural[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(n) + " " + noun + "s"
+}
+
 // Size is a number of bytes.
 type Size int64
 

@@ -10,6 +10,14 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestPlural(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 rows", 1: "1 row", 2: "2 rows", 1234: "1,234 rows"} {
+		if got := Plural(n, "row"); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
 func TestExact(t *testing.T) {
 	for n, want := range map[Size]string{0: "0", 399: "399", 1 << 10: "1KiB", 1536: "1.5KiB", 50_000: "50000",
 		64 << 20: "64MiB"} {

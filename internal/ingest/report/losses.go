@@ -71,8 +71,8 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	}
 	if c.DroppedTokens != nil && c.Truncated > 0 {
 		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
-			"%s, %s tokens of text dropped; {pack} bfd_split keeps them",
-			units.Count(c.Truncated), units.Count(*c.DroppedTokens)))
+			"%s, %s of text dropped; {pack} bfd_split keeps them",
+			units.Count(c.Truncated), units.Plural(*c.DroppedTokens, "token")))
 		c.Truncated = 0 // reported above
 	}
 	if kind == Conversations {

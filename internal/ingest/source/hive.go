@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // Folders that are named KEY=VALUE, as Hive writes tables in parts, are columns of the records below them:
@@ -82,14 +83,11 @@ func (s *Set) notePruned() error {
 	if p.files > 1 {
 		which += ", …"
 	}
+	left := units.Plural(p.files, "file")
 	if s.list.len() == 0 {
-		return fault.Of(errNothingToRead, "no document is left: {where} leaves out the folders of all %d files (%s)",
-			p.files, which)
+		return fault.Of(errNothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
+			left, which)
 	}
-	if p.files == 1 {
-		s.note("{where} leaves out 1 file unread, by the names of its folders (%s)", which)
-		return nil
-	}
-	s.note("{where} leaves out %d files unread, by the names of their folders (%s)", p.files, which)
+	s.note("{where} leaves out %s unread, by the names of folders (%s)", left, which)
 	return nil
 }
