@@ -122,7 +122,7 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		case empty:
 			err = usagef("%s--%s: the value is empty; write one, or leave the flag out", label(cmd), f.Name)
 		case f.Name == "memory" && isSize && 0 < *size.n && *size.n < 64<<10:
-			err = usagef("%s--memory %d is %d bytes; %s", label(cmd), *size.n, *size.n, meantMemory(*size.n))
+			err = usagef("%s--memory %d is %s; %s", label(cmd), *size.n, plural(*size.n, "byte"), meantMemory(*size.n))
 		}
 	})
 	if err != nil {

@@ -157,6 +157,37 @@ func TestAdviceOnLaterSources(t *testing.T) {
 	}
 }
 
+// So is one of columns: the text of the first is not to be lost for that of a later one.
+func TestAdviceOnLaterColumns(t *testing.T) {
+	dir := t.TempDir()
+	for name, columns := range map[string][]string{"a": {"text"}, "b": {"body"}, "c": {"body", "id"}, "q": {"prompt", "answer"}} {
+		put(t, filepath.Join(dir, name+".arrow"), []byte(tableOf(t, columns...)))
+	}
+	const later = ", if every source is like this; else build the others first, and then add this one with `append` "
+	for _, c := range []struct{ sources, want, never string }{
+		{"b", "the columns of text are body; take it with `text-field` body", later},
+		{"a b", "take it with `text-field` body" + later, ""},
+		{"a c", "take one with `text-field`" + later, ""},
+		{"a q", "{{.answer}}{{end}}" + later, ""},
+	} {
+		o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()}}
+		for _, name := range strings.Fields(c.sources) {
+			o.Sources = append(o.Sources, filepath.Join(dir, name+".arrow"))
+		}
+		_, err := Run(context.Background(), o)
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.never != "" && strings.Contains(err.Error(), c.never) {
+			t.Errorf("%s: %v\nwant %s, never %s", c.sources, err, c.want, c.never)
+		}
+	}
+	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()}}
+	o.Sources = []string{filepath.Join(dir, "a.arrow")}
+	mustBuild(t, o)
+	o.Sources, o.Append, o.TextField = []string{filepath.Join(dir, "b.arrow")}, true, "body"
+	if s := mustBuild(t, o); s.Added == 0 {
+		t.Error("nothing was added")
+	}
+}
+
 // A file in another format than the one that was given is answered with the one that it has: to fix or skip its
 // records, or to name their columns, would lose or break all of them. A damaged record is not another format.
 func TestAdviceOnFormats(t *testing.T) {
@@ -172,6 +203,13 @@ func TestAdviceOnFormats(t *testing.T) {
 		{"a.txt", "{\"text\": \"a\n" + lines, "jsonl", "fix the record"},
 		{"a.jsonl", "x" + lines, "jsonl", "fix the record"},
 		{"a.csv", "body\nwords\n", "csv", "take it with `text-field` body"},
+		{"a.jsonl", "text,label\na,1\nb,2\n", "", "whatever its name says: pass `format` csv"},
+		{"a.jsonl", "text,label\na,1\nb,2\n", "jsonl", "whatever its name says: pass `format` csv"},
+		{"a.jsonl", "[{\"text\": \"a\"},\n{\"text\": \"b\"}]", "", "whatever its name says: pass `format` json"},
+		{"a.csv", lines, "", "whatever its name says: pass `format` jsonl"},
+		{"a.jsonl", prose, "", "fix the record"},
+		{"a.jsonl", "x" + lines, "", "fix the record"},
+		{"a.csv", "body\nwords\n", "", "take it with `text-field` body"},
 		{".", prose, "parquet", "pass parquet files, or let their format be found"},
 	} {
 		dir := t.TempDir()
@@ -189,6 +227,10 @@ func TestAdviceOnFormats(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "leave `format` out") {
 			o.Format = ""
+			mustBuild(t, o)
+		}
+		if _, format, ok := strings.Cut(c.want, "pass `format` "); ok {
+			o.Format = source.Format(format)
 			mustBuild(t, o)
 		}
 	}

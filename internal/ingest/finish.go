@@ -148,8 +148,8 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, report.Skipped(&end.Position)...)
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
-		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
-			units.Count(o.MaxValExamples))
+		add("held out %s of the %s examples asked for: at most about half of the documents is held out, chosen by "+
+			"the hash of their text, and the sources have no more", units.Count(s.Val), units.Count(o.MaxValExamples))
 	}
 	if s.Ends[0].Stopped == "" && slices.Contains(s.CutBy, "max-examples") {
 		add("%v was reached before the sources ended: what followed was read for the split val alone",

@@ -3,13 +3,16 @@ package ingest
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // adviseFormat adds to the error about a file, or its first record, that the file is in another format than the
-// one that was given: fixing or skipping each record would not help. It returns nil where that is not so.
+// one that was given, or that its name says: fixing or skipping each record would not help. It returns nil where
+// that is not so.
 func (b *build) adviseFormat(err error) error {
 	var uri string
 	var input *source.InputError
@@ -23,7 +26,52 @@ func (b *build) adviseFormat(err error) error {
 	if found := b.otherFormat(uri); found != "" {
 		return fault.Errorf("%w; it looks like %s: leave {format} out", err, found)
 	}
+	if found := b.misnamed(uri); found != "" {
+		return fault.Errorf("%w; it looks like %s, whatever its name says: pass {format} %s", err, found, found)
+	}
 	return nil
+}
+
+// misnamed returns the format of the records of a file of this machine by its content alone, if it is read as
+// another one because of its name, else "". Almost anything is text, a damaged record too.
+func (b *build) misnamed(uri string) source.Format {
+	named, err := formatOf(source.Options{Args: []string{uri}})
+	if err != nil || b.opts.Format != source.Auto && b.opts.Format != named {
+		return ""
+	}
+	switch named {
+	case source.JSONL, source.JSON, source.CSV:
+	default:
+		return ""
+	}
+	file, err := os.Open(uri)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	o := source.Options{Args: []string{"-"}, Stdin: file}
+	if len(b.phases) > 0 {
+		o.Fields = b.phases[0].options.Fields // CSV is recognized by them
+	}
+	found, err := formatOf(o)
+	if err != nil || found == named || found == source.Text {
+		return ""
+	}
+	return found
+}
+
+// formatOf returns the format that the only input is recognized as.
+func formatOf(o source.Options) (source.Format, error) {
+	set, err := source.Open(context.Background(), o)
+	if err != nil {
+		return "", err
+	}
+	defer set.Close()
+	in, err := set.Input(0)
+	if err == nil && set.Len() != 1 {
+		err = cause.Usage
+	}
+	return in.Format, err
 }
 
 // otherFormat returns the format that a file of this machine is recognized as, if another one was given and the
@@ -39,17 +87,12 @@ func (b *build) otherFormat(uri string) source.Format {
 	if uri == "" || uri == "-" || source.IsRemote(uri) {
 		return ""
 	}
-	set, err := source.Open(context.Background(), source.Options{Args: []string{uri}})
-	if err != nil {
-		return ""
-	}
-	defer set.Close()
-	in, err := set.Input(0)
+	found, err := formatOf(source.Options{Args: []string{uri}})
 	switch {
-	case err != nil, set.Len() != 1, in.Format == given, given == source.CSV && in.Format == source.Text:
+	case err != nil, found == given, given == source.CSV && found == source.Text:
 		return ""
-	case in.Format == source.Parquet, in.Format == source.Arrow:
+	case found == source.Parquet, found == source.Arrow:
 		return "" // package source says so itself
 	}
-	return in.Format
+	return found
 }

@@ -136,10 +136,15 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 		advice = fault.Textf("%v, if every record is like this; else fix it, or leave such records out with "+
 			"{on-bad-record} skip", advice)
 	case err.Input > 0 && err.Member == "":
-		advice = fault.Textf("%v, if every source is like this; else build the others first, and then add this "+
-			"one with {append} and its own flags", advice)
+		advice = ofLaterSource(advice)
 	}
 	return fault.Advise(err, "%v", advice)
+}
+
+// ofLaterSource restricts the advice about a source after the first: those before it may have what it lacks.
+func ofLaterSource(advice fault.Text) fault.Text {
+	return fault.Textf("%v, if every source is like this; else build the others first, and then add this "+
+		"one with {append} and its own flags", advice)
 }
 
 // Records returns how to read the elements of the arrays in a record that is the whole file, or the first
@@ -184,15 +189,22 @@ func Column(err error) error {
 	if !errors.As(err, &column) {
 		return err
 	}
-	switch advice := pairAdvice(column.Has); {
+	advice := pairAdvice(column.Has)
+	switch {
 	case column.Chat != "":
-		return fault.Advise(err, "%v", chatAdvice(column.Chat))
+		advice = chatAdvice(column.Chat)
 	case !advice.IsZero():
-		return fault.Advise(err, "%v", advice)
-	case len(column.Has) > 0:
-		return fault.Advise(err, "take one with {text-field}")
+	case len(column.Has) == 1:
+		advice = fault.Textf("take it with {text-field} %s", shell.Quote(column.Has[0]))
+	case len(column.Has) > 1:
+		advice = fault.Textf("take one with {text-field}")
+	default:
+		advice = fault.Textf("make the text of other columns with {template}, or leave this source out")
 	}
-	return err
+	if column.Later {
+		advice = ofLaterSource(advice)
+	}
+	return fault.Advise(err, "%v", advice)
 }
 
 // NoField is the sentence about a field of a condition that no record has.

@@ -132,6 +132,9 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 		first := s.list.len()
 		many, hasText, err := s.expand(ctx, arg, look)
 		if err != nil {
+			if column := (*ColumnError)(nil); errors.As(err, &column) {
+				column.Later = s.list.len() > 0
+			}
 			return nil, err
 		}
 		empty = empty && !hasText

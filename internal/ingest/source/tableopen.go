@@ -73,9 +73,10 @@ func tableError(err error) error {
 // A ColumnError means that a file of columns has no such column, or that it does not hold text. It
 // matches cause.UnknownField.
 type ColumnError struct {
-	Has  []string // the columns of text
-	Chat string   // a column of messages, or ""
-	text string
+	Has   []string // the columns of text
+	Chat  string   // a column of messages, or ""
+	Later bool     // other inputs come before the file
+	text  string
 }
 
 func (e *ColumnError) Error() string {
