@@ -14,7 +14,9 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/train"
 	"github.com/spf13/cobra"
@@ -98,6 +100,11 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if err := format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}}); err != nil {
 		return err
 	}
+	for flag, n := range map[string]int64{"vocab-size": f.vocabSize, "min-frequency": f.frequency, "memory": f.opts.MaxMemory} {
+		if n == 0 { // which would be the package's default
+			return usagef("--%s 0: must be at least 1", flag)
+		}
+	}
 	o := f.opts
 	o.Family = train.Family(f.family)
 	o.VocabSize, o.MinFrequency = int(f.vocabSize), int(f.frequency)
@@ -108,13 +115,13 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if _, err := os.Stat(path); err == nil && !f.overwrite {
 		return usagef("--out %s: exists already; give --overwrite to replace it", path)
 	}
-	trainer, err := train.New(o)
+	trainer, err := newTrainer(o)
 	if err != nil {
-		return usagef("%v", err)
+		return err
 	}
 	result := trained{File: path}
 	if err := addSources(cmd, args, f, trainer, &result); err != nil {
-		return fmt.Errorf("train: %w", err)
+		return fmt.Errorf("train: %w", adviseField(err))
 	}
 	stats := trainer.Stats()
 	data, err := trainer.Finish()
@@ -150,6 +157,34 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	return writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s, from %s, %s of text, %s%s\n%s", path,
 		plural(result.VocabSize, "token"), plural(result.Documents, "document"), formatSize(result.TextBytes),
 		plural(result.Words, "word"), dropped, short))
+}
+
+// flagsOfTrainer are the flags of a trainer's options.
+var flagsOfTrainer = map[string]fault.Option{"Family": "family", "VocabSize": "vocab-size",
+	"MinFrequency": "min-frequency", "SpecialTokens": "special", "Split": "split", "MaxMemory": "memory"}
+
+func newTrainer(o train.Options) (*train.Trainer, error) {
+	trainer, err := train.New(o)
+	if bad := (*train.OptionError)(nil); errors.As(err, &bad) {
+		if n, ok := bad.Value.(int64); ok && bad.Field == "MaxMemory" {
+			bad.Value = units.Size(n)
+		}
+		return nil, fault.BadOption(flagsOfTrainer[bad.Field], bad.Value, "%s", bad.Why)
+	}
+	return trainer, err
+}
+
+// adviseField adds to the error about a source or a record without the field of the text which flag names another.
+func adviseField(err error) error {
+	var field *example.FieldError
+	var column *source.ColumnError
+	switch {
+	case errors.As(err, &field) && field.Likely != "":
+		return fault.Advise(err, "take it with {text-field} %s", shell.Quote(field.Likely))
+	case errors.As(err, &field), errors.As(err, &column) && len(column.Has) > 0:
+		return fault.Advise(err, "name the field of the text with {text-field}")
+	}
+	return err
 }
 
 // addSources adds every document to the trainer, long ones in pieces.

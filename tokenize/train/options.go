@@ -72,38 +72,51 @@ const (
 	minMemory    = 1 << 20
 )
 
+// OptionError reports a field of Options that New does not accept.
+type OptionError struct {
+	Field string // of Options
+	Value any
+	Why   string
+}
+
+func (e *OptionError) Error() string { return fmt.Sprintf("%s %v: %s", e.Field, e.Value, e.Why) }
+
+func invalid(field string, value any, why string, args ...any) error {
+	return &OptionError{Field: field, Value: value, Why: fmt.Sprintf(why, args...)}
+}
+
 func (o Options) validate() error {
 	if _, ok := defaultSpecial[o.Family]; !ok {
-		return fmt.Errorf("family %q: must be %s, %s or %s", o.Family, ByteLevelBPE, WordPiece, Unigram)
+		return invalid("Family", o.Family, "must be %s, %s or %s", ByteLevelBPE, WordPiece, Unigram)
 	}
 	if o.Split != "" && o.Family != ByteLevelBPE {
-		return fmt.Errorf("split %q: only %s has one", o.Split, ByteLevelBPE)
+		return invalid("Split", o.Split, "only the family %s has one", ByteLevelBPE)
 	}
 	if _, ok := splits[o.Split]; !ok && o.Split != "" {
-		return fmt.Errorf("split %q: must be gpt2, cl100k, qwen2 or o200k", o.Split)
+		return invalid("Split", o.Split, "must be gpt2, cl100k, qwen2 or o200k")
 	}
-	least := len(o.SpecialTokens) + 1
+	least, alphabet := len(o.SpecialTokens)+1, ""
 	if o.Family == ByteLevelBPE {
-		least = len(o.SpecialTokens) + 256
+		least, alphabet = len(o.SpecialTokens)+256, " and the 256 bytes"
 	}
 	if o.VocabSize < least || o.VocabSize > maxVocabSize {
-		return fmt.Errorf("vocabulary of %d tokens: must be %d to %d", o.VocabSize, least, maxVocabSize)
+		return invalid("VocabSize", o.VocabSize, "must be %d to %d: special tokens%s come first", least, maxVocabSize, alphabet)
 	}
 	if o.MinFrequency < 1 {
-		return fmt.Errorf("minimum frequency %d: must be at least 1", o.MinFrequency)
+		return invalid("MinFrequency", o.MinFrequency, "must be at least 1")
 	}
 	if o.MaxMemory < minMemory {
-		return fmt.Errorf("memory of %d bytes: must be at least %d", o.MaxMemory, minMemory)
+		return invalid("MaxMemory", o.MaxMemory, "must be at least %d bytes", minMemory)
 	}
 	seen := map[string]bool{}
 	for _, s := range o.SpecialTokens {
 		if s == "" || seen[s] {
-			return fmt.Errorf("special token %q is empty or occurs twice", s)
+			return invalid("SpecialTokens", fmt.Sprintf("%q", s), "is empty or occurs twice")
 		}
 		seen[s] = true
 	}
 	if unk := unknownToken[o.Family]; unk != "" && !slices.Contains(o.SpecialTokens, unk) {
-		return fmt.Errorf("special tokens of %s must include %s", o.Family, unk)
+		return invalid("SpecialTokens", o.SpecialTokens, "must include %s for the family %s", unk, o.Family)
 	}
 	return nil
 }
