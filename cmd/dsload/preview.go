@@ -291,8 +291,13 @@ func (s *previewScreen) estimate(p *ingest.Previewed) {
 	}
 	s.printf("; a dataset of about %s, in about %s with %s\n", formatSize(e.Bytes), formatSeconds(e.Seconds),
 		plural(p.Options.Workers, "worker"))
-	if !e.Exact && e.LimitedBy == "" {
-		s.printf("          if the rest is like the first %s of the inputs above\n", formatSize(ingest.PreviewSample))
+	if e.Exact || e.LimitedBy != "" {
+		return
+	}
+	s.printf("          if the rest is like the first %s of the inputs above; where documents are sorted or mixed, "+
+		"it can be 10 times off\n", formatSize(ingest.PreviewSample))
+	if slices.ContainsFunc(p.Inputs, func(in ingest.PreviewInput) bool { return in.Compression != decompress.Plain }) {
+		s.printf("          the size of compressed text is a guess too, from that of its file\n")
 	}
 }
 
