@@ -177,11 +177,16 @@ func (w *chatWorker) encode(j *job, d *document) {
 	w.text.Text = nil // it is the worker's
 }
 
-// whyUntrained returns what to do if no conversation has a token that is trained on.
-func (c *chats) whyUntrained() fault.Text {
+// whyUntrained returns what to do if no conversation has a token that is trained on. unfound is the number of
+// turns to train on that the template did not write.
+func (c *chats) whyUntrained(unfound int64) fault.Text {
 	if c.HasGeneration() {
 		return fault.Textf("the {%% generation %%} blocks of the chat template, which mark what the assistant says, " +
 			"were reached by no record; give another {chat-template}, or {train-on} all")
+	}
+	if unfound == 0 {
+		return fault.Textf("no conversation has a turn of the role assistant with content, so that no token is trained " +
+			"on; give the turns to learn that role, as with {map}, or pass {train-on} all")
 	}
 	return fault.Textf("the chat template writes no turn of the role assistant, so that no token is trained on; " +
 		"give another {chat-template}, or {train-on} all")

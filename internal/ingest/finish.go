@@ -321,7 +321,7 @@ func (f *flusher) noExamples() error {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if s.Untrained > 0 {
-		reasons = append(reasons, f.b.chat.whyUntrained())
+		reasons = append(reasons, f.b.chat.whyUntrained(s.UnfoundTurns))
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {

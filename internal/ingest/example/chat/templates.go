@@ -210,7 +210,8 @@ func (t *templates) choose(given string) (plain, tools string, err error) {
 			return "", "", err
 		case data == nil:
 			return "", "", fault.Of(ErrTemplate,
-				"there is no such file, and the tokenizer has no template of that name%s", t.names())
+				"there is no such file, and the tokenizer has no template of that name%s; give a file, such as the "+
+					"chat_template.jinja in the folder of a model that was trained on chats", t.names())
 		case len(data) == 0:
 			return "", "", fault.Of(ErrTemplate, "the file is empty")
 		}
