@@ -118,6 +118,16 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	return t, nil
 }
 
+// firstOf returns the first of the names that the folder has, "" if it has none.
+func firstOf(fsys fs.FS, folder string, names ...string) string {
+	for _, name := range names {
+		if _, err := fs.Stat(fsys, path.Join(folder, name)); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // findFile returns the tokenizer file that name stands for: name itself, or the file in that
 // folder.
 func findFile(fsys fs.FS, name string) (string, error) {
@@ -139,6 +149,11 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
+		if slow := firstOf(fsys, name, "vocab.txt", "vocab.json", "merges.txt"); slow != "" {
+			return "", fmt.Errorf("%w: it has %s, which is part of a tokenizer that transformers has to put together, and no "+
+				"tokenizer.json; write that with AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in Python",
+				ErrAmbiguous, slow)
+		}
 		return "", fmt.Errorf("%w: it has no tokenizer.json, .model or .tiktoken file; "+
 			"name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrAmbiguous)
 	case 1:

@@ -15,7 +15,9 @@ const pageMark = "dsload</title>"
 // file of another kind, such as the text that was meant to be measured.
 func checkPage(name string) (err error) {
 	info, err := os.Stat(name)
-	switch {
+	switch folder := filepath.Dir(name); {
+	case err != nil && name != "" && !isFolder(folder):
+		return usagef("there is no folder %s; make it, or name another file", folder)
 	case err != nil: // also of "": what matters is reported when the page is written
 		return nil
 	case !info.Mode().IsRegular():
@@ -31,6 +33,11 @@ func checkPage(name string) (err error) {
 		err = usagef("exists already and is not a page of dsload; name another file, or remove this one")
 	}
 	return err
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // writePage writes a page, unless there is something else.

@@ -282,6 +282,7 @@ func TestQueriesThatGiveNothing(t *testing.T) {
 	client := serveDir(t, randomRows(10, schema, 17).write(t, t.TempDir(), schema, 8<<10))
 	for query, says := range map[string]string{
 		"world=11&batch_size=1": "whole step of 11 ranks", "world=2&batch_size=6": "whole step",
+		"batch_size=12&tail=drop":                        "one whole step, and tail=drop",
 		"world=2&batch_size=6&epochs=0":                  "whole step",
 		"world=3&rank=2&batch_size=5&tail=keep&epochs=0": "none for rank 2", "world=4&max_tokens=4000": "whole step",
 		"start=11": "start", "epochs=3&start=31": "start", "split=val": "max-val-examples",

@@ -70,7 +70,10 @@ type EmptyEpochError struct {
 }
 
 func (e *EmptyEpochError) Error() string {
-	if e.Tail == Drop {
+	switch {
+	case e.Tail == Drop && e.World == 1:
+		return fmt.Sprintf("the %d rows of an epoch do not make one whole step, and tail=drop drops the rest", e.Rows)
+	case e.Tail == Drop:
 		return fmt.Sprintf("the %d rows of an epoch do not make one whole step of %d ranks, "+
 			"and tail=drop drops the rest", e.Rows, e.World)
 	}
