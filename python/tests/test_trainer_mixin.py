@@ -155,6 +155,29 @@ def test_columns_that_forward_does_not_take_are_left_out(rows240: str, tmp_path:
         assert "eval_loss" in trainer.evaluate()
 
 
+def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path: Path) -> None:
+    class Words(Small):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.words = torch.nn.Embedding(number, 1)
+
+        def get_input_embeddings(self) -> Any:
+            return self.words
+
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=5, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    with Loader(rows240, batch_size=48, shuffle="none") as loader:
+        largest = max(int(batch["input_ids"].max()) for batch in loader)
+    with Loader(rows240, batch_size=48) as loader:
+        with pytest.raises(dsload.DsloadError, match=f"embeddings for {largest} ids.*tokenizer of another model"):
+            Noting(Words(largest), arguments, train_dataset=loader).train()
+        with pytest.raises(dsload.DsloadError, match="--tokenizer FOLDER"):
+            Noting(Words(largest), arguments, eval_dataset=loader).evaluate()
+    with Loader(rows240, batch_size=48) as loader:
+        assert Noting(Words(largest + 1), arguments, train_dataset=loader).train().global_step == 5
+
+
 def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
     with Loader(rows240, batch_size=16) as loader:
         train(loader, tmp_path, stop=Stop(3))

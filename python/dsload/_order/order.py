@@ -294,7 +294,9 @@ class EmptyEpoch(Exception):
     def __init__(self, rows: int, options: StepOptions) -> None:
         if options.tail == "drop":
             ranks = f" of {options.world} ranks" if options.world > 1 else ""
-            super().__init__(f"the {rows} rows of an epoch do not make one whole step{ranks}, and tail=drop drops the rest")
+            super().__init__(
+                f"the {rows} rows of an epoch do not make one whole step{ranks}, and tail=drop drops the rest"
+            )
         else:
             super().__init__(
                 f"the {rows} rows of an epoch have none for rank {options.rank} of {options.world}, and the stream has "

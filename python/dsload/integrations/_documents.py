@@ -33,6 +33,18 @@ def taken(model: Any) -> tuple[str, ...]:
     return FOR_MODELS if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
 
 
+def check_ids(model: Any, ids: Any) -> None:
+    """Raises DsloadError for ids that the model has no embedding for: of an accelerator, an assertion in a kernel."""
+    embeddings = getattr(model, "get_input_embeddings", lambda: None)()
+    words, most = getattr(embeddings, "num_embeddings", None), int(ids.max()) if ids.numel() else 0
+    if words is not None and most >= words:
+        raise DsloadError(
+            f"{type(base_of(model)).__name__}: it has embeddings for {words} ids, and the batch has the id {most}: the "
+            "dataset was built with the tokenizer of another model; build it with this one's (--tokenizer FOLDER), or "
+            "call model.resize_token_embeddings if only new tokens are missing"
+        )
+
+
 class Watch:
     """Makes sure, at the first packed batch, that the trainer's model keeps documents apart."""
 
