@@ -251,7 +251,9 @@ func (b *build) readTemplate(context.Context) error {
 		}
 		reason := fmt.Sprintf("is not a built-in template (%s) and cannot be read: %v",
 			strings.Join(example.Builtins(), ", "), err)
-		if near := spelling.Nearest(name, example.Builtins()); near != "" {
+		if strings.Contains(name, "{{") {
+			reason += "; it looks like the text of a template: write that into a file, and name the file"
+		} else if near := spelling.Nearest(name, example.Builtins()); near != "" {
 			reason += "; did you mean " + near + "?"
 		} else if near := spelling.NearestFile(name); near != "" {
 			reason += "; did you mean " + near + "?"
