@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -144,6 +145,11 @@ func (w whole) explained(located *source.RecordError) error {
 	var field *example.FieldError
 	if errors.As(located.Cause, &field) && w.b.template == "" {
 		return advice.Field(located, field, w.b.inputOf(located))
+	}
+	var notText *example.NotTextError
+	if errors.As(located.Cause, &notText) && notText.Inside != "" && w.b.template == "" && located.Row == 1 {
+		return fault.Errorf("%w; take the text inside it with {text-field} %s, if every record is like this; "+
+			"else fix it, or leave such records out with {on-bad-record} skip", located, shell.Quote(notText.Inside))
 	}
 	if errors.Is(located.Cause, cause.Records) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",

@@ -111,7 +111,7 @@ func printable(name string) string {
 // missingField returns the error for a field that a well-formed JSON record lacks.
 func missingField(name string, data []byte) error {
 	e := &FieldError{Field: name}
-	longest := -1
+	longest, inside := -1, ""
 	var s jsonscan.Scanner
 	s.Reset(data)
 	err := s.Members(func(key []byte) error {
@@ -127,14 +127,52 @@ func missingField(name string, data []byte) error {
 		if kind == '"' {
 			n = s.Offset() - start - len(`""`)
 		}
+		if kind == '{' && inside == "" {
+			inside = textInside(name, data[start:s.Offset()])
+		}
 		e.add(name, n, kind == '[', &longest)
 		return nil
 	})
 	if err != nil {
 		return asProblem(err)
 	}
+	if inside != "" && !e.Usual {
+		e.Likely, e.Usual = inside, true
+	}
 	return e
 }
+
+// textInside returns the path of the string in an object that has a usual name of the text, "" if none has.
+func textInside(name string, object []byte) string {
+	e, longest := FieldError{}, -1
+	var s jsonscan.Scanner
+	s.Reset(object)
+	err := s.Members(func(key []byte) error {
+		field, kind, start := string(key), s.Token(), s.Offset()
+		err := s.Skip()
+		if err == nil && kind == '"' {
+			e.add(field, s.Offset()-start-len(`""`), false, &longest)
+		}
+		return err
+	})
+	if path := name + "." + e.Likely; err == nil && e.Usual && identifierLike(name) && printable(path) == path {
+		return path
+	}
+	return ""
+}
+
+// A NotTextError means that the field of the text holds something else. It matches ErrUnknownField.
+type NotTextError struct {
+	Field, Kind string
+	Inside      string // the path of a string in it that looks like the text, or ""
+}
+
+func (e *NotTextError) Error() string {
+	return fmt.Sprintf("field %q is %s, not a string", e.Field, e.Kind)
+}
+
+// Is implements errors.Is for ErrUnknownField.
+func (e *NotTextError) Is(target error) bool { return target == ErrUnknownField }
 
 // holdsObjects reports whether the first element of a list is an object.
 func holdsObjects(list []byte) bool {

@@ -35,7 +35,7 @@ func (s *jsonFinder) appendField(dst, data []byte, path *FieldPath) (text []byte
 	case 0:
 		return dst, 0, missingField(path.name, data)
 	}
-	return dst, 0, notText(path, found)
+	return dst, 0, notText(path, found, data)
 }
 
 // appendJoined appends the strings of several fields with a blank line between them. It skips
@@ -53,7 +53,7 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 		case found.kind == 0:
 			return dst[:start], 0, missingPart(missingField(paths[i].name, data))
 		case found.kind != '"':
-			return dst[:start], 0, notText(&paths[i], found)
+			return dst[:start], 0, notText(&paths[i], found, data)
 		}
 		if found.end-found.start == len(`""`) {
 			continue
@@ -74,11 +74,14 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 // fieldSeparator separates joined fields.
 const fieldSeparator = "\n\n"
 
-func notText(path *FieldPath, found foundValue) error {
-	kind := "a number"
+func notText(path *FieldPath, found foundValue, data []byte) error {
+	kind, inside := "a number", ""
 	switch found.kind {
 	case '{':
 		kind = "an object"
+		if path.isPlain() {
+			inside = textInside(path.name, data[found.start:found.end])
+		}
 	case '[':
 		kind = "a list"
 	case 'n':
@@ -88,7 +91,7 @@ func notText(path *FieldPath, found foundValue) error {
 	case 'N':
 		kind = "NaN"
 	}
-	return fault.Of(ErrUnknownField, "field %q is %s, not a string", path.name, kind)
+	return &NotTextError{path.name, kind, inside}
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
