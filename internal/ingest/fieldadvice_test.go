@@ -69,7 +69,8 @@ func TestAdviceOnFields(t *testing.T) {
 			[]string{"is an object, not a string; take the text inside it with `text-field` text.body"}, nil,
 			with(func(o *option.Options) { o.TextField = "text.body" })},
 		{"odd.jsonl", `{"a.b":{"text":"words"}}`, []string{"name the field of the text"}, []string{"looks like"}, nil},
-		{"numbers.jsonl", `{"text":{"n":1}}`, []string{"is an object, not a string; fix the record"}, nil, nil},
+		{"numbers.jsonl", `{"text":{"n":1}}`, []string{"is an object, not a string; make the text of it with `template`"}, nil, nil},
+		{"null.jsonl", `{"text":null}`, []string{"is null, not a string; fix the record"}, nil, nil},
 		{"n.jsonl", `{"n":1}`, []string{"`text-field`, or", "`template`"}, []string{skip, "looks like"}, nil},
 		{"alpaca.jsonl", `{"instruction":"Add","input":"1 2","output":"A long answer of many words"}`,
 			[]string{"`format` chat", "`chat-template`", "`causal-pairs`", "{{.instruction}}", "{{.input}}",
@@ -173,8 +174,8 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 	}
 	const later = ", if every source is like this; else build the others first, and then add this one with `append` "
 	for _, c := range []struct{ sources, want, never string }{
-		{"b", "the columns of text are body; take it with `text-field` body", later},
-		{"a b", "take it with `text-field` body" + later, ""},
+		{"b", "the columns of text are body; if that is the text, take it with `text-field` body", later},
+		{"a b", "if that is the text, take it with `text-field` body" + later, ""},
 		{"a c", "take one with `text-field`" + later, ""},
 		{"a q", "{{.answer}}{{end}}" + later, ""},
 	} {

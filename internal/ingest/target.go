@@ -147,9 +147,13 @@ func (w whole) explained(located *source.RecordError) error {
 		return advice.Field(located, field, w.b.inputOf(located))
 	}
 	var notText *example.NotTextError
-	if errors.As(located.Cause, &notText) && notText.Inside != "" && w.b.template == "" && located.Row == 1 {
-		return fault.Errorf("%w; take the text inside it with {text-field} %s, if every record is like this; "+
-			"else fix it, or leave such records out with {on-bad-record} skip", located, shell.Quote(notText.Inside))
+	if errors.As(located.Cause, &notText) && notText.Kind != example.Null && w.b.template == "" && located.Row == 1 {
+		way := fault.Textf("make the text of it with {template}")
+		if notText.Inside != "" {
+			way = fault.Textf("take the text inside it with {text-field} %s", shell.Quote(notText.Inside))
+		}
+		return fault.Errorf("%w; %v, if every record is like this; else fix it, or leave such records out with "+
+			"{on-bad-record} skip", located, way)
 	}
 	if errors.Is(located.Cause, cause.Records) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",

@@ -195,7 +195,7 @@ func Column(err error) error {
 		advice = chatAdvice(column.Chat)
 	case !advice.IsZero():
 	case len(column.Has) == 1:
-		advice = fault.Textf("take it with {text-field} %s", shell.Quote(column.Has[0]))
+		advice = fault.Textf("if that is the text, take it with {text-field} %s", shell.Quote(column.Has[0]))
 	case len(column.Has) > 1:
 		advice = fault.Textf("take one with {text-field}")
 	default:

@@ -161,6 +161,9 @@ func textInside(name string, object []byte) string {
 	return ""
 }
 
+// Null is the kind of a field without a value, in a NotTextError.
+const Null = "null"
+
 // A NotTextError means that the field of the text holds something else. It matches ErrUnknownField.
 type NotTextError struct {
 	Field, Kind string

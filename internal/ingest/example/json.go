@@ -85,7 +85,7 @@ func notText(path *FieldPath, found foundValue, data []byte) error {
 	case '[':
 		kind = "a list"
 	case 'n':
-		kind = "null"
+		kind = Null
 	case 't', 'f':
 		kind = "a truth value"
 	case 'N':
