@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -15,11 +16,11 @@ const pageMark = "dsload</title>"
 // file of another kind, such as the text that was meant to be measured.
 func checkPage(name string) (err error) {
 	info, err := os.Stat(name)
-	switch folder := filepath.Dir(name); {
-	case err != nil && name != "" && !isFolder(folder):
-		return usagef("there is no folder %s; make it, or name another file", folder)
-	case err != nil: // also of "": what matters is reported when the page is written
+	switch {
+	case name == "":
 		return nil
+	case err != nil:
+		return checkBeside(name)
 	case !info.Mode().IsRegular():
 		return errors.New("is not a regular file; name a file to write")
 	}
@@ -35,9 +36,20 @@ func checkPage(name string) (err error) {
 	return err
 }
 
-func isFolder(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
+// checkBeside returns an error unless writeAtomically can make a file beside name, before the work whose result
+// would be lost.
+func checkBeside(name string) error {
+	folder := filepath.Dir(name)
+	f, err := os.CreateTemp(folder, filepath.Base(name)+".*.tmp")
+	switch path := (*fs.PathError)(nil); {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("there is no folder %s; make it, or name another file", folder)
+	case errors.As(err, &path):
+		return usagef("no file can be made in the folder %s (%v); name one elsewhere", folder, path.Err)
+	case err != nil:
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // writePage writes a page, unless there is something else.

@@ -115,6 +115,11 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if _, err := os.Stat(path); err == nil && !f.overwrite {
 		return usagef("--out %s: exists already; give --overwrite to replace it", path)
 	}
+	if _, err := os.Stat(filepath.Dir(path)); err == nil { // else it is made in the end
+		if err := checkBeside(path); err != nil {
+			return usagef("--out %s: %v", path, err)
+		}
+	}
 	trainer, err := newTrainer(o)
 	if err != nil {
 		return err

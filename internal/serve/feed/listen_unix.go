@@ -34,6 +34,9 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: there is no folder %s; make it, or use another path", path,
 			filepath.Dir(path))
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("listen on %s: %w; use a path in a folder that can be written to", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
