@@ -78,10 +78,9 @@ func (k *keptBatches) drop() {
 // read fills dst from offset off of the shard, whose mutex the caller holds.
 func (s *readShard) read(dst []byte, off int64) error {
 	if s.kept.batches != nil {
-		i := batchAt(s.index, off)
-		at := off - int64(s.index[i].pos)*bufferAlign
-		if data := s.kept.get(i); at >= 0 && at+int64(len(dst)) <= int64(len(data)) {
-			copy(dst, data[at:])
+		i, data := s.keptAt(off, int64(len(dst)))
+		if data != nil {
+			copy(dst, data)
 			return nil
 		}
 		if s.kept.misses.Add(1)%keepAdmission == 0 {
@@ -89,6 +88,29 @@ func (s *readShard) read(dst []byte, off int64) error {
 		}
 	}
 	return readFull(s.file, s.path, dst, off)
+}
+
+// keptAt returns the record batch of n bytes from offset off, and these if they are in memory, else nil.
+func (s *readShard) keptAt(off, n int64) (batch int, data []byte) {
+	batch = batchAt(s.index, off)
+	at := off - int64(s.index[batch].pos)*bufferAlign
+	if data = s.kept.get(batch); at < 0 || n < 0 || at > int64(len(data))-n {
+		return batch, nil
+	}
+	return batch, data[at : at+n]
+}
+
+// touch loads each cache line of n bytes from offset off that are in memory. It returns the sum of what it
+// loaded, so that the compiler leaves the loads in.
+func (s *readShard) touch(off, n int64) (sum byte) {
+	if s.kept.batches == nil {
+		return 0
+	}
+	_, data := s.keptAt(off, n)
+	for i := 0; i < len(data); i += bufferAlign {
+		sum += data[i]
+	}
+	return sum
 }
 
 // keep reads a record batch whose checksum was compared before, and keeps it if it is as it was then.

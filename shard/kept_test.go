@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -93,6 +94,28 @@ func TestKeptBatchesAreNotReadAgain(t *testing.T) {
 	}
 	if took := spare.taken.Load(); took != 0 {
 		t.Errorf("%d bytes taken after DropBatches", took)
+	}
+}
+
+// TestWrongSpansOfKeptBatches reads spans of which only the first lies in a record batch.
+func TestWrongSpansOfKeptBatches(t *testing.T) {
+	fsys := plain.build(t)
+	d := openDataset(t, fsys, shard.ReaderOptions{})
+	d.KeepBatches(newRoom(1 << 30))
+	r := split(t, d, "train")
+	for opsOfRows(t, fsys, r) > 0 {
+	}
+	good := make([]shard.Span, 1)
+	if err := r.Locate(good, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []shard.Span{
+		{Off: good[0].Off, Len: -1}, {Off: -64, Len: 1}, {Off: 1 << 40, Len: 1}, {Off: good[0].Off, Len: 1 << 30},
+		{Off: good[0].Off, Len: 1, Shard: 1 << 20}, {Off: good[0].Off, Len: 1, Shard: -1},
+	} {
+		if _, err := r.AppendIDs(nil, []shard.Span{good[0], bad}); !errors.Is(err, shard.ErrRange) {
+			t.Errorf("span %+v: %v", bad, err)
+		}
 	}
 }
 

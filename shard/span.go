@@ -170,11 +170,15 @@ func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	r.checkAhead(spans)
 	reader := spanReader{r: r}
 	defer reader.close()
-	for len(spans) > 0 {
+	for touched := 0; len(spans) > 0; {
 		n, size, err := r.run(spans, 8*r.width)
 		if err != nil {
 			return dst, err
 		}
+		if touched <= 0 {
+			touched = reader.touch(spans)
+		}
+		touched -= n
 		at := len(dst)
 		dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
 		if err := reader.read(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
@@ -212,19 +216,45 @@ func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err err
 
 // spanReader reads spans, and holds the shard of the last one until it reads another or is closed.
 type spanReader struct {
-	r     *SplitReader
-	s     *readShard // locked for reading; nil at first
-	shard int32
+	r       *SplitReader
+	s       *readShard // locked for reading; nil at first
+	shard   int32
+	touched byte // the sum of the bytes that touch loaded, which nobody needs
+}
+
+// hold makes s the shard.
+func (v *spanReader) hold(shard int32) (err error) {
+	if v.s != nil && v.shard == shard {
+		return nil
+	}
+	v.close()
+	v.s, err = v.r.acquire(int(shard))
+	v.shard = shard
+	return err
+}
+
+// touchBytes is the most that touch loads: the caches nearest to a core hold it.
+const touchBytes = 32 << 10
+
+// touch loads what is in memory of the leading spans of one shard, whose number it returns: a core waits for
+// the lines of many spans together, where copying span after span waits for those of each.
+func (v *spanReader) touch(spans []Span) (n int) {
+	for size := int64(0); n < len(spans) && spans[n].Shard == spans[0].Shard && size < touchBytes; n++ {
+		size += int64(spans[n].Len) * v.r.width
+	}
+	if n == 1 || v.hold(spans[0].Shard) != nil { // read reports the error
+		return n
+	}
+	for _, p := range spans[:n] {
+		v.touched += v.s.touch(p.Off, int64(p.Len)*v.r.width)
+	}
+	return n
 }
 
 // read fills dst from offset off of a shard.
-func (v *spanReader) read(dst []byte, shard int32, off int64) (err error) {
-	if v.s == nil || v.shard != shard {
-		v.close()
-		if v.s, err = v.r.acquire(int(shard)); err != nil {
-			return err
-		}
-		v.shard = shard
+func (v *spanReader) read(dst []byte, shard int32, off int64) error {
+	if err := v.hold(shard); err != nil {
+		return err
 	}
 	if err := v.r.d.checkSpan(v.s, off, off+int64(len(dst))); err != nil {
 		return err
