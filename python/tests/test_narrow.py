@@ -76,6 +76,17 @@ def test_batches_are_the_same(feeds: dict[str, Feed], name: str, given: dict[str
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("few", [0, 1 << 30])  # all short rows are padded one by one, none is
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_short_rows_are_padded_the_same_way(
+    feeds: dict[str, Feed], monkeypatch: pytest.MonkeyPatch, few: int, side: str
+) -> None:
+    monkeypatch.setattr("dsload._feed.narrow._FEW", few)
+    query = Query(padding_side=side, labels="causal", world=7, rank=6, tail="once", pad_to_multiple_of=8)
+    assert_equal(batches(feeds["plain"], query, True), batches(feeds["plain"], query, False))
+
+
+@pytest.mark.server
 @pytest.mark.parametrize(
     "keep", [{"row", "next"}, {"row", "next", "labels"}, {"row", "next", "attention_mask", "length"}]
 )

@@ -6,7 +6,7 @@ operation each on the whole batch. The result equals what the server sends witho
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 
 _IGNORED = -100
 _ALIGNMENT = 64
+_FEW = 4  # short rows are few if they are at most one in so many
 
 
 class NarrowDecoder:
@@ -62,16 +63,20 @@ class NarrowDecoder:
             self._plan(ids.shape, labels.shape)
         memory = self._allocate(self._size)
         out = {name: np.ndarray(shape, self._dtype, memory, at) for name, shape, at in self._columns}
-        inside = None if lengths.tobytes() == self._whole else self._inside(lengths, ids.shape[1])
+        inside, padding = self._padding(lengths, ids.shape[1]) if lengths.tobytes() != self._whole else (None, ())
         for name, column in out.items():
             if name in self._sent:
                 column[...] = narrow[name]
             elif name == "attention_mask":
                 column[...] = 1 if inside is None else inside
+                for place in padding:
+                    column[place] = 0
             else:
                 column[...] = ids
                 if inside is not None:
                     np.copyto(column, _IGNORED, where=~inside)
+                for place in padding:
+                    column[place] = _IGNORED
                 if self._fillers:
                     column[narrow["row"] < 0] = _IGNORED
         for name in self._rest:
@@ -87,7 +92,13 @@ class NarrowDecoder:
             self._size += -(-of[0] * of[1] * self._dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
         self._whole = np.full(shape[0], shape[1], np.int32).tobytes()
 
-    def _inside(self, lengths: Array, width: int) -> Array:
-        """Reports for each element whether it is a token."""
+    def _padding(self, lengths: Array, width: int) -> tuple[Optional[Array], Sequence[tuple[int, slice]]]:
+        """Where the padding is: an array that reports for each element whether it is a token, or for a few short rows
+        None and the places of their padding, which cost less."""
+        short = np.flatnonzero(lengths < width)
+        if _FEW * len(short) <= len(lengths):
+            lens = np.maximum(lengths[short], 0).tolist()
+            runs = (slice(width - n) if self._left else slice(n, None) for n in lens)
+            return None, list(zip(short.tolist(), runs))
         places = np.arange(width, dtype=np.int32)  # in a row, from the side where there is no padding
-        return np.less(places[::-1] if self._left else places, lengths[:, None])
+        return np.less(places[::-1] if self._left else places, lengths[:, None]), ()

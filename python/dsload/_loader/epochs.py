@@ -160,6 +160,8 @@ class Epochs:
         # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was
         # the last.
         look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
+        # A batch after which a whole step is left is not the last.
+        near = end - min(self.rows, query.rows_a_batch * query.world) if end is not None else 0
         held: Optional[tuple[int, Batch, bool]] = None
         epochs = query.epochs if unbuilt else end // self.rows if end is not None else 0
         for arrays in self.stream(replace(query, start=start, epochs=epochs), output):
@@ -172,7 +174,7 @@ class Epochs:
             else:
                 last = (
                     end is not None
-                    and following > end - self.rows
+                    and following > near
                     and (following == end or (not query.uneven and query.is_last(following, self.rows)))
                 )
                 yield following, batch, last
