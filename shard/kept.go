@@ -100,17 +100,14 @@ func (s *readShard) keptAt(off, n int64) (batch int, data []byte) {
 	return batch, data[at : at+n]
 }
 
-// touch loads each cache line of n bytes from offset off that are in memory. It returns the sum of what it
-// loaded, so that the compiler leaves the loads in.
-func (s *readShard) touch(off, n int64) (sum byte) {
+// prefetch prefetches n bytes from offset off if they are in memory.
+func (s *readShard) prefetch(off, n int64) {
 	if s.kept.batches == nil {
-		return 0
+		return
 	}
-	_, data := s.keptAt(off, n)
-	for i := 0; i < len(data); i += bufferAlign {
-		sum += data[i]
+	if _, data := s.keptAt(off, n); len(data) > 0 {
+		prefetchLines(&data[0], len(data))
 	}
-	return sum
 }
 
 // keep reads a record batch whose checksum was compared before, and keeps it if it is as it was then.

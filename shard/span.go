@@ -170,15 +170,15 @@ func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	r.checkAhead(spans)
 	reader := spanReader{r: r}
 	defer reader.close()
-	for touched := 0; len(spans) > 0; {
+	for ahead := 0; len(spans) > 0; {
 		n, size, err := r.run(spans, 8*r.width)
 		if err != nil {
 			return dst, err
 		}
-		if touched <= 0 {
-			touched = reader.touch(spans)
+		if ahead <= 0 {
+			ahead = reader.prefetch(spans)
 		}
-		touched -= n
+		ahead -= n
 		at := len(dst)
 		dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
 		if err := reader.read(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
@@ -216,10 +216,9 @@ func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err err
 
 // spanReader reads spans, and holds the shard of the last one until it reads another or is closed.
 type spanReader struct {
-	r       *SplitReader
-	s       *readShard // locked for reading; nil at first
-	shard   int32
-	touched byte // the sum of the bytes that touch loaded, which nobody needs
+	r     *SplitReader
+	s     *readShard // locked for reading; nil at first
+	shard int32
 }
 
 // hold makes s the shard.
@@ -233,20 +232,20 @@ func (v *spanReader) hold(shard int32) (err error) {
 	return err
 }
 
-// touchBytes is the most that touch loads: the caches nearest to a core hold it.
-const touchBytes = 32 << 10
+// prefetchBytes is about how much is prefetched at once: the caches nearest to a core hold it beside what is copied.
+const prefetchBytes = 8 << 10
 
-// touch loads what is in memory of the leading spans of one shard, whose number it returns: a core waits for
-// the lines of many spans together, where copying span after span waits for those of each.
-func (v *spanReader) touch(spans []Span) (n int) {
-	for size := int64(0); n < len(spans) && spans[n].Shard == spans[0].Shard && size < touchBytes; n++ {
+// prefetch prefetches what is in memory of the leading spans of one shard, whose number it returns. Their rows are
+// anywhere in memory, so copying each would begin with a wait.
+func (v *spanReader) prefetch(spans []Span) (n int) {
+	for size := int64(0); n < len(spans) && spans[n].Shard == spans[0].Shard && size < prefetchBytes; n++ {
 		size += int64(spans[n].Len) * v.r.width
 	}
 	if n == 1 || v.hold(spans[0].Shard) != nil { // read reports the error
 		return n
 	}
 	for _, p := range spans[:n] {
-		v.touched += v.s.touch(p.Off, int64(p.Len)*v.r.width)
+		v.s.prefetch(p.Off, int64(p.Len)*v.r.width)
 	}
 	return n
 }
