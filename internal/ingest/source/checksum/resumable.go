@@ -57,8 +57,8 @@ func NewResumable() *Resumable {
 		sumPrime5L, sumPrime1}}
 }
 
-// accumulate takes stripes in, the first with the secret at an offset.
-func accumulate(acc *[8]uint64, p []byte, secret []byte) {
+// accumulateGo takes the whole stripes of p in, each with the secret from 8 bytes further on.
+func accumulateGo(acc *[8]uint64, p, secret []byte) {
 	for ; len(p) >= sumStripe; p, secret = p[sumStripe:], secret[8:] {
 		stripe, key := (*[sumStripe]byte)(p), (*[sumStripe]byte)(secret)
 		for i := 0; i < 8; i += 2 {

@@ -42,3 +42,39 @@ func TestResumableSum(t *testing.T) {
 		}
 	}
 }
+
+// Stripes that vectors take in equal those taken in a lane at a time, for as many as a block has and bytes after them.
+func TestAccumulate(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	p := make([]byte, sumBlock)
+	for n := range len(p) + 1 {
+		var got, want [8]uint64
+		for i := range got {
+			got[i] = rnd.Uint64()
+		}
+		for i := range p {
+			p[i] = byte(rnd.Uint32())
+		}
+		want = got
+		accumulate(&got, p[:n], sumSecret[:])
+		accumulateGo(&want, p[:n], sumSecret[:])
+		if got != want {
+			t.Fatalf("%d bytes: %x, want %x", n, got, want)
+		}
+	}
+}
+
+func FuzzResumable(f *testing.F) {
+	f.Add([]byte("a"), uint16(0))
+	f.Add(make([]byte, sumShort+1), uint16(1))
+	f.Add(make([]byte, 2*sumBlock+sumStripe+1), uint16(sumBlock))
+	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
+		at := min(int(cut), len(data))
+		s := NewResumable()
+		s.Write(data[:at])
+		s.Write(data[at:])
+		if got, want := s.Sum(), Sum(xxh3.Hash128(data).Bytes()); got != want {
+			t.Fatalf("%d bytes, cut at %d: %s, want %s", len(data), at, got, want)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package checksum
+
+func accumulate(acc *[8]uint64, p, secret []byte) { accumulateGo(acc, p, secret) }
