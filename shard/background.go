@@ -48,8 +48,9 @@ type endedShard struct {
 	synced *backgroundTask
 }
 
-// SyncAhead starts to sync the open shards in the background, so that the Checkpoint after it has little left
-// to sync. It reports whether that is done; call it until then. An error is that of the Checkpoint.
+// SyncAhead starts to sync the open shards in the background, so that the Checkpoint or Finish after it has little
+// left to sync. It reports whether that is done; call it until then if a Checkpoint is to follow. An error is that
+// of the Checkpoint or Finish.
 func (b *Builder) SyncAhead() bool {
 	if b.err != nil {
 		return true

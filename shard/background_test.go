@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -43,6 +44,14 @@ func (f heldFile) Sync() error {
 	return f.File.Sync()
 }
 
+// Rename lets the sync go once run.json has its name.
+func (f *heldFS) Rename(from, to string) error {
+	if strings.HasSuffix(to, shard.RunName) {
+		close(f.letGo)
+	}
+	return f.FS.Rename(from, to)
+}
+
 func (f *heldFS) has(name string) bool { _, ok := f.Files()["/d/"+name]; return ok }
 
 func openHeld(t *testing.T, err error, shardBytes int64) (*heldFS, *shard.Builder) {
@@ -74,7 +83,7 @@ func appendUntil(t *testing.T, b *shard.Builder, n int, done func() bool) error 
 
 // A builder continues while a shard that it ended is synced, gives the shard its name no earlier, and takes no
 // checkpoint before that.
-func TestShardIsSyncedBeside(t *testing.T) {
+func TestShardIsSyncedInBackground(t *testing.T) {
 	f, b := openHeld(t, nil, 4<<10)
 	if err := appendUntil(t, b, 20, func() bool { return b.NumShards("train") == 2 }); err != nil {
 		t.Fatal(err)
@@ -95,6 +104,26 @@ func TestShardIsSyncedBeside(t *testing.T) {
 	if n := f.OpenFiles(); n != 0 {
 		t.Errorf("%d files left open", n)
 	}
+}
+
+// Finish writes run.json while the last shard is synced, and the manifest once the shard has its name. In the other
+// order nothing would let the sync go, which synctest reports.
+func TestFinishSyncsInBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, b := openHeld(t, nil, 64<<20)
+		if err := b.Append("train", &shard.Example{InputIDs: []uint32{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Finish(shard.Provenance{Run: map[string]int{"seconds": 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if !f.has(shard.RunName) || !f.has("train-00000.arrow") || !f.has(shard.ManifestName) {
+			t.Error("a file of the dataset is missing")
+		}
+		if n := f.syncs.Load(); n != 1 {
+			t.Errorf("%d syncs", n)
+		}
+	})
 }
 
 // A sync in the background that fails ends the build: no later checkpoint, no name for the shard, and the state

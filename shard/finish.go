@@ -143,10 +143,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		}
 		m.Splits = append(m.Splits, info)
 	}
-	if err := b.waitBackground(); err != nil {
-		return nil, err
-	}
-	if p.Run != nil {
+	if p.Run != nil { // while the last shard is synced
 		run, err := encodeRun(p.Run)
 		if err != nil {
 			return nil, err
@@ -154,6 +151,9 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		if _, err := b.writeAtomic(RunName, bytes.NewReader(run)); err != nil {
 			return nil, err
 		}
+	}
+	if err := b.waitBackground(); err != nil {
+		return nil, err
 	}
 	if err := b.syncNames(); err != nil {
 		return nil, err

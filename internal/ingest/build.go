@@ -221,6 +221,9 @@ func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err 
 	}
 	// The manifest is written in the memory that the jobs had.
 	b.ordered, b.work, b.idle, b.workers = nil, nil, nil, nil
+	if f.builder != nil {
+		f.builder.SyncAhead() // while the dataset's other files are written
+	}
 	return b.target.finish(f)
 }
 
