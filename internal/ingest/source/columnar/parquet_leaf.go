@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // A leafReader gives the entries of one column of a row group: levels, and values where they are
@@ -231,8 +232,8 @@ func (l *leafReader) content(h *pageHeader, dst *[]byte, plain int) ([]byte, err
 // grown returns n bytes of a buffer, which it replaces if it is too small.
 func grown(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
-		*buf = nil // free for the collector before the new one is there
-		*buf = make([]byte, n)
+		*buf = nil                         // free for the collector before the new one is there
+		*buf = slices.Grow([]byte(nil), n) // all that the allocator rounds n up to: pages are nearly equal in size
 	}
 	*buf = (*buf)[:n]
 	return *buf
