@@ -65,6 +65,8 @@ def test_wrong_names_and_values_of_a_loader(dataset: str, text_lines: pathlib.Pa
     refused(TypeError, "'batchsize'.*'batch_size'", batchsize=3)
     refused(TypeError, "'batchsize'.*'batch_size'", text_lines, batchsize=3, tokenizer="gpt2")
     refused(TypeError, "'batch_sise'.*'batch_size'", {"a": dataset}, batch_sise=3)
+    refused(TypeError, "'drop_last' .tail='drop' leaves out", drop_last=True)
+    refused(dsload.BuildError, "unknown option: num_workers; a Loader needs no workers", text_lines, num_workers=2)
     refused(dsload.BuildError, "unknown option: tokenzier; did you mean tokenizer", text_lines, tokenzier="gpt2")
     refused(ValueError, "shuffle: 'ful'.*'full'", shuffle="ful")
     refused(ValueError, "output: 'tensr'.*'torch'|output", output="tensr")

@@ -22,6 +22,20 @@ _MANIFEST = "manifest.json"
 _BUILD_ALONE = frozenset(
     ("workers", "checkpoint_every", "memory", "http", "notify")
 )  # options that a server has not, or with another meaning
+# Parameters of torch's DataLoader, and what a Loader has in their place.
+_NO_WORKERS = "a Loader needs no workers: the server reads ahead"
+_OWN_BATCHES = "a Loader yields whole batches: see shuffle, bucket and max_tokens"
+_OF_DATALOADER = {
+    "drop_last": "tail='drop' leaves out the last rows of an uneven epoch, tail='keep' has them",
+    "collate_fn": "a Loader yields padded batches: change them in the loop",
+    "num_workers": _NO_WORKERS,
+    "prefetch_factor": _NO_WORKERS,
+    "persistent_workers": _NO_WORKERS,
+    "worker_init_fn": _NO_WORKERS,
+    "sampler": _OWN_BATCHES,
+    "batch_sampler": _OWN_BATCHES,
+    "generator": "a Loader's order depends on seed",
+}
 _NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "progress")
 
 
@@ -51,14 +65,17 @@ def parameters() -> list[str]:
 
 def unexpected(name: str) -> str:
     """The message for an argument that Loader does not have."""
-    hint = nearest(name, parameters())
-    return f"Loader() got an unexpected keyword argument {name!r}{f' (did you mean {hint!r}?)' if hint else ''}"
+    near = nearest(name, parameters())
+    hint = _OF_DATALOADER.get(name) or (f"did you mean {near!r}?" if near else "")
+    return f"Loader() got an unexpected keyword argument {name!r}{f' ({hint})' if hint else ''}"
 
 
 def refusal(message: str) -> str:
     """The command's message about the options of a Loader of text, some of which may have been meant for the Loader."""
     message = in_python(message)
     unknown = re.match(r"unknown option: (\w+)", message)
+    if unknown and unknown[1] in _OF_DATALOADER:
+        return f"unknown option: {unknown[1]}; {_OF_DATALOADER[unknown[1]]}"
     near = nearest(unknown[1], parameters()) if unknown and "did you mean" not in message else None
     return f"{message}; did you mean {near!r}, which is the Loader's?" if near else message
 
