@@ -124,6 +124,7 @@ func checkPlanFile(out string) error {
 
 func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
+	empty := 0
 	for _, phase := range p.Phases {
 		documents += phase.Documents
 		inputs += int64(len(phase.Inputs))
@@ -132,6 +133,9 @@ func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool
 	for i := range p.Parts {
 		n := p.Parts[i].TextBytes
 		largest = max(largest, n)
+		if n == 0 {
+			empty++
+		}
 		if least < 0 || n < least {
 			least = n
 		}
@@ -144,6 +148,9 @@ func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s, %s; partitions of %s to %s of text\n", out, plural(p.Partitions, "partition"),
 		plural(inputs, "input"), plural(documents, "document"), formatSize(least), formatSize(largest))
+	if empty > 0 {
+		fmt.Fprintf(&b, "note: partitions without text: %d; fewer --partitions suffice\n", empty)
+	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
 	}
