@@ -164,6 +164,10 @@ def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path
         def get_input_embeddings(self) -> Any:
             return self.words
 
+    class Hidden(Small):
+        def get_input_embeddings(self) -> Any:
+            raise NotImplementedError
+
     arguments = TrainingArguments(
         output_dir=str(tmp_path), max_steps=5, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
     )
@@ -175,7 +179,8 @@ def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path
         with pytest.raises(dsload.DsloadError, match="--tokenizer FOLDER"):
             Noting(Words(largest), arguments, eval_dataset=loader).evaluate()
     with Loader(rows240, batch_size=48) as loader:
-        assert Noting(Words(largest + 1), arguments, train_dataset=loader).train().global_step == 5
+        for model in Words(largest + 1), Hidden():
+            assert Noting(model, arguments, train_dataset=loader).train().global_step == 5
 
 
 def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
