@@ -23,6 +23,9 @@ func (b *build) adviseFormat(err error) error {
 	case errors.As(err, &input):
 		uri = input.URI
 	}
+	if info, err := os.Stat(uri); err != nil || !info.Mode().IsRegular() {
+		return nil // a pipe was read already, and opening it again waits for who writes into it
+	}
 	if found := b.otherFormat(uri); found != "" {
 		return fault.Errorf("%w; it looks like %s: leave {format} out", err, found)
 	}
@@ -82,9 +85,6 @@ func (b *build) otherFormat(uri string) source.Format {
 	switch given {
 	case source.JSONL, source.JSON, source.CSV, source.Parquet, source.Arrow:
 	default:
-		return ""
-	}
-	if uri == "" || uri == "-" || source.IsRemote(uri) {
 		return ""
 	}
 	found, err := formatOf(source.Options{Args: []string{uri}})
