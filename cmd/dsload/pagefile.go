@@ -20,7 +20,7 @@ func checkPage(name string) (err error) {
 	case name == "":
 		return nil
 	case err != nil:
-		return checkBeside(name)
+		return checkWritable(name)
 	case !info.Mode().IsRegular():
 		return errors.New("is not a regular file; name a file to write")
 	}
@@ -36,9 +36,9 @@ func checkPage(name string) (err error) {
 	return err
 }
 
-// checkBeside returns an error unless writeAtomically can make a file beside name, before the work whose result
+// checkWritable returns an error unless writeAtomically can write the file, before the work whose result
 // would be lost.
-func checkBeside(name string) error {
+func checkWritable(name string) error {
 	folder := filepath.Dir(name)
 	f, err := os.CreateTemp(folder, filepath.Base(name)+".*.tmp")
 	switch path := (*fs.PathError)(nil); {

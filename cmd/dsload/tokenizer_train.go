@@ -116,7 +116,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 		return usagef("--out %s: exists already; give --overwrite to replace it", path)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err == nil { // else it is made in the end
-		if err := checkBeside(path); err != nil {
+		if err := checkWritable(path); err != nil {
 			return usagef("--out %s: %v", path, err)
 		}
 	}

@@ -171,9 +171,8 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, note)
 	}
 	if s.ForcedCuts > 0 {
-		add("places where a text of more than %s without a place where the tokenizer can cut it was cut at a "+
-			"character: %s; ids next to those cuts can differ from those of the whole text",
-			units.Size(pieceBytes), units.Count(s.ForcedCuts))
+		add("cuts at a character where %s of text have no place that suits the tokenizer: %s; ids next to them "+
+			"can differ from those of the whole text", units.Size(pieceBytes), units.Count(s.ForcedCuts))
 	}
 	if s.Copies > 0 {
 		add("copies of held-out documents left out of training: %s, %s",
