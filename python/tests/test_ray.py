@@ -220,6 +220,15 @@ def test_a_straggler_is_started_twice(
     assert rows(tmp_path / "out") == whole
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("command", "named"), [(b"plan", b"--partitions"), (b"build", b"--partition")])
 def test_ctrl_c_ends_the_tasks(
     command: bytes, named: bytes, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
