@@ -100,7 +100,8 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if err := format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}}); err != nil {
 		return err
 	}
-	for flag, n := range map[string]int64{"vocab-size": f.vocabSize, "min-frequency": f.frequency, "memory": f.opts.MaxMemory} {
+	for flag, n := range map[string]int64{"vocab-size": f.vocabSize, "min-frequency": f.frequency,
+		"memory": f.opts.MaxMemory} {
 		if n == 0 { // which would be the package's default
 			return usagef("--%s 0: must be at least 1", flag)
 		}

@@ -100,7 +100,8 @@ func (o Options) validate() error {
 		least, alphabet = len(o.SpecialTokens)+256, " and the 256 bytes"
 	}
 	if o.VocabSize < least || o.VocabSize > maxVocabSize {
-		return invalid("VocabSize", o.VocabSize, "must be %d to %d: special tokens%s come first", least, maxVocabSize, alphabet)
+		return invalid("VocabSize", o.VocabSize, "must be %d to %d: special tokens%s come first", least, maxVocabSize,
+			alphabet)
 	}
 	if o.MinFrequency < 1 {
 		return invalid("MinFrequency", o.MinFrequency, "must be at least 1")
