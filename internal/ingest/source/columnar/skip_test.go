@@ -13,7 +13,7 @@ import (
 // counted twice.
 func salvage(name string, data []byte, o Options) error {
 	o.MaxBytes, o.MaxMetadata, o.Lenient = 4<<20, 4<<20, true
-	f, err := open(name, data, o)
+	f, err := openPlanned(name, data, o)
 	if err != nil {
 		return nil // attempt judges it
 	}
