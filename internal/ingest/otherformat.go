@@ -26,20 +26,23 @@ func (b *build) adviseFormat(err error) error {
 	if info, err := os.Stat(uri); err != nil || !info.Mode().IsRegular() {
 		return nil // a pipe was read already, and opening it again waits for who writes into it
 	}
-	if found := b.otherFormat(uri); found != "" {
+	recognized, unknown := formatOf(source.Options{Args: []string{uri}})
+	if unknown != nil {
+		return nil
+	}
+	if found := b.otherFormat(recognized); found != "" {
 		return fault.Errorf("%w; it looks like %s: leave {format} out", err, found)
 	}
-	if found := b.misnamed(uri); found != "" {
+	if found := b.misnamed(uri, recognized); found != "" {
 		return fault.Errorf("%w; it looks like %s, whatever its name says: pass {format} %s", err, found, found)
 	}
 	return nil
 }
 
 // misnamed returns the format of the records of a file of this machine by its content alone, if it is read as
-// another one because of its name, else "". Almost anything is text, a damaged record too.
-func (b *build) misnamed(uri string) source.Format {
-	named, err := formatOf(source.Options{Args: []string{uri}})
-	if err != nil || b.opts.Format != source.Auto && b.opts.Format != named {
+// another one, named, because of its name, else "". Almost anything is text, a damaged record too.
+func (b *build) misnamed(uri string, named source.Format) source.Format {
+	if b.opts.Format != source.Auto && b.opts.Format != named {
 		return ""
 	}
 	switch named {
@@ -77,19 +80,18 @@ func formatOf(o source.Options) (source.Format, error) {
 	return in.Format, err
 }
 
-// otherFormat returns the format that a file of this machine is recognized as, if another one was given and the
-// file cannot be in that, else "". A column of text by another name looks like text, so that the advice for
-// CSV is only given where the records are objects.
-func (b *build) otherFormat(uri string) source.Format {
+// otherFormat returns the format found that a file is recognized as, if another one was given and the file cannot
+// be in that, else "". A column of text by another name looks like text, so that the advice for CSV is only given
+// where the records are objects.
+func (b *build) otherFormat(found source.Format) source.Format {
 	given := b.opts.Format
 	switch given {
 	case source.JSONL, source.JSON, source.CSV, source.Parquet, source.Arrow:
 	default:
 		return ""
 	}
-	found, err := formatOf(source.Options{Args: []string{uri}})
 	switch {
-	case err != nil, found == given, given == source.CSV && found == source.Text:
+	case found == given, given == source.CSV && found == source.Text:
 		return ""
 	case found == source.Parquet, found == source.Arrow:
 		return "" // package source says so itself

@@ -15,7 +15,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
-	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -148,12 +147,7 @@ func (w whole) explained(located *source.RecordError) error {
 	}
 	var notText *example.NotTextError
 	if errors.As(located.Cause, &notText) && notText.Kind != example.Null && w.b.template == "" && located.Row == 1 {
-		way := fault.Textf("make the text of it with {template}")
-		if notText.Inside != "" {
-			way = fault.Textf("take the text inside it with {text-field} %s", shell.Quote(notText.Inside))
-		}
-		return fault.Errorf("%w; %v, if every record is like this; else fix it, or leave such records out with "+
-			"{on-bad-record} skip", located, way)
+		return advice.NotText(located, notText)
 	}
 	if errors.Is(located.Cause, cause.Records) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",

@@ -133,12 +133,26 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 	}
 	switch {
 	case err.Row > 1 && !field.Column:
-		advice = fault.Textf("%v, if every record is like this; else fix it, or leave such records out with "+
-			"{on-bad-record} skip", advice)
+		advice = ofEveryRecord(advice)
 	case err.Input > 0 && err.Member == "":
 		advice = ofLaterSource(advice)
 	}
 	return fault.Advise(err, "%v", advice)
+}
+
+// NotText adds to the error of a record whose field of the text holds something else what to do.
+func NotText(err *source.RecordError, found *example.NotTextError) error {
+	way := fault.Textf("make the text of it with {template}")
+	if found.Inside != "" {
+		way = fault.Textf("take the text inside it with {text-field} %s", shell.Quote(found.Inside))
+	}
+	return fault.Advise(err, "%v", ofEveryRecord(way))
+}
+
+// ofEveryRecord restricts the advice about one record to where the others are like it.
+func ofEveryRecord(advice fault.Text) fault.Text {
+	return fault.Textf("%v, if every record is like this; else fix it, or leave such records out with "+
+		"{on-bad-record} skip", advice)
 }
 
 // ofLaterSource restricts the advice about a source after the first: those before it may have what it lacks.
