@@ -265,8 +265,17 @@ func appendHex(dst []byte, v uint32, digits int) []byte {
 	return dst
 }
 
+// parseHex returns the number that appendHex wrote, and any number for other digits.
+func parseHex(digits []byte) (v uint32) {
+	for _, c := range digits {
+		v = v<<4 + uint32(c&15+c>>6*9) // letters follow 0x40 and 0x60, and a is 1 there
+	}
+	return v
+}
+
 // readFooter returns the blocks and the content's checksum from the end of a shard. tail begins
-// with the end of the stream, at offset dataEnd. readFooter accepts only what footer makes.
+// with the end of the stream, at offset dataEnd. readFooter accepts only what footer makes: it compares
+// the two in the end.
 func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content [32]byte, ok bool) {
 	at := l.noBlocksAt
 	if len(tail) < l.noBlocks {
@@ -283,18 +292,13 @@ func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content
 	if at.rows+int(n)*batchRowsDigits > len(tail) {
 		return nil, content, false
 	}
-	digits := func(from, n int) uint32 {
-		v, err := strconv.ParseUint(string(tail[from:from+n]), 16, 32)
-		ok = ok && err == nil
-		return uint32(v)
-	}
-	blocks, ok = make([]block, n), true
+	blocks = make([]block, n)
 	end := int64(len(l.head))
 	for i := range blocks {
 		k := block{body: int64(binary.LittleEndian.Uint64(tail[at.blocks+blockBytes*i+16:])),
-			rows: digits(at.rows+batchRowsDigits*i, batchRowsDigits),
-			crc:  digits(at.crcs+batchCRCDigits*i, batchCRCDigits)}
-		if !ok || k.rows < 1 || k.rows > maxBatchRows || k.body < 0 || k.body > dataEnd {
+			rows: parseHex(tail[at.rows+batchRowsDigits*i:][:batchRowsDigits]),
+			crc:  parseHex(tail[at.crcs+batchCRCDigits*i:][:batchCRCDigits])}
+		if k.rows < 1 || k.rows > maxBatchRows || k.body < 0 || k.body > dataEnd {
 			return nil, content, false
 		}
 		blocks[i] = k

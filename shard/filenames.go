@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // This file makes every name that dsload puts into a dataset folder.
@@ -310,8 +311,10 @@ func (n partName) after(last partName) bool {
 	return n.part > last.part || n.part == last.part && n.index > last.index
 }
 
-var partFilePattern = regexp.MustCompile(
-	`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
+// partFilePattern is compiled when it is first asked for: few folders have parts.
+var partFilePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
+})
 
 // partExtras are the suffixes of the files that a part has besides its shards, by their names in a
 // whole dataset. A merge joins them.
@@ -328,7 +331,7 @@ func (p Part) ExtraName(name string) string {
 
 // isPartExtra reports whether ExtraName made a name.
 func isPartExtra(name string) bool {
-	m := partFilePattern.FindStringSubmatch(name)
+	m := partFilePattern().FindStringSubmatch(name)
 	if m == nil || m[3] != "" || m[4] != "" {
 		return false
 	}
@@ -342,7 +345,7 @@ func isPartExtra(name string) bool {
 
 // parsePartFile returns the part that a file other than a shard belongs to.
 func parsePartFile(name string) (part int, ok bool) {
-	m := partFilePattern.FindStringSubmatch(name)
+	m := partFilePattern().FindStringSubmatch(name)
 	if m == nil {
 		return 0, false
 	}

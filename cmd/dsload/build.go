@@ -273,9 +273,15 @@ const roomyCap = 128 << 20
 
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
-func setRuntimeLimit(capBytes int64) {
+func setRuntimeLimit(capBytes int64) { limitRuntime(capBytes, gcPercent(capBytes)) }
+
+// limitRuntime is setRuntimeLimit with another gcPercent until the first collection.
+func limitRuntime(capBytes int64, startPercent int) {
 	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes))
-	debug.SetGCPercent(gcPercent(capBytes))
+	debug.SetGCPercent(startPercent)
+	if then := gcPercent(capBytes); then != startPercent {
+		runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, then)
+	}
 	fitThreads(addressLimit(), capBytes)
 }
 
@@ -285,8 +291,7 @@ func prepareProcess(o *option.Options) (restore func(), err error) {
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return nil, err
 	}
-	setRuntimeLimit(o.Memory)
-	collectLater(o.Memory)
+	collectLater(o.Memory, firstBuildHeap(o.Memory))
 	return useCores(o.Workers), nil
 }
 
@@ -302,17 +307,18 @@ func useCores(workers int) (restore func()) {
 	return func() { runtime.GOMAXPROCS(all) }
 }
 
-// startPercent lets the heap grow to 16 MiB before the first collection: the smallest heap that the
-// runtime collects is 4 MiB times this percentage.
-const startPercent = 400
+// collectLater is setRuntimeLimit for a start that is to be short: the heap grows to firstHeap before the
+// first collection. What a build or a server allocates at its start stays; a dozen collections of a few
+// MiB would find next to nothing, and took a third of the time of a short build.
+func collectLater(capBytes, firstHeap int64) {
+	const leastHeap = 4 << 20 // that the runtime collects, times the percentage
+	limitRuntime(capBytes, max(gcPercent(capBytes), int(100*firstHeap/leastHeap)))
+}
 
-// collectLater puts off the first collection of a build, and sets gcPercent at the first. What a
-// build allocates at its start stays; a dozen collections of a few MiB would find next to nothing,
-// and took a third of the time of a short build.
-func collectLater(capBytes int64) {
+// firstBuildHeap is the heap of a build before the first collection.
+func firstBuildHeap(capBytes int64) int64 {
 	if capBytes < roomyCap {
-		return
+		return 0
 	}
-	debug.SetGCPercent(startPercent)
-	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, gcPercent(capBytes))
+	return 16 << 20
 }

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // parseBucket splits scheme://BUCKET/KEY. The key may hold any bytes: to a store, "a//b" and
@@ -50,8 +51,8 @@ func quotedTag(tag string) string {
 }
 
 var (
-	gsBucket    = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+[a-z0-9]$`)
-	azContainer = regexp.MustCompile(`^(?:\$root|\$web|\$logs|[a-z0-9](?:-?[a-z0-9])+)$`)
+	gsBucket    = lazy.Regexp(`^[a-z0-9][a-z0-9._-]+[a-z0-9]$`)
+	azContainer = lazy.Regexp(`^(?:\$root|\$web|\$logs|[a-z0-9](?:-?[a-z0-9])+)$`)
 )
 
 // badBucket returns why no bucket can have a name, or "". Without it a store would be asked, again
@@ -70,11 +71,11 @@ func badBucket(scheme, name string) string {
 			return strings.ToLower(oneLine(err.Error()))
 		}
 	case "gs":
-		if !gsBucket.MatchString(name) {
+		if !gsBucket().MatchString(name) {
 			return "it must be of lower-case letters, digits, dashes, underscores and dots"
 		}
 	case "az":
-		if !azContainer.MatchString(name) {
+		if !azContainer().MatchString(name) {
 			return "it must be of lower-case letters, digits and single dashes"
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // The cache of the package huggingface_hub, which other tools fill:
@@ -71,11 +72,11 @@ func (s *hubSettings) folder(p *hubPath) string {
 	return filepath.Join(s.cache, p.kind+"--"+strings.ReplaceAll(p.repo, "/", "--"))
 }
 
-var blobName = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+var blobName = lazy.Regexp(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // blob returns the name of an object's content in the cache, or "" if it has none.
 func (o *Object) blob() string {
-	if name := strings.Trim(o.ETag, `"`); blobName.MatchString(name) {
+	if name := strings.Trim(o.ETag, `"`); blobName().MatchString(name) {
 		return name
 	}
 	return ""
@@ -146,7 +147,7 @@ func (s *hubSettings) cachedObject(p *hubPath, commit string) (Object, error) {
 		return Object{}, fs.ErrNotExist
 	}
 	o := Object{URI: p.repository() + "/" + p.path, Size: info.Size(), Revision: commit}
-	if to, err := os.Readlink(name); err == nil && blobName.MatchString(filepath.Base(to)) {
+	if to, err := os.Readlink(name); err == nil && blobName().MatchString(filepath.Base(to)) {
 		blob := filepath.Base(to)
 		o.ETag, o.Hash = `"`+blob+`"`, "git-sha1:"+blob
 		if len(blob) == 64 {

@@ -9,8 +9,9 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // hubEntry is a file or folder of a repository.
@@ -152,12 +153,12 @@ func eachEntry(resp *http.Response, do func(*hubEntry) error) error {
 	return nil
 }
 
-var nextLink = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
+var nextLink = lazy.Regexp(`<([^>]*)>\s*;\s*rel="?next"?`)
 
 // nextPage returns the address of the page after an answer, or nil if it was the last one.
 func (h *hub) nextPage(resp *http.Response) (*url.URL, error) {
 	for _, link := range resp.Header.Values("Link") {
-		if m := nextLink.FindStringSubmatch(link); m != nil {
+		if m := nextLink().FindStringSubmatch(link); m != nil {
 			u, err := resp.Request.URL.Parse(m[1])
 			if err != nil || u.Host != h.endpoint.Host {
 				return nil, &Error{Kind: ErrUnreachable, Text: h.endpoint.Host +

@@ -3,8 +3,9 @@ package remote
 import (
 	"cmp"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // A hubPath is what an address names on the Hub.
@@ -19,7 +20,7 @@ type hubPath struct {
 func (p *hubPath) branch() string { return cmp.Or(p.revision, "main") }
 
 // specialRevision matches the revisions whose names contain unescaped slashes.
-var specialRevision = regexp.MustCompile(`^refs/(?:convert/\w+|pr/\d+)`)
+var specialRevision = lazy.Regexp(`^refs/(?:convert/\w+|pr/\d+)`)
 
 // parseHub parses hf://[datasets/]OWNER/NAME[@REVISION][/PATH].
 func parseHub(address string) (p hubPath, err error) {
@@ -51,7 +52,7 @@ func parseHub(address string) (p hubPath, err error) {
 		p.repo, rest = owner+"/"+rest[:end], rest[end:]
 	}
 	if after, ok := strings.CutPrefix(rest, "@"); ok {
-		if p.revision = specialRevision.FindString(after); p.revision == "" {
+		if p.revision = specialRevision().FindString(after); p.revision == "" {
 			p.revision, _, _ = strings.Cut(after, "/")
 		}
 		rest = after[len(p.revision):]
@@ -61,14 +62,14 @@ func parseHub(address string) (p hubPath, err error) {
 		}
 	}
 	p.path = strings.Trim(rest, "/")
-	if !repoName.MatchString(p.repo) || strings.Contains(p.repo, "..") {
+	if !repoName().MatchString(p.repo) || strings.Contains(p.repo, "..") {
 		return p, &Error{Kind: ErrUsage, Text: "this is not the address of a repository of the Hub",
 			Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
 	}
 	return p, nil
 }
 
-var repoName = regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)?$`)
+var repoName = lazy.Regexp(`^[\w.-]+(?:/[\w.-]+)?$`)
 
 // repository returns the address of the repository that p is in, with its revision.
 func (p *hubPath) repository() string {
@@ -86,7 +87,7 @@ func (p *hubPath) repository() string {
 // escapedRevision returns the revision as an address has it: other slashes than those of
 // specialRevision are escaped.
 func (p *hubPath) escapedRevision() string {
-	if specialRevision.FindString(p.revision) == p.revision {
+	if specialRevision().FindString(p.revision) == p.revision {
 		return p.revision
 	}
 	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(p.revision)
@@ -101,9 +102,9 @@ func escapePath(path string) string {
 	return strings.Join(names, "/")
 }
 
-var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commitName = lazy.Regexp(`^[0-9a-f]{40}$`)
 
-func isCommit(revision string) bool { return commitName.MatchString(revision) }
+func isCommit(revision string) bool { return commitName().MatchString(revision) }
 
 // HubRepository splits the address of a dataset of the Hub into its repository, with the revision,
 // and the path below it.

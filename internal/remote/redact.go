@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // What Redact does with a parameter of an address depends on its name:
@@ -22,7 +23,7 @@ var harmlessParameters = words(`download dl raw plain inline format alt export r
 	limit start length rows seed year month day file filename`)
 
 // harmlessValue matches what the value of a harmless parameter may be once it is decoded.
-var harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._,/ +-]{0,64}$`)
+var harmlessValue = lazy.Regexp(`^[A-Za-z0-9._,/ +-]{0,64}$`)
 
 // secretParameters are parameters that grant access.
 var secretParameters = words(`signature sign sig awsaccesskeyid googleaccessid key auth authorization bearer jwt pwd
@@ -58,7 +59,7 @@ func isSecret(parameter string) bool {
 // what precedes them in the address, so that addresses of different files stay different.
 const hiddenParameter = "hidden"
 
-var hiddenValue = regexp.MustCompile(`^~[0-9a-f]{12}$`)
+var hiddenValue = lazy.Regexp(`^~[0-9a-f]{12}$`)
 
 // Redact returns an address as it may be shown and kept: without name, password and fragment, and
 // with no value of a parameter that is not known to be harmless. The result identifies the file,
@@ -126,8 +127,8 @@ func sortQuery(query string) (kept, hidden []string) {
 			others = append(others, pair{"", text})
 		case isSecret(name):
 			signed = true
-		case harmlessParameters[name] && harmlessValue.MatchString(value),
-			name == hiddenParameter && hasValue && hiddenValue.MatchString(value):
+		case harmlessParameters[name] && harmlessValue().MatchString(value),
+			name == hiddenParameter && hasValue && hiddenValue().MatchString(value):
 			kept = append(kept, text)
 		default:
 			expires = expires || signingParameters[name]

@@ -3,10 +3,10 @@ package store
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // stretchPattern matches the objects that hold a stretch of an unfinished file: the file's name, and the
 // offsets where the stretch begins and ends.
-var stretchPattern = regexp.MustCompile(`^(.+)\.part-(\d{16})-(\d{16})$`)
+var stretchPattern = lazy.Regexp(`^(.+)\.part-(\d{16})-(\d{16})$`)
 
 type stretch struct {
 	file     string
@@ -28,7 +28,7 @@ type stretch struct {
 func (s stretch) name() string { return fmt.Sprintf("%s.part-%016d-%016d", s.file, s.from, s.to) }
 
 func parseStretch(name string) (s stretch, ok bool) {
-	m := stretchPattern.FindStringSubmatch(name)
+	m := stretchPattern().FindStringSubmatch(name)
 	if m == nil {
 		return s, false
 	}
@@ -39,7 +39,7 @@ func parseStretch(name string) (s stretch, ok bool) {
 }
 
 // hidden reports whether an object serves the bucket alone and is not a file of a builder.
-func hidden(name string) bool { return name == ownerName || stretchPattern.MatchString(name) }
+func hidden(name string) bool { return name == ownerName || stretchPattern().MatchString(name) }
 
 // MarksBuild reports whether an object of this name is only in folders that a build writes to.
 func MarksBuild(name string) bool { return name == ownerName }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -31,7 +32,7 @@ import (
 // splitWords are the words in names that stand for a split.
 var splitWords = []struct {
 	split string
-	word  *regexp.Regexp
+	word  func() *regexp.Regexp
 }{
 	{splitTrain, splitWord("train|training")},
 	{splitValidation, splitWord("validation|valid|dev|val")},
@@ -40,14 +41,14 @@ var splitWords = []struct {
 
 const splitTrain, splitValidation, splitTest = "train", "validation", "test"
 
-func splitWord(words string) *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[-._ 0-9])(?:` + words + `)(?:[-._ 0-9]|$)`)
+func splitWord(words string) func() *regexp.Regexp {
+	return lazy.Regexp(`(?:^|[-._ 0-9])(?:` + words + `)(?:[-._ 0-9]|$)`)
 }
 
 // splitOf returns the split that a name stands for, "" for none.
 func splitOf(name string) string {
 	for _, s := range splitWords {
-		if s.word.MatchString(name) {
+		if s.word().MatchString(name) {
 			return s.split
 		}
 	}
@@ -109,11 +110,11 @@ func newSplitChoice() splitChoice {
 }
 
 // shardName matches the names by which datasets writes splits: data/train-00000-of-00002.parquet.
-var shardName = regexp.MustCompile(`^data/(\w[\w.]*)-\d{5}-of-\d{5}[^/]*\.[^/]*$`)
+var shardName = lazy.Regexp(`^data/(\w[\w.]*)-\d{5}-of-\d{5}[^/]*\.[^/]*$`)
 
 // splitOfShard is the split of a file with such a name, "" for any other.
 func splitOfShard(name string) string {
-	if m := shardName.FindStringSubmatch(name); m != nil {
+	if m := shardName().FindStringSubmatch(name); m != nil {
 		return m[1]
 	}
 	return ""
