@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// firstBeyond finds what a plain loop finds, for every vocabulary and every place in a word.
+// firstBeyond finds what a plain loop finds, for every vocabulary and every place in a word and in a vector.
 func TestFirstBeyond(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	for _, width := range []int{2, 4} {
@@ -16,11 +16,11 @@ func TestFirstBeyond(t *testing.T) {
 		}
 		for _, vocabulary := range vocabularies {
 			for range 300 {
-				n := rnd.IntN(40)
+				n := rnd.IntN(100)
 				raw, want := make([]byte, n*width), -1
 				for i := range n {
 					id := uint32(rnd.IntN(vocabulary))
-					if rnd.IntN(30) == 0 {
+					if rnd.IntN(60) == 0 {
 						id = uint32(vocabulary) + uint32(rnd.IntN(3))
 					}
 					if width == 2 {

@@ -175,49 +175,49 @@ func (l *layout) checkFooter(path string, tail []byte, dataEnd int64, info *Shar
 }
 
 // firstBeyond returns the index of the first of the little-endian ids in raw that is not below the
-// vocabulary's size, or -1. Each half of a word takes one id. Adding most carries into a half's
-// highest bit if the id reaches the size, so a word costs a handful of operations and no branch.
+// vocabulary's size, or -1.
 func firstBeyond(raw []byte, width, vocabulary int) int {
-	if width == 2 {
-		if vocabulary > math.MaxUint16 {
-			return -1
-		}
-		const lanes = 0x0000ffff_0000ffff
-		most := uint64(1<<31-vocabulary) * 0x00000001_00000001
-		over, p := uint64(0), raw
-		for ; len(p) >= 32; p = p[32:] {
-			q := p[:32]
-			a, b := binary.LittleEndian.Uint64(q), binary.LittleEndian.Uint64(q[8:])
-			c, d := binary.LittleEndian.Uint64(q[16:]), binary.LittleEndian.Uint64(q[24:])
-			over |= (a&lanes + most) | (a>>16&lanes + most) | (b&lanes + most) | (b>>16&lanes + most)
-			over |= (c&lanes + most) | (c>>16&lanes + most) | (d&lanes + most) | (d>>16&lanes + most)
-		}
-		for ; len(p) >= 8; p = p[8:] {
-			v := binary.LittleEndian.Uint64(p)
-			over |= (v&lanes + most) | (v>>16&lanes + most)
-		}
-		if over&0x80000000_80000000 == 0 && (len(p) < 2 || !anyBeyond(p, vocabulary)) {
-			return -1
-		}
+	if width == 2 && vocabulary > math.MaxUint16 {
+		return -1
 	}
-	for i := 0; i+width <= len(raw); i += width {
-		id := binary.LittleEndian.Uint16(raw[i:])
-		if wide := width == 4; !wide && int(id) >= vocabulary || wide &&
-			uint64(binary.LittleEndian.Uint32(raw[i:])) >= uint64(vocabulary) {
-			return i / width
+	top, size := largest(raw, width)
+	if int64(top) >= int64(vocabulary) {
+		size = 0
+	}
+	if width == 2 && !anyBeyond(raw[size:], vocabulary) {
+		return -1
+	}
+	for i := size / width; i < len(raw)/width; i++ {
+		if idAt(raw, i, width) >= int64(vocabulary) {
+			return i
 		}
 	}
 	return -1
 }
 
-// anyBeyond reports whether one of a few two-byte ids is not below the vocabulary's size.
-func anyBeyond(raw []byte, vocabulary int) bool {
-	for ; len(raw) >= 2; raw = raw[2:] {
-		if int(binary.LittleEndian.Uint16(raw)) >= vocabulary {
-			return true
-		}
+// idAt returns the i-th of the little-endian ids in raw.
+func idAt(raw []byte, i, width int) int64 {
+	if width == 2 {
+		return int64(binary.LittleEndian.Uint16(raw[2*i:]))
 	}
-	return false
+	return int64(binary.LittleEndian.Uint32(raw[4*i:]))
+}
+
+// anyBeyond reports whether one of the two-byte ids in raw is not below the vocabulary's size. Each half of a
+// word takes one id. Adding most carries into a half's highest bit if the id reaches the size, so a word
+// costs a handful of operations and no branch.
+func anyBeyond(raw []byte, vocabulary int) bool {
+	const lanes = 0x0000ffff_0000ffff
+	most := uint64(1<<31-vocabulary) * 0x00000001_00000001
+	over := uint64(0)
+	for ; len(raw) >= 8; raw = raw[8:] {
+		v := binary.LittleEndian.Uint64(raw)
+		over |= (v&lanes + most) | (v>>16&lanes + most)
+	}
+	for ; len(raw) >= 2; raw = raw[2:] {
+		over |= uint64(binary.LittleEndian.Uint16(raw)) + most&math.MaxUint32
+	}
+	return over&0x80000000_80000000 != 0
 }
 
 // checkIDs returns an error if an id in raw, which was read from byte off of a shard, is not below

@@ -56,7 +56,7 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 	if err := checkPage(html); err != nil {
 		return fmt.Errorf("doctor --html %s: %w", html, err)
 	}
-	setRuntimeLimit(recordMemory)
+	setSoftLimit(recordMemory)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("read record: %v", err)

@@ -71,7 +71,7 @@ func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (e
 	if err := checkFormats(f.to); err != nil {
 		return err
 	}
-	setRuntimeLimit(exportMemory + at.bytes())
+	setSoftLimit(exportMemory + at.bytes())
 	d, err := shard.OpenFS(at, dir)
 	if err != nil {
 		return err

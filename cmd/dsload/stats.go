@@ -48,7 +48,7 @@ func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJ
 	if err := checkPage(html); err != nil {
 		return fmt.Errorf("stats --html %s: %w", html, err)
 	}
-	setRuntimeLimit(statsMemory + at.bytes())
+	setSoftLimit(statsMemory + at.bytes())
 	var reports []*stats.Report
 	for _, dir := range dirs {
 		r, err := statsOf(cmd, at, dir)

@@ -103,7 +103,7 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 	if n, _ := flags.GetInt64(asked); n < 0 {
 		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
-	setRuntimeLimit(whichMemory + at.bytes())
+	setSoftLimit(whichMemory + at.bytes())
 	q, err := whichQuery(flags)
 	if err != nil {
 		return whichError(args, err)
