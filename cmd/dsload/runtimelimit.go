@@ -27,7 +27,9 @@ const roomyCap = 128 << 20
 
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
-func setRuntimeLimit(capBytes int64) { limitRuntime(capBytes, gcPercent(capBytes), gcPercent(capBytes)) }
+func setRuntimeLimit(capBytes int64) {
+	limitRuntime(capBytes, gcPercent(capBytes), gcPercent(capBytes))
+}
 
 // setSoftLimit is setRuntimeLimit for commands that read a dataset through buffers of fixed sizes, far below
 // the limit. They may have more garbage: collecting it every MiB took an eighth of an export's time.
