@@ -25,6 +25,9 @@ func gcPercent(capBytes int64) int {
 // collection that a busy machine runs late would let the heap reach the runtime's limit, which is soft.
 const roomyCap = 128 << 20
 
+// firstHeap is the heap at the first collection, where a cap allows it.
+const firstHeap = 16 << 20
+
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
 func setRuntimeLimit(capBytes int64) {
@@ -34,6 +37,29 @@ func setRuntimeLimit(capBytes int64) {
 // setSoftLimit is setRuntimeLimit for commands that read a dataset through buffers of fixed sizes, far below
 // the limit. They may have more garbage: collecting it every MiB took an eighth of an export's time.
 func setSoftLimit(limit int64) { limitRuntime(limit, 75, 75) }
+
+// setBuildLimit is setRuntimeLimit for builds and plans. Where the cap is roomy, the first collection comes late:
+// what a build allocates at its start stays, and a dozen collections of a few MiB would find next to
+// nothing. They took a third of the time of a short build.
+func setBuildLimit(capBytes int64) {
+	first := gcPercent(capBytes)
+	if capBytes >= roomyCap {
+		first = heapPercent(firstHeap)
+	}
+	limitRuntime(capBytes, first, gcPercent(capBytes))
+}
+
+// setServerLimit is setRuntimeLimit for a server. What it allocates before its first batch stays, and so do the
+// record batches that its heap grows by: there is little garbage for collections to find.
+func setServerLimit(capBytes int64) {
+	limitRuntime(capBytes, heapPercent(min(capBytes/8, firstHeap)), 40)
+}
+
+// heapPercent returns the percentage at which the first collection comes once the heap has so many bytes.
+func heapPercent(heap int64) int {
+	const least = 4 << 20 // the smallest heap that the runtime collects, at 100%
+	return int(100 * heap / least)
+}
 
 // limitRuntime sets the limit, and the garbage that triggers a collection as a percentage of the memory in use:
 // the first one, and those that follow.
@@ -52,7 +78,7 @@ func prepareProcess(o *option.Options) (restore func(), err error) {
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return nil, err
 	}
-	collectLater(o.Memory, firstBuildHeap(o.Memory))
+	setBuildLimit(o.Memory)
 	return useCores(o.Workers), nil
 }
 
@@ -66,20 +92,4 @@ func useCores(workers int) (restore func()) {
 	}
 	runtime.GOMAXPROCS(workers)
 	return func() { runtime.GOMAXPROCS(all) }
-}
-
-// collectLater is setRuntimeLimit for a start that is to be short: the heap grows to firstHeap before the
-// first collection. What a build or a server allocates at its start stays; a dozen collections of a few
-// MiB would find next to nothing, and took a third of the time of a short build.
-func collectLater(capBytes, firstHeap int64) {
-	const leastHeap = 4 << 20 // that the runtime collects, times the percentage
-	limitRuntime(capBytes, max(gcPercent(capBytes), int(100*firstHeap/leastHeap)), gcPercent(capBytes))
-}
-
-// firstBuildHeap is the heap of a build before the first collection.
-func firstBuildHeap(capBytes int64) int64 {
-	if capBytes < roomyCap {
-		return 0
-	}
-	return 16 << 20
 }

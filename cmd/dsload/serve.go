@@ -141,7 +141,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	collectLater(f.opts.Memory, f.opts.Memory/8) // the streams that fill the cap come later
+	setServerLimit(f.opts.Memory)
 	if err := f.takePackDefaults(); err != nil {
 		return err
 	}
