@@ -95,7 +95,7 @@ func newLayout(s Schema) *layout {
 	w.b = append(w.b, make([]byte, 16*l.numBufs)...)
 	l.template = message(w.b, 0)
 	l.metaLen = int64(len(l.template))
-	empty, at := l.footerParts(nil, [32]byte{})
+	empty, at := l.footerAndOffsets(nil, [32]byte{})
 	l.noBlocks, l.noBlocksAt = len(empty), at
 	return l
 }
@@ -216,7 +216,7 @@ func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, places 
 // footer returns everything after the last record batch: end of stream, footer, its length, magic.
 // content is the BLAKE3 of everything before.
 func (l *layout) footer(blocks []block, content [32]byte) []byte {
-	out, _ := l.footerParts(blocks, content)
+	out, _ := l.footerAndOffsets(blocks, content)
 	return out
 }
 
@@ -224,10 +224,10 @@ func (l *layout) footer(blocks []block, content [32]byte) []byte {
 // Block, and the digits of the content's checksum, the batches' checksums and their row counts.
 type footerOffsets struct{ blocks, content, crcs, rows int }
 
-// footerParts returns a footer and the offsets of its parts. The parts whose length does not depend
+// footerAndOffsets returns a footer and the offsets of its parts. The parts whose length does not depend
 // on the number of blocks come first and those that grow by 4 bytes a block last, so the offsets
 // move with that number as readFooter computes.
-func (l *layout) footerParts(blocks []block, content [32]byte) (out []byte, at footerOffsets) {
+func (l *layout) footerAndOffsets(blocks []block, content [32]byte) (out []byte, at footerOffsets) {
 	w := fbWriter{b: make([]byte, 4, 1024+int64(len(blocks))*footerBytes)}
 	foot, slots := w.table(5, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{3, 4, 0}, fbField{4, 4, 0},
 		fbField{0, 2, metadataV5})

@@ -58,7 +58,7 @@ type build struct {
 	chat      *chats            // nil if no input holds conversations
 	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
-	plan      *MemoryPlan
+	memory    *MemoryPlan
 	ledger    *budget.Ledger
 
 	// Of the phase that runs.
@@ -247,8 +247,8 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		return err
 	}
 
-	b.ordered, b.work = make(chan *parcel, b.plan.parcels), make(chan *parcel, b.plan.parcels)
-	b.idle = make(chan *job, b.plan.jobs)
+	b.ordered, b.work = make(chan *parcel, b.memory.parcels), make(chan *parcel, b.memory.parcels)
+	b.idle = make(chan *job, b.memory.jobs)
 	b.readErr, b.ended, f.stopped = nil, false, ""
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
@@ -288,7 +288,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 // workerOf returns the i-th worker, made ready for a phase. What it formats ends when stop is closed.
 func (b *build) workerOf(p *phase, i int, unhashed bool, stop <-chan struct{}) *worker {
 	if i == len(b.workers) {
-		b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
+		b.workers = append(b.workers, b.newWorker(b.memory.cacheBytes))
 	}
 	w := b.workers[i]
 	w.formatter, w.unhashed = p.formatter.NewWorker().StopAt(stop), unhashed

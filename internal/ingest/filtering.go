@@ -208,7 +208,7 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 // openSeen makes an empty record of the documents that were seen.
 func (f *flusher) openSeen(log, scratch string) {
 	if o := &f.b.opts; o.Dedup != filter.None {
-		f.seen = filter.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
+		f.seen = filter.NewSeen(o.Dedup, o.FS, log, scratch, f.b.memory.seenPool)
 	}
 }
 

@@ -44,7 +44,7 @@ func (b *build) details() (d report.Details) {
 	d.Progress = b.progress(false)
 	d.Tokenizer = b.tokenizer.Name()
 	d.Toward = b.toward(d.Progress)
-	d.Ledger, d.Leased = b.plan.Shares, max(0, b.ledger.Used()-b.ledger.Cap()+b.ledger.Free())
+	d.Ledger, d.Leased = b.memory.Shares, max(0, b.ledger.Used()-b.ledger.Cap()+b.ledger.Free())
 	d.Formats = b.meter.formats
 	for i, n := range [...]int64{now.Train, now.Val} {
 		if i == 0 || n > 0 {

@@ -48,7 +48,7 @@ func (s *scan) count(ctx context.Context) error {
 	f := &flusher{b: s.b}
 	cutter := partCutter{partitions: s.plan.Partitions, total: s.total, target: s.target}
 	for phase := range s.b.phases {
-		end, err := s.countPhase(ctx, phase, s.b.plan.readers, &cutter)
+		end, err := s.countPhase(ctx, phase, s.b.memory.readers, &cutter)
 		if ctx.Err() != nil {
 			return errNoPlanMade
 		}

@@ -66,7 +66,7 @@ func (b *build) memoryPlan() (*MemoryPlan, error) {
 	if err := b.prepare(context.Background()); err != nil {
 		return nil, err
 	}
-	return b.plan, b.close()
+	return b.memory, b.close()
 }
 
 func (b *build) openTokenizer(ctx context.Context) (err error) {
@@ -213,11 +213,11 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = b.divideMemory(); err != nil {
+	if b.memory, err = b.divideMemory(); err != nil {
 		return err
 	}
-	b.shards.MaxShards = b.plan.maxShards
-	b.ledger, err = b.plan.ledger()
+	b.shards.MaxShards = b.memory.maxShards
+	b.ledger, err = b.memory.ledger()
 	return err
 }
 

@@ -101,12 +101,12 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	if err := b.checkEnds(); err != nil {
 		return nil, err
 	}
-	v := &previewer{b: b, n: documents, w: b.newWorker(b.plan.cacheBytes)}
+	v := &previewer{b: b, n: documents, w: b.newWorker(b.memory.cacheBytes)}
 	if v.f, err = b.newFlusher(nil, nil); err != nil {
 		return nil, err
 	}
 	v.f.emit = v.take
-	p := &Previewed{Tokenizer: b.tokenizer, Memory: b.plan, Options: b.opts}
+	p := &Previewed{Tokenizer: b.tokenizer, Memory: b.memory, Options: b.opts}
 	err = v.phases(ctx, p)
 	for i, field := range b.filter.Fields() {
 		if v.f.state.Has&(1<<i) == 0 {

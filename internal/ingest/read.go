@@ -77,7 +77,7 @@ func (f *filler) fill(j *job) {
 	for {
 		b.mapping.note(j, &j.documents[len(j.documents)-1])
 		j.mark = b.target.inside(f.Note())
-		full := j.mark != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.plan.maxRecords
+		full := j.mark != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.memory.maxRecords
 		if full {
 			f.stage()
 		}
@@ -118,7 +118,7 @@ func (f *filler) next(j *job) bool {
 // waits for a lease only once the jobs in hand were sent, which hold leases themselves.
 func (f *filler) newJob(ctx context.Context) (*job, error) {
 	b, start := f.b, time.Now()
-	need := max(b.plan.jobLease, longRecordLease(int64(len(f.staged)), b.phases[0].formatter, b.chat))
+	need := max(b.memory.jobLease, longRecordLease(int64(len(f.staged)), b.phases[0].formatter, b.chat))
 	lease, ok := b.ledger.TryAcquire(need)
 	if !ok {
 		if err := f.send(ctx); err != nil {

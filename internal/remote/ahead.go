@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ahead is a ring of bytes that a goroutine fills from a stream while another one takes from it.
+// ahead is a ring of bytes that a goroutine fills from a transfer while another one takes from it.
 type ahead struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine has ended
@@ -14,12 +14,12 @@ type ahead struct {
 	changed sync.Cond // signals changes to the fields below
 	buf     []byte
 	r, n    int   // the bytes are buf[r:r+n], modulo its length
-	err     error // that ended the stream
+	err     error // that ended the transfer
 	stopped bool
 }
 
-// readAhead starts reading. The stream belongs to it until stop returns.
-func readAhead(ctx context.Context, in *stream) *ahead {
+// readAhead starts reading. The transfer belongs to it until stop returns.
+func readAhead(ctx context.Context, in *transfer) *ahead {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead{cancel: cancel, done: make(chan struct{}), buf: make([]byte, aheadBytes)}
 	a.changed.L = &a.mu

@@ -106,11 +106,11 @@ func (s *Store) lister(uri string) (lister, error) {
 func (s *Store) Head(ctx context.Context, o Object, head []byte) (n int, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
-	return readHead(ctx, &stream{store: s, object: &o, end: int64(len(head))}, head)
+	return readHead(ctx, &transfer{store: s, object: &o, end: int64(len(head))}, head)
 }
 
-// readHead reads a stream into head, and closes it.
-func readHead(ctx context.Context, f *stream, head []byte) (n int, err error) {
+// readHead reads a transfer into head, and closes it.
+func readHead(ctx context.Context, f *transfer, head []byte) (n int, err error) {
 	defer f.close()
 	for n < len(head) && err == nil {
 		var m int
@@ -129,7 +129,7 @@ func readHead(ctx context.Context, f *stream, head []byte) (n int, err error) {
 func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write func([]byte) error) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
-	f := &stream{store: s, object: &o, at: from, end: end}
+	f := &transfer{store: s, object: &o, at: from, end: end}
 	defer f.close()
 	for buf := make([]byte, min(rangeBytes, end-from)); f.at < end; {
 		n, err := f.read(ctx, buf)

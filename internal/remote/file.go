@@ -22,8 +22,8 @@ type File struct {
 	ctx    context.Context // of Open, because io.Reader has none; ends with Close
 	cancel context.CancelFunc
 
-	in        *stream // of Read
-	direct    int     // bytes that Read read before it began to read ahead
+	in        *transfer // of Read
+	direct    int       // bytes that Read read before it began to read ahead
 	ahead     *ahead
 	lanes     []*lane   // of ReadAt, the most recently used first
 	stretches []stretch // what ReadAt is expected to read, in order
@@ -47,7 +47,7 @@ func (f *File) Object() Object { return f.object }
 // SeekTo makes the next Read begin at an offset.
 func (f *File) SeekTo(offset int64) {
 	f.stopReading()
-	f.in = &stream{store: f.store, object: &f.object, at: offset, end: -1}
+	f.in = &transfer{store: f.store, object: &f.object, at: offset, end: -1}
 }
 
 // Read implements io.Reader. Errors are *Error and *ChangedError, and context.Canceled once the

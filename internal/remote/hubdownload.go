@@ -170,7 +170,7 @@ func (h *hub) fetch(ctx context.Context, o *Object, blob string) error {
 		return cacheError(err)
 	}
 	defer out.Close()
-	in := &stream{store: h.store, object: o, end: -1}
+	in := &transfer{store: h.store, object: o, end: -1}
 	defer in.close()
 	sum, want := o.NewHash()
 	buf := make([]byte, 64<<10)

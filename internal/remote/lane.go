@@ -124,7 +124,7 @@ func (f *File) closeLanes() {
 // A lane reads on from one place of a file.
 type lane struct {
 	file    *File
-	in      *stream
+	in      *transfer
 	buf     []byte // the bytes from start on
 	from    int64
 	span    int64   // bytes that the current request asks for
@@ -168,7 +168,7 @@ func (l *lane) seek(off int64) {
 		off = l.stretch.from
 	}
 	l.buf, l.from, l.span = l.buf[:0], off, firstSpan/2
-	l.in = &stream{store: l.file.store, object: &l.file.object, at: off, end: off, strict: true}
+	l.in = &transfer{store: l.file.store, object: &l.file.object, at: off, end: off, strict: true}
 }
 
 func (l *lane) bufBytes() int64 {

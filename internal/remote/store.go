@@ -160,7 +160,7 @@ func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object
 	}
 	ctx, cancel := s.context(ctx)
 	defer cancel()
-	n, err = readHead(ctx, &stream{store: s, object: &o, end: int64(len(head)), learn: true}, head)
+	n, err = readHead(ctx, &transfer{store: s, object: &o, end: int64(len(head)), learn: true}, head)
 	return o, n, err
 }
 
