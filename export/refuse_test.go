@@ -1,0 +1,142 @@
+package export_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/export"
+	"github.com/dsload/dsload/shard"
+)
+
+func TestRefusals(t *testing.T) {
+	plain := makeDataset(t, 300, 64, corpus{"train": {{1, 2}, {3}}}, shard.Schema{})
+	pairs := makeDataset(t, 300, 64, corpus{"train": {{1, 2}, {3}}}, shard.Schema{Labels: true})
+	other := makeDataset(t, 300, 64, corpus{"train": {{7}}}, shard.Schema{})
+	long := makeDataset(t, 300, 1<<20, corpus{"train": {make([]uint32, export.MaxRowTokens+1)}}, shard.Schema{})
+	foreign := t.TempDir()
+	if err := os.WriteFile(filepath.Join(foreign, "train.bin"), []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	used := t.TempDir()
+	runExport(t, other, used, export.Megatron)
+	for _, test := range []struct {
+		name    string
+		d       *shard.Dataset
+		o       export.Options
+		mention string
+	}{
+		{"no format", plain, export.Options{Out: t.TempDir()}, "megatron"},
+		{"unknown format", plain, export.Options{Formats: []string{"hf", "nosuch"}, Out: t.TempDir()}, "nosuch"},
+		{"twice", plain, export.Options{Formats: []string{"hf", "hf"}, Out: t.TempDir()}, "twice"},
+		{"no folder", plain, export.Options{Formats: []string{"hf"}}, "folder"},
+		{"targets", pairs, export.Options{Formats: []string{"megatron"}, Out: t.TempDir()}, "targets"},
+		{"no decoder", plain, export.Options{Formats: []string{"jsonl"}, Out: t.TempDir()}, "tokenizer"},
+		{"another's file", plain, export.Options{Formats: []string{"megatron"}, Out: foreign}, "train.bin"},
+		{"another dataset", plain, export.Options{Formats: []string{"megatron"}, Out: used}, "another dataset"},
+		{"long row", long, export.Options{Formats: []string{"jsonl"}, Out: t.TempDir(), Decode: decodeForTest},
+			"document 0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := export.Run(context.Background(), test.d, test.o)
+			var option *export.OptionError
+			if !errors.As(err, &option) || !strings.Contains(err.Error(), test.mention) {
+				t.Errorf("got %v, want an option error that mentions %q", err, test.mention)
+			}
+		})
+	}
+	if got := string(readFile(t, foreign, "train.bin")); got != "mine" {
+		t.Errorf("another program's file became %q", got)
+	}
+	s, err := export.Run(context.Background(), plain, export.Options{Formats: []string{"olmo"}, Out: used,
+		Overwrite: true})
+	if err != nil || len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "megatron") {
+		t.Errorf("overwriting: %+v, %v; want a note about what is left of the other dataset", s, err)
+	}
+	runExport(t, long, t.TempDir(), export.Megatron, export.OLMo, export.Nanotron, export.NanoGPT)
+}
+
+func TestMoreFormatsOfTheSameDataset(t *testing.T) {
+	docs := randomCorpus(6, 300, 20, 0, 50)
+	d := makeDataset(t, 300, 16, docs, shard.Schema{})
+	out := t.TempDir()
+	runExport(t, d, out, export.Megatron)
+	runExport(t, d, out, export.OLMo)
+	equalDocs(t, "megatron", readMegatron(t, out, "train", 2), docs["train"])
+	equalDocs(t, "olmo", readers[export.OLMo](t, out, "train", 2), docs["train"])
+	var record struct {
+		Formats []string `json:"formats"`
+	}
+	if err := json.Unmarshal(readFile(t, out, "export.json"), &record); err != nil ||
+		!slices.Equal(record.Formats, []string{"megatron", "olmo"}) {
+		t.Errorf("export.json lists %v: %v", record.Formats, err)
+	}
+}
+
+// TestColumnsBesidesIds checks labels and loss masks where a format has columns, and a note where
+// it has none.
+func TestColumnsBesidesIds(t *testing.T) {
+	docs := corpus{"train": {{5, 6, 7}, {8}}}
+	d := makeDataset(t, 300, 64, docs, shard.Schema{Labels: true, LossMask: true})
+	out := t.TempDir()
+	runExport(t, d, out, export.HF, export.JSONL)
+	want := `{"text": "3\u0000\u003cé\u003e", "input_ids": [5, 6, 7], "target": "1\u0000\u003cé\u003e", "labels": [5], "loss_mask": [false, false, true]}`
+	text := strings.ReplaceAll(string(readFile(t, out, "train.jsonl")), "3 ", "3")
+	if first, _, _ := strings.Cut(text, "\n"); strings.ReplaceAll(first, "1 ", "1") != want {
+		t.Errorf("jsonl: %s", first)
+	}
+	equalDocs(t, "hf", readHF(t, out, "train", 2), docs["train"])
+	masked := makeDataset(t, 300, 64, docs, shard.Schema{LossMask: true})
+	s := runExport(t, masked, t.TempDir(), export.Megatron)
+	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "loss masks") {
+		t.Errorf("notes %q, want one about loss masks", s.Notes)
+	}
+}
+
+func TestDamagedShardGetsNoIndex(t *testing.T) {
+	d := makeDataset(t, 50257, 64, randomCorpus(7, 50257, 500, 0, 60), shard.Schema{})
+	path := filepath.Join(d.Dir(), d.Manifest().Splits[0].Shards[0].Name)
+	data := readFile(t, path)
+	if err := os.WriteFile(path, data[:len(data)/2], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	_, err := export.Run(context.Background(), d, export.Options{Formats: []string{"megatron"}, Out: out})
+	if !errors.Is(err, shard.ErrCorrupt) && !errors.Is(err, shard.ErrTruncated) {
+		t.Errorf("a truncated shard: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "train.idx")); !os.IsNotExist(err) {
+		t.Error("damaged data got an index")
+	}
+	noTemporary(t, out)
+}
+
+// A link that lies in the place of a folder is refused, and what it leads to is left alone.
+func TestLinkedFoldersAreRefused(t *testing.T) {
+	d := makeDataset(t, 300, 64, corpus{"train": {{1, 2}, {3}}}, shard.Schema{})
+	for link, format := range map[string]string{"hf": export.HF, filepath.Join("hf", "train"): export.HF,
+		"train": export.LitData} {
+		out, elsewhere := t.TempDir(), t.TempDir()
+		mine := filepath.Join(elsewhere, "data-00000-of-00001.arrow")
+		err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(out, link)), 0o777),
+			os.Symlink(elsewhere, filepath.Join(out, link)), os.WriteFile(mine, []byte("mine"), 0o666))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out,
+			Overwrite: true})
+		var option *export.OptionError
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), "not a folder") {
+			t.Errorf("%s: %v", link, err)
+		}
+		if names, _ := os.ReadDir(elsewhere); len(names) != 1 ||
+			string(readFile(t, elsewhere, filepath.Base(mine))) != "mine" {
+			t.Errorf("%s: what it leads to was changed: %v", link, names)
+		}
+	}
+}

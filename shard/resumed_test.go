@@ -1,0 +1,254 @@
+package shard_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOpenBuilder(t *testing.T) {
+	c := plain
+	open := func(fsys shard.FS, change func(*shard.BuilderOptions)) error {
+		o := c.options()
+		if change != nil {
+			change(&o)
+		}
+		b, _, err := shard.OpenBuilder(fsys, "/d", o)
+		if err == nil {
+			err = b.Close()
+		}
+		return err
+	}
+	unfinished := func() *shardtest.FS {
+		fsys := shardtest.New()
+		b, _, err := shard.OpenBuilder(fsys, "/d", c.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(b.Checkpoint([]byte("here")), b.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return fsys
+	}
+	settings := func(s string) func(*shard.BuilderOptions) {
+		return func(o *shard.BuilderOptions) { o.Settings = json.RawMessage(s) }
+	}
+	for name, fsys := range map[string]*shardtest.FS{"unfinished": unfinished(), "finished": c.build(t)} {
+		t.Run("settings "+name, func(t *testing.T) {
+			cases := []struct {
+				change           func(*shard.BuilderOptions)
+				name, have, want string
+			}{
+				{settings(`{"tokenizer": {"name": "u"}, "max_length": 512}`), "tokenizer.name", `"t"`, `"u"`},
+				{settings(`{"tokenizer": {"name": "t"}, "max_length": 513}`), "max_length", `512`, `513`},
+				{settings(`{"tokenizer": {"name": "t"}, "max_length": 512, "pack": "concat"}`), "pack", `unset`,
+					`"concat"`},
+				{settings(`{"max_length": 512}`), "tokenizer", `{"name":"t"}`, `unset`},
+				{func(o *shard.BuilderOptions) { o.Schema.Labels = true }, "schema.labels", "false", "true"},
+			}
+			for _, tc := range cases {
+				var e *shard.SettingsError
+				if err := open(fsys, tc.change); !errors.As(err, &e) {
+					t.Fatalf("%s: %v", tc.name, err)
+				}
+				if diff := cmp.Diff(shard.SettingsError{Dir: "/d", Name: tc.name, Have: tc.have, Want: tc.want},
+					*e); diff != "" {
+					t.Error(diff)
+				}
+			}
+			err := open(fsys, settings(`{ "tokenizer":{"name":"t"},"max_length":512 }`))
+			if name == "finished" != errors.Is(err, shard.ErrFinished) || name == "unfinished" && err != nil {
+				t.Errorf("equal settings: %v", err)
+			}
+		})
+	}
+	t.Run("nothing built", func(t *testing.T) {
+		fsys := shardtest.New()
+		for i, change := range []func(*shard.BuilderOptions){nil, settings(`{"max_length": 7}`),
+			func(o *shard.BuilderOptions) { o.Schema.Labels = true; o.ShardBytes = 8 << 10 }} {
+			if err := open(fsys, change); err != nil {
+				t.Fatalf("options number %d: %v", i, err)
+			}
+		}
+		u, err := shard.ReadUnfinished(fsys, "/d")
+		if err != nil || string(u.Settings) != string(c.options().Settings) || u.Cursor != nil {
+			t.Errorf("the folder is claimed with %+v, %v", u, err)
+		}
+	})
+	t.Run("settings that may change", func(t *testing.T) {
+		fsys := unfinished()
+		change := func(o *shard.BuilderOptions) {
+			o.Settings = json.RawMessage(`{"tokenizer": {"name": "t"}, "max_length": 513}`)
+			o.MayChange = func(name, have, want string) bool {
+				return name == "max_length" && have == "512" &&
+					want == "513"
+			}
+		}
+		b, checkpoint, err := shard.OpenBuilder(fsys, "/d",
+			func() shard.BuilderOptions { o := c.options(); change(&o); return o }())
+		if err != nil || checkpoint == nil || string(checkpoint.Cursor) != "here" {
+			t.Fatalf("%+v, %v", checkpoint, err)
+		}
+		if err := errors.Join(b.Checkpoint([]byte("there")), b.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if u, err := shard.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") ||
+			string(u.Cursor) != "there" {
+			t.Errorf("%+v, %v", u, err)
+		}
+		var e *shard.SettingsError
+		if err := open(fsys, nil); !errors.As(err, &e) { // back again
+			t.Error(err)
+		}
+		if err := open(c.build(t), change); !errors.As(err, &e) { // what is finished stays as it is
+			t.Error(err)
+		}
+	})
+	t.Run("shard bytes", func(t *testing.T) {
+		var e *shard.SettingsError
+		if err := open(unfinished(), func(o *shard.BuilderOptions) { o.ShardBytes = 8 << 10 }); !errors.As(err, &e) ||
+			e.Name != "shard_bytes" {
+			t.Error(err)
+		}
+	})
+	t.Run("foreign", func(t *testing.T) {
+		for _, name := range []string{"notes.txt", "train-00000.arrow", "manifest.json.tmp", "sub/x"} {
+			fsys := shardtest.New()
+			fsys.Put("/d/"+name, []byte("mine"))
+			fsys.Put("/d/.hidden", []byte("mine"))
+			if err := open(fsys, nil); !errors.Is(err, shard.ErrForeign) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if string(fsys.Files()["/d/"+name]) != "mine" {
+				t.Errorf("%s is gone", name)
+			}
+		}
+	})
+	t.Run("overwrite", func(t *testing.T) {
+		want := c.build(t).Files()
+		fsys := wide.build(t)
+		fsys.Put("/d/notes.txt", []byte("mine"))
+		fsys.Put("/d/train-00099.arrow", []byte("of an earlier build"))
+		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.run(fsys, "/d", never); err != nil {
+			t.Fatal(err)
+		}
+		want["/d/notes.txt"] = []byte("mine")
+		mustEqual(t, "overwrite", fsys.Files(), want)
+	})
+	t.Run("damaged", func(t *testing.T) {
+		fsys := c.build(t)
+		fsys.Flip("/d/manifest.json", 40, 1)
+		if err := open(fsys, nil); !errors.Is(err, shard.ErrCorrupt) {
+			t.Error(err)
+		}
+		fsys = unfinished()
+		fsys.Flip("/d/build.checkpoint", 40, 1)
+		if err := open(fsys, nil); !errors.Is(err, shard.ErrCorrupt) {
+			t.Error(err)
+		}
+	})
+	t.Run("bad options", func(t *testing.T) {
+		for i, change := range []func(*shard.BuilderOptions){
+			func(o *shard.BuilderOptions) { o.Schema.VocabSize = 0 },
+			func(o *shard.BuilderOptions) { o.ShardBytes = 100 },
+			func(o *shard.BuilderOptions) { o.MaxRowTokens = -1 },
+			settings(`[]`), settings(`null`), settings(`{`),
+		} {
+			if err := open(shardtest.New(), change); err == nil {
+				t.Errorf("case %d: no error", i)
+			}
+		}
+	})
+}
+
+// A crash while an old dataset is being overwritten never leaves it half there as a dataset.
+func TestCrashWhileOverwriting(t *testing.T) {
+	effort.OneGoroutine(t)
+	for k := 1; ; k++ {
+		fsys := wide.build(t)
+		fsys.CutAt(fsys.Ops() + k)
+		o := plain.options()
+		o.Overwrite = true
+		b, _, err := shard.OpenBuilder(fsys, "/d", o)
+		if err == nil {
+			b.Close()
+			if k < 10 {
+				t.Fatalf("only %d operations", k)
+			}
+			return
+		}
+		for loss := shardtest.LoseAll; loss <= shardtest.LoseSome; loss++ {
+			image := fsys.CrashImage(loss, uint64(k))
+			if err := checkWholeOrNone(image); err != nil {
+				t.Fatalf("cut at %d: %v", k, err)
+			}
+			b, _, err := shard.OpenBuilder(image, "/d", o)
+			if err != nil {
+				t.Fatalf("cut at %d: %v", k, err)
+			}
+			b.Close()
+		}
+	}
+}
+
+// A resume clears away what a crash leaves: later shards, temporary files, bytes after the checkpoint.
+func TestResumeClearsAway(t *testing.T) {
+	c := plain
+	want := c.build(t).Files()
+	part := c
+	part.n, part.stop = 600, true
+	fsys := shardtest.New()
+	if err := part.run(fsys, "/d", every(600)); err != nil {
+		t.Fatal(err)
+	}
+	open := ""
+	for name, data := range fsys.Files() {
+		if strings.HasPrefix(name, "/d/train") && strings.HasSuffix(name, ".tmp") {
+			open = name
+			fsys.Put(name, append(data, bytes.Repeat([]byte("later"), 5000)...))
+		}
+	}
+	if open == "" {
+		t.Fatal("no open shard")
+	}
+	for _, name := range []string{"train-00050.arrow", "val-00050.arrow.tmp", "manifest.json.tmp",
+		"build.checkpoint.tmp"} {
+		fsys.Put("/d/"+name, []byte("x"))
+	}
+	if err := c.run(fsys, "/d", never); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "resumed", fsys.Files(), want)
+
+	// Other damage to what the checkpoint counts on is refused.
+	for name, change := range map[string]func(data []byte) []byte{
+		open:                   func(d []byte) []byte { d[100] ^= 1; return d },
+		open + " ":             func(d []byte) []byte { return d[:len(d)/2] },
+		"/d/train-00000.arrow": func(d []byte) []byte { return d[:len(d)-1] },
+		"/d/val-00000.arrow":   func([]byte) []byte { return nil },
+	} {
+		name = strings.TrimSpace(name)
+		fsys := shardtest.New()
+		if err := part.run(fsys, "/d", every(600)); err != nil {
+			t.Fatal(err)
+		}
+		fsys.Put(name, change(fsys.Files()[name]))
+		var damaged *shard.FileError
+		if err := c.run(fsys, "/d", never); !errors.As(err, &damaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if fsys.OpenFiles() != 0 {
+			t.Errorf("%s: files left open", name)
+		}
+	}
+}
