@@ -295,7 +295,11 @@ func (f *finder) start(i, at int) (int, error) {
 	if len(list) == 0 {
 		return f.led(string(before), 0, from, limit), nil
 	}
-	last := list[len(list)-1]
+	return f.ledBy(i, before, list[len(list)-1], from, limit, follows), nil
+}
+
+// ledBy is led by the text from the last anchor of what was rendered before turn i, which follows another.
+func (f *finder) ledBy(i int, before []byte, last anchor, from, limit int, follows kind) int {
 	lead, common := string(before[last.pos:]), from
 	for k := f.first[i] - 1; k >= 0; k-- {
 		if f.found[k].id == last.id {
@@ -306,7 +310,7 @@ func (f *finder) start(i, at int) (int, error) {
 	if follows != noKind && common == from {
 		f.starts[follows] = lead
 	}
-	return f.led(lead, common, from, limit), nil
+	return f.led(lead, common, from, limit)
 }
 
 // led returns where a turn begins whose first anchor is at limit, and that follows what common
