@@ -41,6 +41,28 @@ func TestFirstBeyond(t *testing.T) {
 	}
 }
 
+// FuzzFirstBeyond compares firstBeyond with a plain loop for any bytes.
+func FuzzFirstBeyond(f *testing.F) {
+	f.Add([]byte("ids of two or of four bytes each, enough for two vectors of them and some."), uint32(30000), false)
+	f.Add(make([]byte, 100), uint32(1), true)
+	f.Fuzz(func(t *testing.T, raw []byte, vocabulary uint32, wide bool) {
+		width, n := 2, int(vocabulary%(1<<16))+1
+		if wide {
+			width, n = 4, int(vocabulary%(1<<31))+1
+		}
+		raw = raw[:len(raw)/width*width]
+		want := -1
+		for i := 0; i < len(raw)/width && want < 0; i++ {
+			if idAt(raw, i, width) >= int64(n) {
+				want = i
+			}
+		}
+		if got := firstBeyond(raw, width, n); got != want {
+			t.Fatalf("width %d, vocabulary %d, %x: %d, want %d", width, n, raw, got, want)
+		}
+	})
+}
+
 // BenchmarkFirstBeyond is what comparing a row's ids with the vocabulary costs.
 func BenchmarkFirstBeyond(b *testing.B) {
 	raw := make([]byte, 2*512)
