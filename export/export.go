@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
@@ -246,7 +247,11 @@ func claim(m *shard.Manifest, o *Options) error {
 	default:
 		return err
 	}
-	return writeRecord(o.Out, record{m.Seal(), formats, false})
+	err = writeRecord(o.Out, record{m.Seal(), formats, false})
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fault.BadOption("out", o.Out, "no file can be made there (%v); name another folder", err)
+	}
+	return err
 }
 
 // foreign returns a name in the folder that the export would overwrite.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"runtime"
@@ -166,6 +168,9 @@ func (b *tokenizeBench) readDocuments(paths []string, least int, limit int64) er
 	left := limit
 	for _, path := range paths {
 		data, err := readLimitedFile(path, left)
+		if errors.Is(err, fs.ErrNotExist) {
+			return usagef("bench tokenize: %v", err)
+		}
 		if err != nil {
 			return fmt.Errorf("bench tokenize: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // pageMark is at the beginning of each page that --html writes.
@@ -22,7 +23,7 @@ func checkPage(name string) (err error) {
 	case err != nil:
 		return checkWritable(name)
 	case !info.Mode().IsRegular():
-		return errors.New("is not a regular file; name a file to write")
+		return usagef("is not a regular file; name a file to write")
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -39,6 +40,9 @@ func checkPage(name string) (err error) {
 // checkWritable returns an error unless writeAtomically can write the file, before the work whose result
 // would be lost.
 func checkWritable(name string) error {
+	if err := checkLocal(name); err != nil {
+		return err
+	}
 	folder := filepath.Dir(name)
 	f, err := os.CreateTemp(folder, filepath.Base(name)+".*.tmp")
 	switch path := (*fs.PathError)(nil); {
@@ -50,6 +54,26 @@ func checkWritable(name string) error {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// checkLocal returns an error for an address: a folder named "s3:" would be made here.
+func checkLocal(name string) error {
+	if scheme, _, found := strings.Cut(name, "://"); found && !strings.ContainsAny(scheme, `/\`) {
+		return usagef("it is written on this machine; name a file or folder here, and copy it from there")
+	}
+	return nil
+}
+
+// madeIn returns the topmost of path and the folders above it that does not exist yet, the first that writing
+// path would make.
+func madeIn(path string) string {
+	for {
+		folder := filepath.Dir(path)
+		if _, err := os.Stat(folder); folder == path || !errors.Is(err, fs.ErrNotExist) {
+			return path
+		}
+		path = folder
+	}
 }
 
 // writePage writes a page, unless there is something else.

@@ -103,21 +103,26 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	return printPlanned(cmd, p, out, f.asJSON)
 }
 
-// checkPlanFile returns an error unless a plan may be written to out: it replaces an earlier plan, and never a
+// checkPlanFile returns an error unless a plan can be written to out. It replaces an earlier plan, and never a
 // file of another kind, such as one of the sources.
 func checkPlanFile(out string) error {
 	info, err := os.Stat(out)
 	switch {
-	case err != nil || info.Mode().IsRegular() && info.Size() == 0:
+	case remote.Writable(out):
 		return nil
-	case info.IsDir():
+	case err == nil && info.IsDir():
 		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
 			filepath.Join(out, "plan.json"))
-	case !info.Mode().IsRegular(): // it would be replaced, not written to
+	case err == nil && !info.Mode().IsRegular(): // it would be replaced, not written to
 		return usagef("plan: --out %s: is not a regular file; name a file to write", out)
 	}
-	if plan, err := partition.IsPlan(out); err != nil || !plan {
-		return usagef("plan: --out %s: exists already and is not a plan; name another file, or remove this one", out)
+	if err == nil && info.Size() > 0 {
+		if plan, err := partition.IsPlan(out); err != nil || !plan {
+			return usagef("plan: --out %s: exists already and is not a plan; name another file, or remove this one", out)
+		}
+	}
+	if err := checkWritable(out); err != nil {
+		return usagef("plan: --out %s: %v", out, err)
 	}
 	return nil
 }

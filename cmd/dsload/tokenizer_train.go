@@ -100,10 +100,12 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if err := format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}}); err != nil {
 		return err
 	}
-	for flag, n := range map[string]int64{"vocab-size": f.vocabSize, "min-frequency": f.frequency,
-		"memory": f.opts.MaxMemory} {
-		if n == 0 { // which would be the package's default
-			return usagef("--%s 0: must be at least 1", flag)
+	for _, size := range []struct {
+		flag string
+		n    int64
+	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}, {"memory", f.opts.MaxMemory}} {
+		if size.n == 0 { // which would be the package's default
+			return usagef("--%s 0: must be at least 1", size.flag)
 		}
 	}
 	o := f.opts
@@ -116,10 +118,12 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if _, err := os.Stat(path); err == nil && !f.overwrite {
 		return usagef("--out %s: exists already; give --overwrite to replace it", path)
 	}
-	if _, err := os.Stat(filepath.Dir(path)); err == nil { // else it is made in the end
-		if err := checkWritable(path); err != nil {
-			return usagef("--out %s: %v", path, err)
-		}
+	err := checkLocal(f.out)
+	if err == nil {
+		err = checkWritable(madeIn(path))
+	}
+	if err != nil {
+		return usagef("--out %s: %v", f.out, err)
 	}
 	trainer, err := newTrainer(o)
 	if err != nil {

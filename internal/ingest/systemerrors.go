@@ -38,9 +38,9 @@ func advise(err error) error {
 			"or start afresh with smaller {shard-bytes}", err, again)
 	case errors.As(err, &input) && is(syscall.EIO, syscall.ESTALE, fs.ErrPermission):
 		return fmt.Errorf("%w; once it can be read again, %s", err, again)
-	case is(syscall.EIO, syscall.ESTALE, syscall.EROFS):
+	case is(syscall.EIO, syscall.ESTALE):
 		return fmt.Errorf("%w; once the file system works again, %s", err, again)
-	case is(fs.ErrPermission):
+	case is(fs.ErrPermission, syscall.EROFS):
 		return fault.Errorf("%w; make the folder writable and %s, or choose another {out}", err, again)
 	}
 	return err

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // maxSocketPath is the length of the longest path that fits the address of a unix socket on every
@@ -31,10 +33,10 @@ func ListenUnix(path string) (net.Listener, error) {
 	}
 	lock, err := lockFile(path + ".lock")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listen on %s: there is no folder %s; make it, or use another path", path,
+		return nil, fault.Kindf(fault.Usage, "listen on %s: there is no folder %s; make it, or use another path", path,
 			filepath.Dir(path))
 	}
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil, fmt.Errorf("listen on %s: %w; use a path in a folder that can be written to", path, err)
 	}
 	if err != nil {
@@ -56,7 +58,7 @@ func listenLocked(path string) (net.Listener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("the path is a file that is not a socket; remove it or use another path")
+		return nil, fault.Kindf(fault.Usage, "the path is a file that is not a socket; remove it or use another path")
 	default:
 		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			conn.Close()
