@@ -77,6 +77,10 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 		if err != nil {
 			return fault.Kindf(fault.Corrupt, "chat: stdin line %d: %w", n, err)
 		}
+		if c.text.ToolsLeftOut {
+			warn(cmd.ErrOrStderr(),
+				fmt.Sprintf("stdin line %d: the chat template writes nothing of the tools, or their calls", n))
+		}
 		if t := &c.text; t.Unfound > 0 {
 			warn(cmd.ErrOrStderr(),
 				fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, because "+

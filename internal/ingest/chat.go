@@ -155,6 +155,7 @@ func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) er
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
 	d.shape, d.unfound, d.firstUnfound = w.text.Shape, w.text.Unfound, w.text.FirstUnfound
+	d.toolsLeftOut = w.text.ToolsLeftOut
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}
@@ -192,11 +193,14 @@ func (c *chats) whyUntrained(unfound int64) fault.Text {
 		"give another {chat-template}, or {train-on} all")
 }
 
-// countChat counts a conversation by its shape, and its turns that were not found.
+// countChat counts a conversation by its shape, and what the template did not write of it.
 func (f *flusher) countChat(d *document) {
 	s := &f.state
 	if d.shape != "" {
 		s.CountShape(string(d.shape))
+	}
+	if d.toolsLeftOut {
+		s.ToolsLeftOut++
 	}
 	if d.unfound == 0 {
 		return

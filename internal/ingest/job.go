@@ -88,6 +88,7 @@ type document struct {
 	shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	// turns of the assistant that are not in its text, and the number of their first message
 	unfound, firstUnfound int
+	toolsLeftOut          bool // the chat template writes nothing of its tools, or of their calls
 	textBytes             int64
 	hash                  uint64 // of the text; of the first piece where there are several
 	replaced              int64  // in the text, and before that in what was sent to Map

@@ -79,6 +79,8 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
 		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
+		add(c.ToolsLeftOut, "conversations with tools, or calls of tools, of which the chat template writes nothing: %s; "+
+			"give a {chat-template} that does")
 		add(c.WithoutTarget,
 			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add(c.UntrainedRows,

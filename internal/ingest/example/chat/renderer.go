@@ -51,6 +51,8 @@ type form struct {
 	size     int
 	lists    bool // it takes contents that are lists of parts
 	knows    older
+	calls    bool // it may write calls of tools: its source names them, or writes whole objects
+	offers   bool // the same of the tools themselves
 	// traceable reports whether a trace of it may show anchors: that it does not hold any itself.
 	traceable bool
 }
@@ -114,8 +116,10 @@ func newForm(source string) (*form, error) {
 	}
 	knows := older{call: strings.Contains(source, "function_call"),
 		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`)}
+	objects := strings.Contains(source, "tojson")
 	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source),
-		knows: knows}, nil
+		knows: knows, calls: objects || knows.call || strings.Contains(source, "tool_calls"),
+		offers: objects || strings.Contains(source, "tools")}, nil
 }
 
 // UsesDate reports whether a template uses the date.
@@ -188,6 +192,8 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
+	// ToolsLeftOut reports whether the record has tools, or calls of tools, of which the template writes nothing.
+	ToolsLeftOut bool
 	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
 	// of the message that is the first of them, from 1 on.
 	Unfound, FirstUnfound int
@@ -246,6 +252,8 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		w.scratch.Share(list)
 	}
 	c.finish(job.form.knows)
+	dst.ToolsLeftOut = !job.form.offers && notEmpty(c.tools) ||
+		!job.form.calls && slices.ContainsFunc(c.messages, callsTools)
 	if !job.form.lists {
 		if err := c.flatten(); err != nil {
 			return err
@@ -293,6 +301,13 @@ func (j *rendering) release() {
 const promptName = "add_generation_prompt"
 
 func isAssistant(m *jinja.Dict) bool { return get(m, "role") == "assistant" }
+
+func callsTools(m *jinja.Dict) bool { return notEmpty(get(m, "tool_calls")) }
+
+func notEmpty(v any) bool {
+	list, ok := v.(*jinja.List)
+	return ok && len(list.Items) > 0
+}
 
 // outputBytes returns the length of the longest text of a rendering.
 func (j *rendering) outputBytes() int64 {
