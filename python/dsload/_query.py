@@ -104,7 +104,9 @@ class Query:
                 )
         for name, least in self._LEAST.items():
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            if value is None and name in ("batch_size", "max_length"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name}: {value!r} is not a whole number from {least} on")
         for name, most in self._MOST.items():
             value = getattr(self, name)

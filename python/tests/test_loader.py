@@ -542,6 +542,31 @@ def test_what_is_no_dataset_or_number_is_refused_at_once(dataset: str, text_line
     for seed in (1.5, "1", None, True):
         with pytest.raises(ValueError, match=r"seed: .* is not a whole number"):
             Loader(dataset, seed=seed)  # type: ignore[arg-type]
+    for name in ("bucket", "epochs", "max_tokens"):
+        with pytest.raises(ValueError, match=f"{name}: None is not a whole number"):
+            Loader(dataset, **{name: None})
+    for name, seconds in (("timeout", "5"), ("timeout", 0), ("timeout", None), ("reconnect_seconds", -1),
+                          ("timeout", float("inf")), ("reconnect_seconds", float("nan"))):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{name}: {seconds!r} is not a number of seconds"):
+            Loader(dataset, **{name: seconds})
+
+
+def test_what_is_no_dataset_is_told_how_to_be_one(dataset: str) -> None:
+    with pytest.raises(ValueError, match="name exactly one of a dataset folder"):
+        Loader("")
+    with pytest.raises(ValueError, match="kind hf://; if it holds text to build, pass an option") as raised:
+        Loader("hf://s3cret@datasets/owner/name")
+    assert "s3cret" not in str(raised.value)
+    with pytest.raises(TypeError, match=r"several datasets are a mapping, as in Loader\({'a': FOLDER"):
+        Loader([dataset, dataset])
+    with pytest.raises(ValueError, match=r"the parameters of batches are the Loader's, .* mix={NAME: 1}"):
+        Loader("http://localhost:1?dataset=a")
+
+
+@pytest.mark.server
+def test_memory_may_be_a_number(dataset: str) -> None:
+    with pytest.raises(dsload.ServerFailed, match=r"memory='?1000000"):
+        Loader(dataset, memory=1000000)
 
 
 def test_numbers_of_numpy_are_numbers(dataset: str) -> None:

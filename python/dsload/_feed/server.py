@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import IO, Any, Optional
+from typing import IO, Any, Optional, Union
 
 from .._words import in_python
 from ..errors import ServerFailed
@@ -40,7 +40,7 @@ class Server:
         datasets: Sequence[str],
         text: Optional[Sequence[str]] = None,
         *,
-        memory: Optional[str] = None,
+        memory: Union[str, int, None] = None,
         timeout: float = 300.0,
     ) -> None:
         """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no
@@ -48,7 +48,7 @@ class Server:
         self._command = [
             binary,
             "serve",
-            *(["--memory", memory] if memory else []),
+            *(["--memory", str(memory)] if memory is not None else []),
             "--exit-with-stdin",
             "--log-level",
             "warn",

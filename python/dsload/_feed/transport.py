@@ -97,7 +97,10 @@ class Endpoint:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must be http://HOST:PORT or https://HOST:PORT, got {url!r}")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise ValueError(f"url names a server, without path or query: {url!r}")
+            raise ValueError(
+                f"url names a server, without path or query: {url!r}; the parameters of batches are the Loader's, "
+                "such as split= and, for one of several datasets, mix={NAME: 1}"
+            )
         if not re.fullmatch(r"[!-~]+", parts.hostname):
             raise ValueError(f"url: {parts.hostname!r} is not a host name")
         if token and parts.scheme == "http" and parts.hostname not in _LOOPBACK:

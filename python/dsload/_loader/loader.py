@@ -40,7 +40,7 @@ from .columns import Batch, Columns
 from .epochs import Epochs
 from .iterations import Iterations
 from .recognised import recognise
-from .source import Source
+from .source import Source, check_seconds
 from .text import Held
 from .unbuilt import can_stream
 
@@ -149,7 +149,7 @@ class Loader:
         pin_memory: bool = False,
         token: Optional[str] = None,
         ca_file: Optional[PathLike] = None,
-        memory: Optional[str] = None,
+        memory: Union[str, int, None] = None,
         in_process: Optional[bool] = None,
         reconnect_seconds: float = 60.0,
         timeout: float = 300.0,
@@ -160,6 +160,8 @@ class Loader:
         if output not in ("auto", "torch", "numpy"):
             hint = did_you_mean(output, ("auto", "torch", "numpy"))
             raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
+        check_seconds("reconnect_seconds", reconnect_seconds)
+        check_seconds("timeout", timeout, positive=True)
         in_build_order = (
             shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
         )

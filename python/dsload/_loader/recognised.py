@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
+from .._read.manifest import is_address
 from .._words import nearest
 from .text import Held, cached, is_text, of_text, parameters, served, unexpected
 
@@ -51,12 +52,17 @@ def recognise(
 
 def _dataset_or_server(dataset: Any, socket: Any, url: Any) -> Recognised:
     """A dataset that is the path of a socket or a URL becomes that."""
-    if sum(x is not None for x in (dataset, socket, url)) != 1:
+    if sum(x is not None and x != "" for x in (dataset, socket, url)) != 1:
         raise ValueError("name exactly one of a dataset folder, socket= and url=")
     if isinstance(dataset, Mapping) and not dataset:
         raise ValueError("name exactly one of a dataset folder, socket= and url=: the mapping names no dataset")
     if isinstance(dataset, str) and dataset.startswith(("http://", "https://")):
         return Recognised(None, None, dataset)
+    if isinstance(dataset, str) and "://" in dataset and not is_address(dataset):
+        raise ValueError(
+            f"no dataset is served from an address of kind {dataset.split('://')[0]}://; if it holds text to build, "
+            "pass an option of dsload.build with it, such as tokenizer='gpt2'"
+        )
     if isinstance(dataset, (str, os.PathLike)):
         try:
             if stat.S_ISSOCK(os.stat(dataset).st_mode):

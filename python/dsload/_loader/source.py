@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Callable, Optional, Union
 
 from .._binary import find_binary
@@ -41,7 +42,16 @@ def _end_streams() -> None:
             stream.close()
 
 
+_MOST_SECONDS = 1e9  # far below what a system's timers can count
 _FINAL = (2, 3, 4)  # exit codes for usage, damaged data and limits: reading the data here would only hide the error
+
+
+def check_seconds(name: str, seconds: Any, positive: bool = False) -> None:
+    """Raises ValueError unless seconds is a time that the system can wait."""
+    number = seconds if isinstance(seconds, Real) and seconds is not True and seconds is not False else None
+    if number is None or not 0 <= float(number) <= _MOST_SECONDS or (positive and not number):
+        least = "above 0" if positive else "from 0 on"
+        raise ValueError(f"{name}: {seconds!r} is not a number of seconds {least}, up to {_MOST_SECONDS:.0e}")
 
 
 class Source:
@@ -61,7 +71,7 @@ class Source:
         unbuilt: Optional[tuple[list[str], list[str]]],
         token: Optional[str],
         ca_file: Optional[PathLike],
-        memory: Optional[str],
+        memory: Union[str, int, None],
         in_process: Optional[bool],
         reconnect_seconds: float,
         timeout: float,
@@ -95,7 +105,7 @@ class Source:
         self.feed.closed_elsewhere = self._is_closed
 
     def _open_folders(
-        self, datasets: list[tuple[str, str]], memory: Optional[str], in_process: Optional[bool], timeout: float
+        self, datasets: list[tuple[str, str]], memory: Union[str, int, None], in_process: Optional[bool], timeout: float
     ) -> None:
         """Starts a server for the folders, or reads them here if none can run. A dataset in a bucket needs a server."""
         why = "in_process=True was asked for" if in_process else None
@@ -132,7 +142,7 @@ class Source:
             )
         self.local = local or InProcess(datasets)
 
-    def _build(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
+    def _build(self, sources: list[str], flags: list[str], memory: Union[str, int, None], timeout: float) -> None:
         """Starts a server that builds text and serves it meanwhile."""
         binary = find_binary()
         assert binary is not None  # text.served has found it

@@ -101,9 +101,16 @@ def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str,
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     if not paths:
         raise ValueError("the list of sources is empty")
-    if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
+    for path in paths:
+        if not os.path.exists(os.path.join(os.fspath(path), _MANIFEST)):
+            continue
+        if len(paths) > 1:
+            raise TypeError(
+                f"{os.fspath(path)} is a dataset, not text to build; several datasets are a mapping, "
+                "as in Loader({'a': FOLDER, 'b': FOLDER})"
+            )
         raise TypeError(
-            f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(paths[0])} is a dataset, not text to build"
+            f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(path)} is a dataset, not text to build"
         )
     return [os.fspath(p) for p in paths]
 
