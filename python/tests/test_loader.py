@@ -114,6 +114,13 @@ def test_a_state_of_something_else_is_refused(dataset: str, other_dataset: str) 
             c.load_state_dict(a.state_dict())
         with pytest.raises(ValueError, match="version"):
             a.load_state_dict({})
+        with pytest.raises(ValueError, match=r"no version among its keys \('loader', 'step'\)"):
+            a.load_state_dict({"loader": a.state_dict(), "step": 1})
+        state = a.state_dict()
+        with pytest.raises(ValueError, match="it starts at -1"):
+            a.load_state_dict({**state, "start": -1})
+        with pytest.raises(ValueError, match="taken with split='val', this loader has 'train'"):
+            a.load_state_dict({**state, "dataset": "of val", "order": {**state["order"], "split": "val"}})
         a.load_state_dict(a.state_dict())
         state = a.state_dict()
         a.load_state_dict({**state, "start": 10})

@@ -29,6 +29,9 @@ def state_of_text(start: int, seal: Optional[str], query: Query) -> dict[str, An
 def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
     """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or
     order."""
+    order = state.get("order")
+    if isinstance(order, Mapping) and order.get("split") != query.split:
+        raise _other("split", order, query)
     if state.get("dataset") != fingerprint or state.get("rows") != rows:
         taken = ", ".join(str(state.get(name))[:8] for name in ("dataset", "rows"))
         raise ValueError(
@@ -62,22 +65,26 @@ def check(state: Any) -> None:
     """Raises ValueError for what is not a state at all."""
     if not isinstance(state, Mapping):
         raise ValueError(f"not a state of this loader: it is of type {type(state).__name__}")
+    if "version" not in state:
+        keys = ", ".join(repr(key)[:40] for key in list(state)[:4]) or "none"
+        raise ValueError(
+            f"not a state of this loader: no version among its keys ({keys}); load what state_dict() returned"
+        )
     if state.get("version") != _VERSION:
         raise ValueError(f"not a state of this loader: version {state.get('version')!r}")
 
 
 def _start(state: Mapping[str, Any], query: Query) -> int:
     order, start = state.get("order"), state.get("start")
-    if (
-        not isinstance(order, Mapping)
-        or isinstance(start, bool)
-        or not isinstance(start, int)
-        or not 0 <= start <= _MAX_ROW
-    ):
-        raise ValueError("not a state of this loader: its order or its start is missing")
+    if not isinstance(order, Mapping):
+        raise ValueError("not a state of this loader: its order is missing")
+    if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start <= _MAX_ROW:
+        raise ValueError(f"not a state of this loader: it starts at {str(start)[:40]}")
     for name in _ORDER:
         if order.get(name) != getattr(query, name):
-            raise ValueError(
-                f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}"
-            )
+            raise _other(name, order, query)
     return start
+
+
+def _other(name: str, order: Mapping[str, Any], query: Query) -> ValueError:
+    return ValueError(f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}")
