@@ -46,17 +46,15 @@ func (e *MissingPartsError) Error() string {
 	for i, p := range e.Parts {
 		names[i] = fmt.Sprint(p)
 	}
-	more, are, build := "", "are", "build each, such as with"
+	more, are := "", "are"
 	if e.N == 1 {
-		are, build = "is", "build it with"
+		are = "is"
 	}
 	if e.N > len(e.Parts) {
 		more = fmt.Sprintf(" and %d more", e.N-len(e.Parts))
 	}
-	plan := filepath.Join(e.Dir, PlanName)
-	return fmt.Sprintf("merge %s: %d of %d parts %s not built: %s%s; "+
-		"%s 'dsload build --plan %s --partition %d/%d --out %s', and merge again",
-		e.Dir, e.N, e.Of, are, strings.Join(names, ", "), more, build, plan, e.Parts[0], e.Of, e.Dir)
+	return fmt.Sprintf("merge %s: %d of %d parts %s not built: %s%s", e.Dir, e.N, e.Of, are, strings.Join(names, ", "),
+		more)
 }
 
 // maxMissingListed is how many missing parts an error names.

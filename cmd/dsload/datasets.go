@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -109,8 +111,17 @@ func adviseMissing(err error, datasets []string) error {
 		return err
 	case slices.ContainsFunc(datasets, inBucket):
 		return fmt.Errorf("%w; check the address; 'dsload build SOURCE --out ADDRESS' writes a dataset there", err)
+	case len(datasets) == 1 && holdsPlan(serve.DatasetDir(datasets[0])):
+		return fmt.Errorf("%w; partitions of a plan lie there; 'dsload merge %s' joins them", err,
+			shell.Quote(serve.DatasetDir(datasets[0])))
 	}
 	return fmt.Errorf("%w; check the path; 'dsload build SOURCE --out FOLDER' writes a dataset there", err)
+}
+
+// holdsPlan reports whether a folder holds the copy of a plan, and so partitions that are not merged.
+func holdsPlan(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, shard.PlanName))
+	return err == nil
 }
 
 // inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
@@ -19,6 +20,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -213,11 +215,19 @@ func (a *addition) checkNew() error {
 		if a.named(s.URI) && s.URI != "-" {
 			return fault.BadOption("append", nil,
 				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
-					"of which new files are added; to add it once more, write its path differently, as in ./%s",
-				s.URI, a.b.opts.Out, filepath.Base(s.URI))
+					"of which new files are added%s", s.URI, a.b.opts.Out, onceMore(s.URI))
 		}
 	}
 	return nil
+}
+
+// onceMore returns how a file is added twice, which an address cannot be.
+func onceMore(name string) string {
+	if strings.Contains(name, "://") {
+		return ""
+	}
+	folder, file := filepath.Split(name)
+	return "; to add it once more, write its path differently, as in " + shell.Quote(folder+"./"+file)
 }
 
 // readFirst finds the first ordinal after those of the dataset.

@@ -22,6 +22,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
@@ -143,10 +144,10 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	if fault.OptionOf(err) != "" {
 		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
-				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, o.Dir)
+				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, shell.Quote(o.Dir))
 		}
 		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
-			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
+			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, shell.Quote(o.Dir))
 	}
 	if err != nil {
 		return nil, so, err
