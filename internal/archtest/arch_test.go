@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"internal/ingest/merge": {"internal/counts", "internal/fault", "internal/ingest/heldout",
 		"internal/ingest/partition",
 		"internal/ingest/report", "internal/ingest/source", "internal/origins", "internal/remote", "internal/resident",
-		"internal/store", "shard"},
+		"internal/shell", "internal/store", "shard"},
 	"internal/ingest/option": {"internal/fault", "internal/ingest/example", "internal/ingest/report",
 		"internal/ingest/filter",
 		"internal/ingest/source", "internal/pack", "internal/remote", "internal/resident", "internal/spelling", "shard",
