@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -204,11 +205,15 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		return usagef("--text-field %s: %v", f.field, err)
 	}
 	set, err := source.Open(cmd.Context(), source.Options{Args: args, Format: source.Format(f.format),
-		TextField: formatter.StreamedField(), Fields: formatter.Fields(), Stdin: cmd.InOrStdin()})
+		TextField: formatter.StreamedField(), Fields: formatter.Fields(), Stdin: cmd.InOrStdin(),
+		Built: ingest.BuiltFiles, Marks: ingest.MarksBuild})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
+	for _, note := range set.Notes() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note.In(flagName)))
+	}
 	reader, err := set.Reader(source.Position{})
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
+		Built: BuiltFiles, Marks: MarksBuild, Conditions: b.conditions(),
 		SkipDamaged:   o.OnBadRecord == option.SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
@@ -167,16 +167,16 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	return p, nil
 }
 
-// builtFiles is source.Options.Built.
-func builtFiles(dir string) (owns func(name string) bool) {
+// BuiltFiles is source.Options.Built.
+func BuiltFiles(dir string) (owns func(name string) bool) {
 	if shard.HoldsBuild(shard.OS(), dir) {
 		return shard.OwnName
 	}
 	return nil
 }
 
-// marksBuild is source.Options.Marks.
-func marksBuild(name string, head func() []byte) bool {
+// MarksBuild is source.Options.Marks.
+func MarksBuild(name string, head func() []byte) bool {
 	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 

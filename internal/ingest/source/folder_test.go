@@ -119,7 +119,8 @@ func TestFolderTraps(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(context.Background(), Options{Args: []string{dir}})
-		if err == nil || !strings.Contains(err.Error(), link) || !strings.Contains(err.Error(), "leads nowhere") {
+		if err == nil || !strings.Contains(err.Error(), link) || !strings.Contains(err.Error(), "leads nowhere") ||
+			!strings.Contains(err.Error(), "leave it out with `exclude`") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := Open(context.Background(), Options{Args: []string{dir}, Exclude: []string{name}}); err != nil {

@@ -121,8 +121,8 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 			return nil
 		default:
 			return &InputError{URI: w.path(key), Offset: -1,
-				Err:  fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v", pathCause(err)),
-				Hint: "fix or remove it, or leave it out with an exclude pattern"}
+				Err: fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}",
+					pathCause(err))}
 		}
 	}
 	if w.filter.Excluded(at, mode.IsDir()) {
