@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import effort
+import numpy as np
 import pytest
 import runs
 
@@ -15,7 +16,15 @@ pytest.importorskip("transformers")
 import models  # noqa: E402
 from limited_allocator import LimitedAllocator  # noqa: E402
 
-from dsload.memory import AdaptiveBatchSizer, CannotSplit, DeviceMeter  # noqa: E402
+from dsload.memory import (  # noqa: E402
+    AdaptiveBatchSizer,
+    CannotSplit,
+    DeviceMeter,
+    estimate,
+    find_max_batch_size,
+    preset,
+    suggest_batch_size,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -231,8 +240,17 @@ def test_misuse_is_told() -> None:
         pass
     with pytest.raises(RuntimeError, match="inside"):
         list(sizer.batches([{"x": torch.randn(4, 2)}] * 2))
-    with pytest.raises(ValueError, match="at least 1"):
-        AdaptiveBatchSizer(model, 0)
+    for rows in (0, "4", None, 4.0, True):
+        with pytest.raises(ValueError, match="effective_batch_size must be a whole number of at least 1, got"):
+            AdaptiveBatchSizer(model, rows)  # type: ignore[arg-type]
+    assert AdaptiveBatchSizer(model, np.int64(4), micro_batch_size=2).accumulation == 2  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="limit must be a whole number"):
+        find_max_batch_size(lambda rows: None, limit="8")  # type: ignore[arg-type]
+    for ask in (preset, lambda memory_bytes: suggest_batch_size(model, memory_bytes=memory_bytes)):
+        with pytest.raises(ValueError, match="memory_bytes must be a number of bytes, such as 16e9, got '16GB'"):
+            ask("16GB")
+    with pytest.raises(ValueError, match=r"'gpt2' is a name; pass .* AutoConfig.from_pretrained\('gpt2'\)"):
+        estimate("gpt2", batch_size=8, sequence_length=512)
     with pytest.raises(ValueError, match="weighting"):
         AdaptiveBatchSizer(model, 4, weighting="words")
 

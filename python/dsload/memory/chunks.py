@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
-from . import _batches, _device
+from . import _batches, _checks, _device
 
 
 class PartialResults:
@@ -172,8 +172,8 @@ def generate_in_chunks(
             between them, or padded input_ids without an attention_mask.
         The allocator's error if a single sequence does not fit.
     """
-    if num_return_sequences < 1 or chunk < 1:
-        raise ValueError(f"num_return_sequences and chunk must be at least 1, got {num_return_sequences} and {chunk}")
+    num_return_sequences = _checks.whole("num_return_sequences", num_return_sequences)
+    chunk = _checks.whole("chunk", chunk)
     if generate_options.get("num_beams", 1) != 1:
         raise ValueError(
             "beam search needs its beams together and cannot be divided: use num_return_sequences within one generate "
@@ -407,8 +407,7 @@ def evaluate_in_batches(
         ValueError: if `function` returns another number of results than rows.
         The allocator's error if a single row does not fit.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    batch_size = _checks.whole("batch_size", batch_size)
     import torch
 
     device = next(iter(model.parameters())).device

@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from . import _device
+from . import _checks, _device
 from .shape import ModelShape
 
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "mixed": 4, "int8": 1}
@@ -109,8 +109,10 @@ def estimate(
         raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPE_BYTES)}")
     if optimizer not in _OPTIMIZER_BYTES:
         raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZER_BYTES)}")
-    if batch_size < 1 or sequence_length < 1:
-        raise ValueError(f"batch_size and sequence_length must be at least 1, got {batch_size} and {sequence_length}")
+    batch_size = _checks.whole("batch_size", batch_size)
+    sequence_length = _checks.whole("sequence_length", sequence_length)
+    if memory_bytes is not None:
+        _checks.size("memory_bytes", memory_bytes)
     shape = config if isinstance(config, ModelShape) else ModelShape.of(config)
     plan = _Plan(
         shape,
@@ -313,6 +315,8 @@ def suggest_batch_size(
         shape = _shape_of_size(count)
     if memory_bytes is None:
         memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().available + on_device
+    _checks.size("memory_bytes", memory_bytes)
+    sequence_length = _checks.whole("sequence_length", sequence_length)
     device = "cpu" if meter is not None and not getattr(meter, "is_cuda", True) else "cuda"
     known = dtype if dtype in _DTYPE_BYTES else "float32"
     plan = _Plan(shape, sequence_length, sequence_length, "train", known, name, "eager", device, False, 2, 0, 1, False)

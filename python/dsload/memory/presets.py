@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from . import _device
+from . import _checks, _device
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,6 @@ def preset(memory_bytes: Optional[int] = None, *, meter: Any = None, **overrides
     """
     if memory_bytes is None:
         memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().total
+    _checks.size("memory_bytes", memory_bytes)
     chosen = next(p for p in PRESETS if memory_bytes >= p.min_memory_bytes)
     return replace(chosen, **overrides)

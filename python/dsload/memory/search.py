@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from . import _device
+from . import _checks, _device
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ def find_max_batch_size(
         The allocator's own error if even `start` rows do not fit; any other error of `step` unchanged.
         ValueError: for start < 1, limit < start or a safety outside (0, 1].
     """
-    if start < 1 or limit < start or not 0 < safety <= 1:
-        raise ValueError(
-            f"need 1 <= start <= limit and 0 < safety <= 1, got start={start}, limit={limit}, safety={safety}"
-        )
+    start, limit = _checks.whole("start", start), _checks.whole("limit", limit)
+    if limit < start or not 0 < safety <= 1:
+        raise ValueError(f"need start <= limit and 0 < safety <= 1, got start={start}, limit={limit}, safety={safety}")
     meter = meter if meter is not None else _device.DeviceMeter()
     trials: list[tuple[int, bool]] = []
 

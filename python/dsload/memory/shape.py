@@ -60,6 +60,10 @@ class ModelShape:
         Raises:
             ValueError: if the config names no hidden size or number of layers, or an unknown architecture.
         """
+        if isinstance(config, str):
+            raise ValueError(
+                f"{config!r} is a name; pass a config or a model, such as AutoConfig.from_pretrained({config!r})"
+            )
         model, config = (config, config.config) if hasattr(config, "config") else (None, config)
         counted = _held(model)
         config, tower = _text_model(config)

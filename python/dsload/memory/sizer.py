@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable, Optional, Union
 
-from . import _batches, _device
+from . import _batches, _checks, _device
 from .estimate import suggest_batch_size
 
 
@@ -112,8 +112,7 @@ class AdaptiveBatchSizer:
         meter: Any = None,
         on_event: Optional[Callable[[dict[str, Any]], None]] = None,
     ) -> None:
-        if effective_batch_size < 1:
-            raise ValueError(f"effective_batch_size must be at least 1, got {effective_batch_size}")
+        effective_batch_size = _checks.whole("effective_batch_size", effective_batch_size)
         if weighting not in ("tokens", "rows") and not callable(weighting):
             raise ValueError(f"weighting must be 'tokens', 'rows' or a function, got {weighting!r}")
         if type(model).__name__ in ("FullyShardedDataParallel", "DeepSpeedEngine"):
@@ -134,6 +133,7 @@ class AdaptiveBatchSizer:
             micro_batch_size = suggest_batch_size(
                 model, sequence_length=sequence_length, optimizer=optimizer, memory_bytes=memory_bytes, meter=self.meter
             )
+        micro_batch_size = _checks.whole("micro_batch_size", micro_batch_size)
         self.micro_batch_size = max(1, min(micro_batch_size, self._rows_a_rank))
         self._count = weighting if callable(weighting) else None
         self._by_rows = weighting == "rows"
