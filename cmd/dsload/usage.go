@@ -32,6 +32,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name, typed = short, "-"+short // pflag parses "-memory" as letters
 		}
+		if _, err := os.Lstat(typed); err == nil {
+			return usagef("%sunknown flag: %s; write ./%s for the file; see '%s --help'", label(cmd), typed, typed, path)
+		}
 		if meant := nearestFlag(cmd, name); meant != "" {
 			return usagef("%sunknown flag: %s; did you mean --%s? See '%s --help'", label(cmd), typed, meant, path)
 		}

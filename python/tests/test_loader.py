@@ -564,6 +564,9 @@ def test_what_is_no_dataset_is_told_how_to_be_one(dataset: str) -> None:
     with pytest.raises(ValueError, match="kind hf://; if it holds text to build, pass an option") as raised:
         Loader("hf://s3cret@datasets/owner/name")
     assert "s3cret" not in str(raised.value)
+    for data in (dataset, {"a": dataset}):
+        with pytest.raises(TypeError, match="of a dataset takes no 'tokenizer', which is an option of its build"):
+            Loader(data, tokenizer="gpt2")
     with pytest.raises(TypeError, match=r"several datasets are a mapping, as in Loader\({'a': FOLDER"):
         Loader([dataset, dataset])
     with pytest.raises(ValueError, match=r"the parameters of batches are the Loader's, .* mix={NAME: 1}"):

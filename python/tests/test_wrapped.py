@@ -283,5 +283,5 @@ def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> 
             models.gpt2(vocab=50257, layers=1, width=8), arguments, train_dataset=loader, eval_dataset=loader
         )
         for run in (trainer.train, trainer.evaluate):
-            with pytest.raises(dsload.WrongWrapping, match="TrainerMixin"):
+            with pytest.raises(dsload.WrongWrapping, match="TrainerMixin, named before Trainer"):
                 run()

@@ -13,6 +13,7 @@ from typing import Any, Optional, Union
 from .._binary import find_binary, required_binary
 from .._building.bar import Bar, is_shown
 from .._building.build import _flag, _Run
+from .._options import LoaderOptions
 from .._words import in_python, nearest
 from ..errors import BuildError
 
@@ -65,6 +66,8 @@ def parameters() -> list[str]:
 
 def unexpected(name: str) -> str:
     """The message for an argument that Loader does not have."""
+    if name in LoaderOptions.__annotations__:
+        return f"Loader() of a dataset takes no {name!r}, which is an option of its build"
     near = nearest(name, parameters())
     hint = _OF_DATALOADER.get(name) or (f"did you mean {near!r}?" if near else "")
     return f"Loader() got an unexpected keyword argument {name!r}{f' ({hint})' if hint else ''}"

@@ -62,8 +62,8 @@ def refuse_stacking(loader: Any) -> None:
         raise WrongWrapping(
             "the loader makes whole batches, which this DataLoader would collate once more, as if they were "
             "examples: use DataLoader(loader, batch_size=None); under Hugging Face's Trainer use "
-            "dsload.integrations.TrainerMixin, or data_collator=dsload.first with per_device_train_batch_size=1 and "
-            "per_device_eval_batch_size=1"
+            "dsload.integrations.TrainerMixin, named before Trainer in the class's bases, or "
+            "data_collator=dsload.first with per_device_train_batch_size=1 and per_device_eval_batch_size=1"
         )
 
 
