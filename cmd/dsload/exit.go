@@ -66,6 +66,10 @@ func isBrokenPipe(err error) bool {
 // stopGrace is how long a command may take to reach a safe point.
 const stopGrace = 4 * time.Second
 
+// doubledWithin is the time in which one request may send several signals: coreutils' timeout sends one to its
+// child and one to the process group.
+const doubledWithin = 200 * time.Millisecond
+
 type ownGrace struct{}
 
 // setOwnGrace says that the command limits its own time to stop, as a server does that drains its
@@ -77,8 +81,8 @@ func setOwnGrace(ctx context.Context) {
 }
 
 // notifyContext returns a context that the first interrupt cancels, so that the work reaches a
-// checkpoint. A second interrupt ends the process at once, which is safe: checkpoints are durable
-// at any moment. The process also ends after stopGrace, because a wait in the kernel, such as for a
+// checkpoint. A second interrupt, doubledWithin later, ends the process at once, which is safe: checkpoints are
+// durable at any moment. The process also ends after stopGrace, because a wait in the kernel, such as for a
 // writer of a pipe, ignores the context.
 func notifyContext(parent context.Context, stderr io.Writer) (context.Context, context.CancelFunc) {
 	own := new(atomic.Bool)
@@ -106,6 +110,14 @@ func notifyContext(parent context.Context, stderr io.Writer) (context.Context, c
 			fmt.Fprintln(stderr, "dsload: "+what+"; interrupt again to stop at once")
 		case <-done:
 			return
+		}
+		select {
+		case <-time.After(doubledWithin):
+		case <-done:
+			return
+		}
+		for len(signals) > 0 {
+			<-signals
 		}
 		select {
 		case <-signals:

@@ -85,6 +85,35 @@ func TestWordsAtASignal(t *testing.T) {
 	}
 }
 
+// TestADoubledSignalIsOne: timeout signals its child and then the process group of both, and the build still
+// stops at a safe point.
+func TestADoubledSignalIsOne(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	cmd := exec.Command(exe, "build", "synth://wikitext", "--max-bytes", "1TB", "--out", filepath.Join(dir, "data"))
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); said = append(said, lines.Text()) {
+		if len(said) == 0 { // it runs
+			for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+				if err := cmd.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "run the same command again") ||
+		cmd.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("%v: %s", cmd.ProcessState, text)
+	}
+}
+
 // openWhenRead opens a pipe for writing once somebody reads it.
 func openWhenRead(t *testing.T, pipe string) *os.File {
 	for end := time.Now().Add(hostileLimit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
