@@ -222,6 +222,9 @@ func (b *textBuild) stop() error {
 // openText opens the dataset that is built from text. It returns as soon as there are rows to
 // serve, or the build has ended.
 func (f *serveFlags) openText(cmd *cobra.Command, sources, flags []string) (*serve.Building, *textBuild, error) {
+	if err := f.opts.CheckMemory(); err != nil {
+		return nil, nil, err // before the text is built
+	}
 	if f.stdinLife {
 		flags = append(flags, "--progress=none") // a program reads the build's output
 	}

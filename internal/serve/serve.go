@@ -218,13 +218,21 @@ func tooSmall(memory int64, format string, args ...any) error {
 		What: fault.Textf(format, args...)}
 }
 
+// CheckMemory returns the error of NewServer for a cap that no server starts with.
+func (o *Options) CheckMemory() error {
+	if memory := cmp.Or(o.Memory, DefaultMemory); memory < MinMemory {
+		return tooSmall(memory, "a server needs at least %v", units.Size(MinMemory))
+	}
+	return nil
+}
+
 // NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the
 // rest to streams.
 func NewServer(r Backend, o Options) (*feed.Server, error) {
-	o.Memory = cmp.Or(o.Memory, DefaultMemory)
-	if o.Memory < MinMemory {
-		return nil, tooSmall(o.Memory, "a server needs at least %v", units.Size(MinMemory))
+	if err := o.CheckMemory(); err != nil {
+		return nil, err
 	}
+	o.Memory = cmp.Or(o.Memory, DefaultMemory)
 	ledger := budget.New(o.Memory)
 	fixed := append([]budget.Share{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},

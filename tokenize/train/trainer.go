@@ -132,9 +132,8 @@ func (t *Trainer) noteMerges(tokens int, next int64) {
 	switch {
 	case tokens >= t.opts.VocabSize:
 	case next > 0:
-		t.short = fmt.Sprintf("no pair of tokens is left that occurs %d times or more (the most frequent one occurs "+
-			"%d times); give it more text or a lower minimum frequency",
-			t.opts.MinFrequency, next)
+		t.short = fmt.Sprintf("no pair of tokens is left that occurs %d times or more (the most frequent one has "+
+			"%d); give it more text or a lower minimum frequency", t.opts.MinFrequency, next)
 	default:
 		t.short = "every word is one token already and no pair is left to merge; give it more text"
 	}
