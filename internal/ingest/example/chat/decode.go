@@ -89,7 +89,11 @@ func (r *reused) clean() {
 func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
 	d := decoder{reused: r, build: &r.built, raw: data, data: string(data), room: decodedBytes(int64(len(data)))}
 	err = d.try(func() {
-		if d.token() != '{' {
+		switch d.token() {
+		case '{':
+		case '[':
+			d.malformed(`no object but a list; a conversation is an object, as in {"messages": [...]}`)
+		default:
 			d.malformed("no object")
 		}
 		record = d.object()

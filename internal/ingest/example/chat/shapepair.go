@@ -95,13 +95,22 @@ func findPair(record *jinja.Dict) int {
 	})
 }
 
+// withoutValue names the fields that are null, or empty in a CSV file.
+func withoutValue(record *jinja.Dict) string {
+	empty := record.Without(func(_ string, value any) bool { return value != nil })
+	if len(empty.Keys()) == 0 {
+		return ""
+	}
+	return ", without a value in " + fields(empty)
+}
+
 func (c *conversation) fromPair(record *jinja.Dict) error {
 	i := findPair(record)
 	if i < 0 {
 		return fault.Of(ErrShape, "no conversation in the record, whose fields are %s; "+
 			"wanted is one of %s, or chosen, or prompt and completion, or instruction and output, "+
 			"or question and answer",
-			fields(record), strings.Join(listFields[:2], ", "))
+			fields(record)+withoutValue(record), strings.Join(listFields[:2], ", "))
 	}
 	pair := pairFields[i]
 	c.shape = pair.shape

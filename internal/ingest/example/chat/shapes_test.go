@@ -95,6 +95,8 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		`{"messages": [{"role": "user", "content": "x"}], "tools": 5}`:         `"tools" is a number, not a list`,
 		`{"messages": [{"role": "user", "content": "x"}], "tools": "{"}`:       `"tools" is a string but not a JSON list`,
 		`{"messages": [`:                                                       "malformed JSON at byte",
+		`{"prompt": null, "completion": null}`:                                 "whose fields are prompt, completion, without a value in prompt, completion;",
+		`[{"role": "user", "content": "x"}]`:                                   `no object but a list; a conversation is an object, as in {"messages"`,
 		`[1, 2]`:                                                               "malformed JSON at byte 0: no object",
 		`{"messages": [{"role": "user", "content": "x"}]} x`:                   "something after the object",
 		`{"messages": [{"role": "user", "content": "x"},]}`:                    "malformed JSON",
