@@ -27,6 +27,8 @@ def find_binary() -> Optional[str]:
 def required_binary(what: str) -> str:
     """The program's path. Raises DsloadError, which names what needs the program, if there is none."""
     binary = find_binary()
+    if binary is not None and shutil.which(binary) is None:
+        raise DsloadError(f"{what} needs the dsload program, and DSLOAD_BINARY names {binary}, which is no program")
     if binary is None:
         raise DsloadError(
             f"{what} needs the dsload program, and there is none: "

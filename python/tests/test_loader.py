@@ -256,6 +256,8 @@ def test_in_process_warns_once_where_no_server_can_run(dataset: str, monkeypatch
     assert len([w for w in caught if w.category is RuntimeWarning]) == 1
     with pytest.raises(dsload.ServerFailed):
         Loader(dataset, in_process=False)
+    with pytest.raises(dsload.DsloadError, match="DSLOAD_BINARY names /nowhere/dsload, which is no program"):
+        dsload.stats(dataset)
 
 
 def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
