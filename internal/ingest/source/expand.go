@@ -36,7 +36,8 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return fault.Of(cause.Usage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		e := unread(remote.Redact(arg), fault.Of(cause.Unsupported, "addresses of kind %s:// cannot be read", scheme))
+		e := unread(remote.Redact(arg), &fault.Error{Class: fault.Usage, Err: cause.Unsupported,
+			What: fault.Textf("addresses of kind %s:// cannot be read", scheme)})
 		e.Hint = "download it and name the file"
 		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
 			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
