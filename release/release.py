@@ -97,6 +97,15 @@ def refuse_unless_ready(version: str, root: pathlib.Path) -> None:
         raise SystemExit(f"release: dist/{version} is there already; remove it to make it anew: rm -r dist/{version}")
 
 
+def use_toolchain(root: pathlib.Path) -> None:
+    """Builds with the release of Go that go.mod names, whichever is installed: equal bytes on every machine, and a standard library whose known
+    vulnerabilities are mended."""
+    named = re.search(r"^toolchain (\S+)$", (root / "go.mod").read_text(encoding="utf-8"), re.M)
+    assert named, "go.mod names no toolchain"
+    os.environ["GOTOOLCHAIN"] = named[1]
+    run("go", "version", cwd=root)  # fetches it
+
+
 class Release:
     def __init__(self, version: str, source: pathlib.Path, scratch: pathlib.Path, out: pathlib.Path) -> None:
         self.version, self.source, self.scratch, self.out = version, source, scratch, out
@@ -109,6 +118,7 @@ class Release:
         self.programs: dict[str, pathlib.Path] = {}  # by target
 
     def make(self) -> None:
+        use_toolchain(self.source)
         envs = [{"GOOS": t.split("/")[0], "GOARCH": t.split("/")[1], "GOAMD64": "v1", "GOARM64": "v8.0"} for t in TARGETS]
         modules = inventory.linked(["go"], self.source, [{**os.environ, **env} for env in envs])
         licenses = self.scratch / "THIRD-PARTY-LICENSES.txt"
