@@ -91,41 +91,16 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 }
 
 func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
-	if !slices.Contains(train.Families, train.Family(f.family)) {
-		return usagef("--family %s: %s", f.family, spelling.OneOf(f.family, train.Families))
-	}
-	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
-		return usagef("--split %s: %s", split, spelling.OneOf(split, train.Splits()))
-	}
-	format, _ := option.Named("format")
-	if err := format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}}); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
-	for _, size := range []struct {
-		flag string
-		n    int64
-	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}, {"memory", f.opts.MaxMemory}} {
-		if size.n == 0 { // which would be the package's default
-			return usagef("--%s 0: must be at least 1", size.flag)
-		}
+	path, err := f.target()
+	if err != nil {
+		return err
 	}
 	o := f.opts
 	o.Family = train.Family(f.family)
 	o.VocabSize, o.MinFrequency = int(f.vocabSize), int(f.frequency)
-	path := f.out
-	if !strings.HasSuffix(path, ".json") {
-		path = filepath.Join(path, "tokenizer.json")
-	}
-	if _, err := os.Stat(path); err == nil && !f.overwrite {
-		return usagef("--out %s: exists already; give --overwrite to replace it", path)
-	}
-	err := checkLocal(f.out)
-	if err == nil {
-		err = checkWritable(madeIn(path))
-	}
-	if err != nil {
-		return usagef("--out %s: %v", f.out, err)
-	}
 	trainer, err := newTrainer(o)
 	if err != nil {
 		return err
@@ -156,18 +131,58 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
 	}
-	dropped := ""
-	if result.Dropped > 0 {
-		dropped = fmt.Sprintf(", %s dropped for lack of memory or for their length", formatCount(result.Dropped))
+	return writeText(cmd.OutOrStdout(), result.describe(f.vocabSize))
+}
+
+// check returns an error for options that nothing can be trained with.
+func (f *trainFlags) check() error {
+	if !slices.Contains(train.Families, train.Family(f.family)) {
+		return usagef("--family %s: %s", f.family, spelling.OneOf(f.family, train.Families))
 	}
-	short := ""
-	if result.Short != "" {
-		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(result.VocabSize)),
-			formatCount(f.vocabSize), result.Short)
+	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
+		return usagef("--split %s: %s", split, spelling.OneOf(split, train.Splits()))
 	}
-	return writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s, from %s, %s of text, %s%s\n%s", path,
-		plural(result.VocabSize, "token"), plural(result.Documents, "document"), formatSize(result.TextBytes),
-		plural(result.Words, "word"), dropped, short))
+	for _, size := range []struct {
+		flag string
+		n    int64
+	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}, {"memory", f.opts.MaxMemory}} {
+		if size.n == 0 { // which would be the package's default
+			return usagef("--%s 0: must be at least 1", size.flag)
+		}
+	}
+	format, _ := option.Named("format")
+	return format.Check(&option.Options{Settings: option.Settings{Format: source.Format(f.format)}})
+}
+
+// target returns the file to write, or an error if it cannot or may not be written.
+func (f *trainFlags) target() (path string, err error) {
+	if path = f.out; !strings.HasSuffix(path, ".json") {
+		path = filepath.Join(path, "tokenizer.json")
+	}
+	if _, err := os.Stat(path); err == nil && !f.overwrite {
+		return "", usagef("--out %s: exists already; give --overwrite to replace it", path)
+	}
+	if err = checkLocal(f.out); err == nil {
+		err = checkWritable(madeIn(path))
+	}
+	if err != nil {
+		return "", usagef("--out %s: %v", f.out, err)
+	}
+	return path, nil
+}
+
+// describe says what was learned, where so many tokens were asked for.
+func (t *trained) describe(wanted int64) string {
+	dropped, short := "", ""
+	if t.Dropped > 0 {
+		dropped = fmt.Sprintf(", %s dropped for lack of memory or for their length", formatCount(t.Dropped))
+	}
+	if t.Short != "" {
+		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(t.VocabSize)), formatCount(wanted),
+			t.Short)
+	}
+	return fmt.Sprintf("%s: %s, from %s, %s of text, %s%s\n%s", t.File, plural(t.VocabSize, "token"),
+		plural(t.Documents, "document"), formatSize(t.TextBytes), plural(t.Words, "word"), dropped, short)
 }
 
 // flagsOfTrainer are the flags of a trainer's options.
