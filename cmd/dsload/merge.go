@@ -2,16 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
-	"github.com/dsload/dsload/internal/shell"
-	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
 
@@ -40,11 +36,6 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 			o.Dir = args[0]
 			setRuntimeLimit(resident.DefaultMemory())
 			s, err := merge.Run(cmd.Context(), o)
-			if missing := (*shard.MissingPartsError)(nil); errors.As(err, &missing) {
-				err = fault.Advise(err, "build each, such as with 'dsload build --plan %s --partition %d/%d --out %s', and "+
-					"merge again", shell.Quote(shard.Join(o.Dir, shard.PlanName)), missing.Parts[0], missing.Of,
-					shell.Quote(o.Dir))
-			}
 			if err != nil {
 				return err
 			}

@@ -83,6 +83,10 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		return nil, err
 	}
 	m, err := shard.OpenMerger(ctx, o.FS, o.Dir, plan)
+	if missing := (*shard.MissingPartsError)(nil); errors.As(err, &missing) {
+		return nil, fault.Advise(err, "build each, such as with 'dsload build --plan %s --partition %d/%d --out %s', and "+
+			"merge again", shell.Quote(shard.Join(o.Dir, shard.PlanName)), missing.Parts[0], missing.Of, shell.Quote(o.Dir))
+	}
 	if err != nil {
 		return nil, err
 	}
