@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/dsload/dsload/internal/remote"
 )
 
 // pageMark is at the beginning of each page that --html writes.
@@ -58,7 +59,7 @@ func checkWritable(name string) error {
 
 // checkLocal returns an error for an address: a folder named "s3:" would be made here.
 func checkLocal(name string) error {
-	if scheme, _, found := strings.Cut(name, "://"); found && !strings.ContainsAny(scheme, `/\`) {
+	if _, isAddress := remote.AnyScheme(name); isAddress {
 		return usagef("it is written on this machine; name a file or folder here, and copy it from there")
 	}
 	return nil

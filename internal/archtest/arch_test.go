@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/ingest/example": {"internal/counts", "internal/csvscan", "internal/fault", "internal/jsonscan",
 		"tokenize"},
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/jsonscan",
-		"tokenize"},
+		"internal/lazy", "tokenize"},
 	"internal/ingest/example/chat/jinja": {},
 	"internal/ingest/filter":             {"internal/fault", "internal/ingest/example", "internal/jsonscan", "shard"},
 	"internal/ingest/command":            {"internal/procgroup"},

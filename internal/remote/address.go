@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+// AnyScheme returns the scheme of an address as it is written, whether or not this package reads it. ok is
+// false for a path.
+func AnyScheme(arg string) (scheme string, ok bool) {
+	scheme, _, found := strings.Cut(arg, "://")
+	return scheme, found && !strings.ContainsAny(scheme, `/\`)
+}
+
 // Scheme returns the scheme of an address, and reports whether this package reads it.
 func Scheme(address string) (scheme string, ok bool) {
 	scheme, _, found := strings.Cut(address, "://")

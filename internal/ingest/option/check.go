@@ -72,8 +72,8 @@ func (o Options) Validate() error {
 // checkOut returns an error for an address that cannot be written.
 func (o *Options) checkOut() error {
 	out := o.Out
-	scheme, _, isURL := strings.Cut(out, "://")
-	if !isURL || strings.ContainsAny(scheme, `/\`) {
+	scheme, isAddress := remote.AnyScheme(out)
+	if !isAddress {
 		return nil
 	}
 	if remote.Writable(out) {

@@ -35,7 +35,7 @@ func (s *Set) check(i int, arg string) error {
 		return nil
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return fault.Of(cause.Usage, "%s: a file address has three slashes and an absolute path", arg)
-	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
+	case isAddress(arg) && scheme != "file":
 		e := unread(remote.Redact(arg), &fault.Error{Class: fault.Usage, Err: cause.Unsupported,
 			What: fault.Textf("addresses of kind %s:// cannot be read", scheme)})
 		e.Hint = "download it and name the file"

@@ -146,8 +146,8 @@ func (r *Reader) jump(raw *rawFile) error {
 
 // isAddress reports whether an argument is an address of some kind.
 func isAddress(arg string) bool {
-	scheme, _, ok := strings.Cut(arg, "://")
-	return ok && !strings.ContainsAny(scheme, `/\`)
+	_, ok := remote.AnyScheme(arg)
+	return ok
 }
 
 // sumState returns what restores the checksums of an input in another process at the window's last pin, nil if

@@ -3,14 +3,13 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // TrainOn says whose turns carry loss.
@@ -82,9 +81,7 @@ const (
 )
 
 // takesLists matches the source of a template that takes contents that are lists.
-var takesLists = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
-})
+var takesLists = lazy.Regexp(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
 
 // NewRenderer parses the templates. Errors match ErrTemplate.
 func NewRenderer(o Options) (*Renderer, error) {
