@@ -36,6 +36,7 @@ func TestBucketStraggler(t *testing.T) {
 		if err := slow.Start(); err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = slow.Process.Kill() }() // it has ended, unless the test failed while it was stopped
 		<-broken
 		effort.Await(t, func() bool {
 			_, err := b.store.Describe(t.Context(), out+"/train-p00001-00003.arrow")

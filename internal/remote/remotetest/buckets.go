@@ -1,10 +1,15 @@
 package remotetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,13 +126,30 @@ func startS3(t *testing.T) Bucket {
 func startGS(t *testing.T) Bucket {
 	t.Helper()
 	port := freePort(t)
+	front := httptest.NewServer(uploadsWhole(&url.URL{Scheme: "http", Host: "127.0.0.1:" + port}))
+	t.Cleanup(front.Close)
 	start(t, port, program("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend",
-		"memory", "-public-host", "127.0.0.1:"+port, "-log-level", "error")
-	base := "http://127.0.0.1:" + port
-	resp, err := http.Post(base+"/storage/v1/b?project=p", "application/json", strings.NewReader(`{"name": "bucket"}`))
+		"memory", "-public-host", front.Listener.Addr().String(), "-log-level", "error")
+	resp, err := http.Post(front.URL+"/storage/v1/b?project=p", "application/json",
+		strings.NewReader(`{"name": "bucket"}`))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(fmt.Sprint(resp, err))
 	}
 	resp.Body.Close()
-	return Bucket{URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + base}}
+	return Bucket{URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + front.URL}}
+}
+
+// uploadsWhole forwards requests to fake-gcs-server, each only when its body has arrived whole. That
+// server reads an upload under its one lock, so that a program that stops within one, as tests of
+// stragglers do, would stop every other.
+func uploadsWhole(target *url.URL) http.Handler {
+	forward := httputil.NewSingleHostReverseProxy(target)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the program ended within its upload
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	})
 }
