@@ -10,12 +10,14 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 	"golang.org/x/sync/errgroup"
@@ -30,9 +32,6 @@ var (
 	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
 	// same build resumes from there.
 	ErrInterrupted = fault.New(fault.Interrupted, "interrupted")
-
-	// ErrMemory is the cause where a record needs more memory than the cap leaves.
-	ErrMemory = fault.New(fault.Limit, "memory cap reached")
 
 	errStopped = errors.New("a budget was reached")
 	// errUnfinished ends the pipeline at a job that a worker gave up because the build must stop.
@@ -55,21 +54,17 @@ type build struct {
 	filter    *filter.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	chat      *chats            // nil if no input holds conversations
-	pins      map[string]string // commits that an earlier run read repositories at
+	chat      *work.Conversations // nil if no input holds conversations
+	pins      map[string]string   // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	memory    *MemoryPlan
 	ledger    *budget.Ledger
 
 	// Of the phase that runs.
-	current       *phase
-	mapping       *mapping     // nil without Map
-	ordered, work chan *parcel // every job goes to both: in order to the flusher, in any order to the workers
-	idle          chan *job
-	// Set before ordered is closed.
-	readErr error // of the sources
-	ended   bool  // the sources were read to their end
-	workers []*worker
+	current *phase
+	lanes   job.Lanes
+	readErr error // of the sources, once all stages have ended
+	workers []*work.Worker
 }
 
 // phase is one set of sources and what turns its records into text.
@@ -135,6 +130,11 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 		}
 	}
 	return b.target.failed(builder, err)
+}
+
+// lease returns the lease of a job by the bytes of its first record, which may be longer than a piece.
+func (b *build) lease(first int) int64 {
+	return max(b.memory.jobLease, work.LongRecordLease(int64(first), b.phases[0].formatter, b.chat))
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
@@ -220,7 +220,7 @@ func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err 
 		f.endPhase()
 	}
 	// The manifest is written in the memory that the jobs had.
-	b.ordered, b.work, b.idle, b.workers = nil, nil, nil, nil
+	b.lanes, b.workers = job.Lanes{}, nil
 	if f.builder != nil {
 		f.builder.SyncAhead() // while the dataset's other files are written
 	}
@@ -234,7 +234,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.current = p
 	at := f.state.Position
 	if a := f.state.Answered; a != nil {
-		at = a.before(at)
+		at = a.Rewind(at)
 	}
 	reader, err := p.set.Reader(at)
 	if err != nil {
@@ -247,36 +247,39 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		return err
 	}
 
-	b.ordered, b.work = make(chan *parcel, b.memory.parcels), make(chan *parcel, b.memory.parcels)
-	b.idle = make(chan *job, b.memory.jobs)
-	b.readErr, b.ended, f.stopped = nil, false, ""
+	b.lanes = job.NewLanes(b.memory.parcels, b.memory.jobs)
+	b.readErr, f.stopped = nil, ""
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
-	input := records(reader)
-	if b.mapping = nil; b.opts.Map != "" {
-		if b.mapping, err = b.startMap(pipeline, ctx, reader, p.set.URI, f); err != nil {
+	reading := read.Stage{Records: reader, Borders: b.target, Lanes: &b.lanes, Ledger: b.ledger, Lease: b.lease,
+		MaxRecords: b.memory.maxRecords, URI: p.set.URI, Waiting: &b.waits.reader}
+	if b.opts.Map != "" {
+		m, err := b.startMap(pipeline, ctx, reader, p.set.URI, f)
+		if err != nil {
 			return err
 		}
-		defer b.mapping.close()
-		input = b.mapping
+		defer m.Close()
+		reading.Records, reading.Mapping = m, m
 	}
-	group.Go(func() error { return b.read(pipeline, ctx, input) })
+	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
-		w := b.workerOf(p, i, f.hold.documents == nil, ctx.Done())
-		group.Go(func() error { return b.tokenize(pipeline, w) })
+		w := b.workerOf(i)
+		w.Begin(p.formatter, f.hold.documents == nil, ctx.Done())
+		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
-	if b.mapping != nil {
-		b.mapping.close() // it reads ahead
+	if reading.Mapping != nil {
+		reading.Mapping.Close() // it reads ahead
 	}
-	b.releaseUnfinished()
+	b.lanes.ReleaseUnfinished()
+	b.readErr = reading.Failed()
 	switch {
 	case errors.Is(err, errStopped):
 	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
 		return err
-	case err == nil && b.readErr == nil && b.ended:
+	case err == nil && reading.Ended():
 		f.state.Position = reader.Position() // includes trailing input that gave no record
 	default:
 		return b.target.interrupted(ctx, f)
@@ -285,17 +288,12 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	return nil
 }
 
-// workerOf returns the i-th worker, made ready for a phase. What it formats ends when stop is closed.
-func (b *build) workerOf(p *phase, i int, unhashed bool, stop <-chan struct{}) *worker {
+// workerOf returns the i-th worker.
+func (b *build) workerOf(i int) *work.Worker {
 	if i == len(b.workers) {
 		b.workers = append(b.workers, b.newWorker(b.memory.cacheBytes))
 	}
-	w := b.workers[i]
-	w.formatter, w.unhashed = p.formatter.NewWorker().StopAt(stop), unhashed
-	if b.chat != nil {
-		w.chat = b.chat.newWorker(b, w, stop)
-	}
-	return w
+	return b.workers[i]
 }
 
 // begun reports whether there is anything to keep.
@@ -303,22 +301,10 @@ func (f *flusher) begun() bool {
 	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
 }
 
-func (b *build) newWorker(cacheBytes int) *worker {
-	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
-		skip: b.target.skip, filter: b.filter, sketcher: filter.NewSketcher(b.opts.Dedup),
-		asIs: b.template == "", judges: b.opts.JudgesDocuments()}
-}
-
-// leaseError names the record that is too large for the cap.
-func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
-	var tooLarge *budget.TooLargeError
-	if !errors.As(err, &tooLarge) {
-		return err
-	}
-	uri := b.current.set.URI(r.Input)
-	return fault.Errorf("tokenize row %d of %s, at byte %d: its %v need %v of memory where {memory} leaves "+
-		"%v; raise {memory}: %w",
-		r.Row, uri, r.Offset, units.Size(rawBytes), units.Size(tooLarge.Wanted), units.Size(tooLarge.Limit), ErrMemory)
+func (b *build) newWorker(cacheBytes int) *work.Worker {
+	return work.New(work.Config{Tokenizer: b.tokenizer, CacheBytes: cacheBytes, CausalPairs: b.opts.CausalPairs,
+		AsIs: b.template == "", Judges: b.opts.JudgesDocuments(), Filter: b.filter, Dedup: b.opts.Dedup,
+		Conversations: b.chat, Skip: b.target.skip})
 }
 
 // close releases the scratch files of the sources.

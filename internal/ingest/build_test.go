@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/tokenizers"
@@ -39,7 +40,7 @@ func writeCorpus(t testing.TB, lines int, seed uint64) string {
 	for i := range lines {
 		n := rnd.IntN(30)
 		if i%500 == 250 {
-			n = 3 * pieceBytes / 6
+			n = 3 * job.PieceBytes / 6
 		}
 		for j := range n {
 			if j > 0 {

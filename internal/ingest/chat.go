@@ -2,27 +2,16 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/internal/ingest/work"
 )
-
-// chats is what a build needs for conversations. It is nil in a build without them.
-type chats struct {
-	*chat.Renderer
-	pieces       *chat.Pieces
-	tokenizer    *tokenize.Tokenizer
-	plain, tools string // the templates
-	date         string
-}
 
 // openChat finds the chat template where the inputs hold conversations.
 func (b *build) openChat(ctx context.Context) error {
@@ -84,10 +73,10 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, pieces: r.NewPieces(b.tokenizer), tokenizer: b.tokenizer,
-		plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &work.Conversations{Renderer: r, Pieces: r.NewPieces(b.tokenizer), Tokenizer: b.tokenizer,
+		Template: c.Template, ToolTemplate: c.ToolTemplate, All: o.Format == source.Chat}
 	if r.UsesDate() {
-		if b.chat.date = o.Date; o.Date == "" {
+		if b.chat.Date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,
 				"the chat template writes today's date, and what is built must not depend on the day; "+
 					"give one, such as {date} %s", o.Now().Format(time.DateOnly))
@@ -96,91 +85,9 @@ func (b *build) openRenderer() error {
 	return nil
 }
 
-// masked reports whether rows have a loss mask.
-func (c *chats) masked() bool { return c.TrainOn() != chat.TrainAll }
-
-// leaseBytes is like the function leaseBytes, with a place in the mask for each id of a
-// conversation.
-func (c *chats) leaseBytes(raw, records int64) int64 {
-	text := chat.TextFactor*raw + records*c.OverheadBytes()
-	n := raw + (worstIDBytes+1)*text + records*recordBytes
-	if raw > jobTextBytes+pieceBytes {
-		n += chat.TracedBytes(c.tokenizer, text)
-	}
-	return n
-}
-
-// memoryShare returns the part of the cap that conversations need.
-func (c *chats) memoryShare(workers int64) budget.Share {
-	n := c.ScratchBytes(pieceBytes)
-	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
-	return budget.Share{Name: "chat template", Bytes: c.ResidentBytes() + c.pieces.Bytes() + workers*n + traced,
-		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
-			n>>10)}
-}
-
-// chatWorker is the part of a worker that handles conversations.
-type chatWorker struct {
-	all     bool // the inputs hold nothing else
-	render  *chat.Worker
-	rows    *example.Worker // reads the rows of CSV
-	encoder *chat.Encoder
-	text    chat.Text
-	clean   []byte
-}
-
-func (c *chats) newWorker(b *build, w *worker, done <-chan struct{}) *chatWorker {
-	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done), rows: w.formatter,
-		encoder: c.NewEncoder(c.pieces, w.encoder)}
-}
-
-// takes reports whether a document is a conversation.
-func (w *chatWorker) takes(d *document) bool { return w.all || d.Format == source.Chat }
-
-// format makes the text of a conversation.
-func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
-	replaced := 0
-	if !tokenize.Valid(data) {
-		w.clean, replaced = tokenize.AppendValid(w.clean[:0], data)
-		data = w.clean
-	}
-	w.text.Text = dst.Prompt
-	var err error
-	if len(d.Columns) == 0 {
-		err = w.render.Render(&w.text, data)
-	} else if at, bad := w.rows.Row(d.record(), data); bad != nil {
-		w.text.Text, err = w.text.Text[:0], bad
-	} else {
-		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
-	}
-	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
-	d.shape, d.unfound, d.firstUnfound = w.text.Shape, w.text.Unfound, w.text.FirstUnfound
-	d.toolsLeftOut = w.text.ToolsLeftOut
-	if errors.Is(err, chat.ErrStopped) {
-		return example.ErrStopped
-	}
-	if cap(w.clean) > worstExpansion*pieceBytes {
-		w.clean = nil
-	}
-	return err
-}
-
-// encode tokenizes the text that format made, and marks what is trained on.
-func (w *chatWorker) encode(j *job, d *document) {
-	ids, mask := span{start: len(j.ids)}, span{start: len(j.mask)}
-	j.ids, j.mask, d.err = w.encoder.Append(j.ids, j.mask, &w.text)
-	ids.end, mask.end = len(j.ids), len(j.mask)
-	if n := ids.end - ids.start; d.err == nil && n > len(w.text.Text)+spareIDs {
-		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n,
-			len(w.text.Text))
-	}
-	d.ids, d.mask = ids, mask
-	w.text.Text = nil // it is the worker's
-}
-
 // whyUntrained returns what to do if no conversation has a token that is trained on. unfound is the number of
 // turns to train on that the template did not write.
-func (c *chats) whyUntrained(unfound int64) fault.Text {
+func whyUntrained(c *work.Conversations, unfound int64) fault.Text {
 	if c.HasGeneration() {
 		return fault.Textf("the {%% generation %%} blocks of the chat template, which mark what the assistant says, " +
 			"were reached by no record; give another {chat-template}, or {train-on} all")
@@ -194,15 +101,15 @@ func (c *chats) whyUntrained(unfound int64) fault.Text {
 }
 
 // countChat counts a conversation by its shape, and what the template did not write of it.
-func (f *flusher) countChat(d *document) {
+func (f *flusher) countChat(d *job.Document) {
 	s := &f.state
-	if d.shape != "" {
-		s.CountShape(string(d.shape))
+	if d.Shape != "" {
+		s.CountShape(string(d.Shape))
 	}
-	if d.toolsLeftOut {
+	if d.ToolsLeftOut {
 		s.ToolsLeftOut++
 	}
-	if d.unfound == 0 {
+	if d.Unfound == 0 {
 		return
 	}
 	if s.Unfound.Conversations == 0 {
@@ -210,8 +117,8 @@ func (f *flusher) countChat(d *document) {
 		if d.Member != "" {
 			uri += ", member " + d.Member
 		}
-		s.Unfound.First = fmt.Sprintf("message %d of %s, row %d", d.firstUnfound, uri, d.Row)
+		s.Unfound.First = fmt.Sprintf("message %d of %s, row %d", d.FirstUnfound, uri, d.Row)
 	}
-	s.UnfoundTurns += int64(d.unfound)
+	s.UnfoundTurns += int64(d.Unfound)
 	s.Unfound.Conversations++
 }

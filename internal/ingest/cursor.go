@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/origins"
@@ -23,7 +24,7 @@ type cursor struct {
 	Phase    int             `json:"phase"`
 	Position source.Position `json:"position"`
 	Cutter   example.State   `json:"cutter"`             // the unfinished document, if one was cut into pieces
-	Answered *answered       `json:"answered,omitempty"` // by Map, in this phase
+	Answered *job.Answered   `json:"answered,omitempty"` // by Map, in this phase
 
 	Verdict   verdict  `json:"verdict"` // of the unfinished document
 	TrainFull bool     `json:"train_full"`

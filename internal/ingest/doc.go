@@ -11,8 +11,9 @@
 // What knows nothing of a running build lies in packages below this one, each with a narrow door:
 //
 //	option                  what people choose, in one table
-//	source, example, filter read and format records, and choose among them
-//	command                 the command of Options.Map
+//	job                     documents on their way, and the lanes between the stages
+//	read, source, command   the first stage: sources, their records, the command of Options.Map
+//	work, example, filter   the workers: they format records, choose among them and tokenize their text
 //	partition, merge        plans and parts; the targets that make them are here
 //	report, advice          what a build says of itself, and what to do about an error
 //	heldout                 the file of held-out hashes, for additions

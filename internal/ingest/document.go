@@ -1,17 +1,15 @@
 package ingest
 
 import (
-	"unicode/utf8"
-
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/tokenize"
 )
 
 // taken is a document, or one piece of one, on its way through the rules.
 type taken struct {
-	*job
-	*document
+	*job.Job
+	*job.Document
 	text  []uint32 // its ids
 	bytes int64    // of its text
 	last  bool     // nothing of the document follows
@@ -22,9 +20,9 @@ var rules = []func(*flusher, *taken) (keep bool, err error){
 	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted}
 
 // document takes one document, or one piece of one, in order.
-func (f *flusher) document(j *job, d *document) error {
+func (f *flusher) document(j *job.Job, d *job.Document) error {
 	t := &f.taken // reused, since rules are values that it would escape to
-	*t = taken{j, d, j.ids[d.ids.start:d.ids.end], d.textBytes, d.Last}
+	*t = taken{j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last}
 	for _, rule := range rules {
 		if keep, err := rule(f, t); !keep || err != nil {
 			return err
@@ -45,7 +43,7 @@ func (f *flusher) keepToBytes(t *taken) (keep bool, err error) {
 	}
 	f.cutBy(f.stopped)
 	t.last = true
-	if t.text, t.bytes, err = f.cutText(t.job, t.document, left); err != nil {
+	if t.text, t.bytes, err = f.cutText(t.Job, t.Document, left); err != nil {
 		return false, err
 	}
 	return t.bytes > 0 || !t.First, nil
@@ -55,18 +53,18 @@ func (f *flusher) keepToBytes(t *taken) (keep bool, err error) {
 func (f *flusher) take(t *taken) (keep bool, err error) {
 	s := &f.state
 	if t.First {
-		s.Verdict = f.route(t.hash)
+		s.Verdict = f.route(t.Hash)
 		s.Documents++
-		f.countChat(t.document)
+		f.countChat(t.Document)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
 		f.cutter.Begin(t.Ordinal)
 	}
 	s.TextBytes += t.bytes
-	f.noteLine(t.document, len(t.text), t.bytes)
-	if s.Replaced += t.replaced; t.replaced > 0 {
-		f.noteReplaced(t.job, t.document)
+	f.noteLine(t.Document, len(t.text), t.bytes)
+	if s.Replaced += t.Replaced; t.Replaced > 0 {
+		f.noteReplaced(t.Job, t.Document)
 	}
 	if t.Forced {
 		s.ForcedCuts++
@@ -93,9 +91,9 @@ type cut func(*flusher, *taken) error
 // cut returns the cut of the documents of this build, which are all of one kind.
 func (b *build) cut() cut {
 	switch {
-	case b.chat != nil && b.chat.masked():
+	case b.chat != nil && b.chat.Masked():
 		return func(f *flusher, t *taken) error {
-			return f.cutter.Masked(t.text, t.job.mask[t.document.mask.start:t.document.mask.end], f.emit)
+			return f.cutter.Masked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End], f.emit)
 		}
 	case b.hasTarget() && b.opts.CausalPairs:
 		return func(f *flusher, t *taken) error { return f.cutter.CausalPair(t.text, t.targetIDs(), f.emit) }
@@ -110,31 +108,21 @@ func (b *build) cut() cut {
 	}
 }
 
-func (t *taken) targetIDs() []uint32 { return t.job.ids[t.target.start:t.target.end] }
+func (t *taken) targetIDs() []uint32 { return t.Job.IDs[t.Target.Start:t.Target.End] }
 
-// cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once per build. A pair of prompt and target, or a
-// conversation, is left out instead.
-func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
+// cutText re-tokenizes the first maxBytes of a document's text, for the byte budget that ends inside it. It
+// happens once per build. A pair of prompt and target, or a conversation, is left out instead.
+func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
 	if f.b.kind() != report.Texts {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
-	w.formatter = f.b.phases[f.state.Phase].formatter.NewWorker()
-	if err := w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); err != nil {
-		return nil, 0, err
-	}
-	text := w.scratch.Prompt[:maxBytes]
-	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) &&
-		!utf8.RuneStart(w.scratch.Prompt[len(text)]) {
-		text = text[:len(text)-1]
-	}
-	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
-	return ids, int64(len(text)), w.encoder.Err()
+	w.Begin(f.b.phases[f.state.Phase].formatter, true, nil)
+	return w.Beginning(d, j.Raw[d.Raw.Start:d.Raw.End], int(maxBytes))
 }
 
 // noteLine counts a line, or a piece of one.
-func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
+func (f *flusher) noteLine(d *job.Document, tokens int, textBytes int64) {
 	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
 		return
 	}
@@ -147,24 +135,24 @@ func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
 }
 
 // noteWrapped counts a text that looks wrapped.
-func (f *flusher) noteWrapped(d *document) {
+func (f *flusher) noteWrapped(d *job.Document) {
 	s := &f.state
 	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
-		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
+		if s.Lines.First = source.Shown(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
 			s.Lines.First += ", member " + d.Member
 		}
 	}
 }
 
 // noteReplaced keeps what the ill-formed parts of a record look like.
-func (f *flusher) noteReplaced(j *job, d *document) {
+func (f *flusher) noteReplaced(j *job.Job, d *job.Document) {
 	s := &f.state
 	if s.IllFormed.First == "" {
 		set := f.b.phases[s.Phase].set
-		s.IllFormed = report.IllFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
+		s.IllFormed = report.IllFormed{First: source.Shown(set.URI(d.Input)), Row: d.Row}
 		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
 			s.IllFormed.Iconv = in.URI
 		}
 	}
-	s.IllFormed.Add(j.raw[d.raw.start:d.raw.end])
+	s.IllFormed.Add(j.Raw[d.Raw.Start:d.Raw.End])
 }

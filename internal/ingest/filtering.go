@@ -10,7 +10,6 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
-	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -79,7 +78,7 @@ func (b *build) checkFields(context.Context) error {
 		if in, found := p.set.Fieldless(); found {
 			return fault.BadOption("where", b.opts.Filter.Where[0], "records of the format %s have no fields (%s); "+
 				"choose by their text with {match}, or leave files out with {exclude}",
-				in.Format, sourceName(in.URI))
+				in.Format, source.Shown(in.URI))
 		}
 	}
 	return nil
@@ -100,67 +99,6 @@ func seenShare(pool int64) budget.Share {
 		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
 }
 
-// judged is what a worker found about a document for the filter.
-type judged struct {
-	dropped filter.Reason
-	has     uint64   // the fields of conditions that the record has, a bit each
-	asText  bool     // filter.Verdict has it
-	names   []string // of the fields of the first record of all, where it lacks one
-	key     span     // in job.keys
-}
-
-// judgeFields reports whether the fields of a record let it stay. If not, or if the record is bad,
-// the document says so.
-func (w *worker) judgeFields(j *job, d *document) bool {
-	fields := w.filter.Fields()
-	all := uint64(1)<<len(fields) - 1
-	switch {
-	case d.Skipped:
-		d.dropped, d.has = filter.ByWhere, all
-		return false
-	case d.Decided == all:
-		d.has = all
-		return true
-	}
-	data := j.raw[d.raw.start:d.raw.end]
-	var v filter.Verdict
-	switch {
-	case len(d.Columns) > 0:
-		var at func(int) []byte
-		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
-			v = w.filter.Row(d.Columns, at, d.Decided)
-		}
-	case d.Decoded:
-		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
-			fields[0])
-	default:
-		v, d.err = w.filter.JSON(data, d.Decided)
-	}
-	d.has, d.asText = v.Has, v.AsText
-	if d.err == nil && d.Ordinal == 0 && d.has != all {
-		if d.names = d.Columns; d.names == nil {
-			d.names = example.FieldNames(data)
-		}
-	}
-	if d.err == nil && !v.Holds {
-		d.dropped = filter.ByWhere
-	}
-	return v.Holds
-}
-
-// judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
-// compares it.
-func (w *worker) judgeText(j *job, d *document) bool {
-	f := w.text
-	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != filter.Kept {
-		return false
-	}
-	d.key.start = len(j.keys)
-	j.keys = w.sketcher.Append(j.keys, f.Prompt, f.Target)
-	d.key.end = len(j.keys)
-	return true
-}
-
 // filtered is the part of the cursor about fields and copies.
 type filtered struct {
 	Has   uint64       `json:"where_fields,omitempty"`
@@ -170,23 +108,23 @@ type filtered struct {
 
 // drop leaves out a document that a filter or Dedup drops, and counts it.
 func (f *flusher) drop(t *taken) (keep bool, err error) {
-	s, d := &f.state, t.document
-	s.Has |= d.has
-	if d.asText {
+	s, d := &f.state, t.Document
+	s.Has |= d.Has
+	if d.AsText {
 		s.WhereAsText++
 	}
-	if d.names != nil && s.Phase == phaseTrain {
-		s.Names = d.names
+	if d.Names != nil && s.Phase == phaseTrain {
+		s.Names = d.Names
 	}
-	reason := d.dropped
+	reason := d.Dropped
 	if reason == filter.Kept && f.b.opts.Dedup != filter.None {
-		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.keys[d.key.start:d.key.end])
+		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.Keys[d.Key.Start:d.Key.End])
 		switch {
 		case err != nil || !isCopy:
 			return true, err
 		case s.Phase == phaseVal:
 			reason = filter.ValCopy
-		case f.hold.full() && f.hold.has(d.hash):
+		case f.hold.full() && f.hold.has(d.Hash):
 			return true, nil // counts as a copy of a held-out document
 		default:
 			reason = filter.Copied

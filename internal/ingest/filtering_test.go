@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/shard"
@@ -37,7 +38,7 @@ func corpusWithCopies(n int, seed uint64) (documents []testDocument) {
 		d := testDocument{lang: []string{"en", "de", "fr"}[rnd.IntN(3)], n: i % 10}
 		words := 1 + rnd.IntN(40)
 		if i%400 == 100 {
-			words = 3 * pieceBytes / 6
+			words = 3 * job.PieceBytes / 6
 		}
 		var b strings.Builder
 		for range words {

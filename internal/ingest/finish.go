@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -172,7 +173,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	}
 	if s.ForcedCuts > 0 {
 		add("cuts at a character where %s of text have no place that suits the tokenizer: %s; ids next to them "+
-			"can differ from those of the whole text", units.Size(pieceBytes), units.Count(s.ForcedCuts))
+			"can differ from those of the whole text", units.Size(job.PieceBytes), units.Count(s.ForcedCuts))
 	}
 	if s.Copies > 0 {
 		add("copies of held-out documents left out of training: %s, %s",
@@ -320,7 +321,7 @@ func (f *flusher) noExamples() error {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if s.Untrained > 0 {
-		reasons = append(reasons, f.b.chat.whyUntrained(s.UnfoundTurns))
+		reasons = append(reasons, whyUntrained(f.b.chat, s.UnfoundTurns))
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {

@@ -126,7 +126,7 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in",
 				i+1)
 		case !rereadable(&inputs[i]):
-			return stale(sourceName(inputs[i].URI), "cannot be compared with what it was made from")
+			return stale(source.Shown(inputs[i].URI), "cannot be compared with what it was made from")
 		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:
 			return stale(inputs[i].URI, "changed: it had the ETag %s and has %s", m.Sources[i].ETag, inputs[i].ETag)
 		case inputs[i].Size != m.Sources[i].Bytes:
@@ -165,7 +165,7 @@ func (b *build) newSources(inputs []source.Stat, m *shard.Manifest) error {
 	var fresh []string
 	for _, in := range inputs {
 		if !had[in.URI] {
-			fresh = append(fresh, sourceName(in.URI))
+			fresh = append(fresh, source.Shown(in.URI))
 		}
 	}
 	if len(fresh) == 0 {
@@ -212,12 +212,4 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 func rereadable(in *source.Stat) bool {
 	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) &&
 		(in.ETag != "" || in.Size >= 0)
-}
-
-// sourceName returns the URI of an input as it is shown to people.
-func sourceName(uri string) string {
-	if uri == "-" {
-		return "standard input"
-	}
-	return uri
 }

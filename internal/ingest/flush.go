@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -50,10 +51,10 @@ type flusher struct {
 // at the end of a job.
 func (f *flusher) run(ctx context.Context) error {
 	for {
-		var p *parcel
+		var p *job.Parcel
 		idle := time.Now()
 		select {
-		case next, ok := <-f.b.ordered:
+		case next, ok := <-f.b.lanes.Ordered:
 			if !ok {
 				return nil
 			}
@@ -62,14 +63,14 @@ func (f *flusher) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		select {
-		case <-p.done:
+		case <-p.Done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		waited(&f.b.waits.flusher, idle)
-		for i, j := range p.jobs {
+		f.b.waits.flusher.Since(idle)
+		for i, j := range p.Jobs {
 			if err := f.job(j); err != nil {
-				release(p.jobs[i+1:])
+				job.Release(p.Jobs[i+1:])
 				return err
 			}
 		}
@@ -77,18 +78,18 @@ func (f *flusher) run(ctx context.Context) error {
 }
 
 // job flushes a job and recycles it, and takes a checkpoint where one is due.
-func (f *flusher) job(j *job) error {
-	if j.stopped {
+func (f *flusher) job(j *job.Job) error {
+	if j.Stopped {
 		return errUnfinished
 	}
 	if err := f.keepBefore(j); err != nil {
 		return err
 	}
 	err := f.flush(j)
-	f.state.Position, f.state.SourceBytes = j.next, j.read
-	f.state.Answered = cmp.Or(j.answered, f.state.Answered)
-	mark := j.mark
-	f.b.recycle(j)
+	f.state.Position, f.state.SourceBytes = j.Next, j.Read
+	f.state.Answered = cmp.Or(j.Answered, f.state.Answered)
+	mark := j.Mark
+	f.b.lanes.Recycle(j)
 	switch {
 	case err != nil:
 		return err
@@ -105,21 +106,21 @@ func (f *flusher) job(j *job) error {
 	return nil
 }
 
-func (f *flusher) flush(j *job) error {
-	for i := range j.documents {
-		d := &j.documents[i]
-		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+func (f *flusher) flush(j *job.Job) error {
+	for i := range j.Documents {
+		d := &j.Documents[i]
+		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.Raw.End-d.Raw.Start)
 		d.Ordinal += f.first
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
-		if d.mapped {
+		if d.Mapped {
 			f.state.Mapped++
 		}
 		if d.Wrapped {
 			f.noteWrapped(d)
 		}
-		if err := cmp.Or(d.Err, d.err); err != nil {
+		if err := cmp.Or(d.Err, d.Bad); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
 			}
@@ -129,7 +130,7 @@ func (f *flusher) flush(j *job) error {
 			return err
 		}
 		if f.stopped != "" {
-			if i+1 < len(j.documents) || !j.last {
+			if i+1 < len(j.Documents) || !j.Last {
 				f.cutBy(f.stopped)
 			}
 			return nil
@@ -140,12 +141,12 @@ func (f *flusher) flush(j *job) error {
 
 // keepBefore takes a checkpoint before a job with a record that will end the build, so that all
 // before the job is kept.
-func (f *flusher) keepBefore(j *job) error {
+func (f *flusher) keepBefore(j *job.Job) error {
 	if f.b.opts.OnBadRecord == option.SkipBadRecord || f.since == 0 {
 		return nil
 	}
-	for i := range j.documents {
-		if j.documents[i].Err != nil || j.documents[i].err != nil {
+	for i := range j.Documents {
+		if j.Documents[i].Err != nil || j.Documents[i].Bad != nil {
 			return f.b.target.checkpoint(f)
 		}
 	}
@@ -263,9 +264,9 @@ func (f *flusher) valFull() bool {
 }
 
 // reject counts a bad record and lists the first of them, or ends the build with it.
-func (f *flusher) reject(d *document, cause error) error {
+func (f *flusher) reject(d *job.Document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
-	if d.mapped && d.Err == nil {
+	if d.Mapped && d.Err == nil {
 		cause = fault.Errorf("in the answer of {map}: %w", cause)
 	}
 	var located *source.RecordError

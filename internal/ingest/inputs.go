@@ -67,7 +67,7 @@ func (b *build) describeInputs() string {
 	}
 	if n == 1 {
 		if in, err := set.Input(0); err == nil {
-			only := sourceName(in.URI) + " as " + string(in.Format)
+			only := source.Shown(in.URI) + " as " + string(in.Format)
 			if in.Compression != decompress.Plain && string(in.Compression) != string(in.Format) {
 				only += ", " + string(in.Compression)
 			}

@@ -3,10 +3,8 @@
 package ingest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,12 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -50,7 +48,7 @@ func shardOf(t *testing.T, o option.Options) ([]byte, *report.Summary) {
 
 // TestMapTakesEveryFormat sends records through cat: the rows are those of the file itself.
 func TestMapTakesEveryFormat(t *testing.T) {
-	long := strings.Repeat("many words ", 3*pieceBytes/11) // comes whole
+	long := strings.Repeat("many words ", 3*job.PieceBytes/11) // comes whole
 	for _, c := range []struct{ name, text, field string }{
 		{"a.txt", "one\ttab and \"quotes\"\n\nÜnïcode 漢字 \\ \x01 \xff\xfe.\n" + long + "\n", ""},
 		{"a.jsonl", jsonLines(0, 500, -1) + "{\"text\":\"\xff \\u00e9\\ud83d\"}\n", ""},
@@ -217,7 +215,7 @@ func TestMapThatChanged(t *testing.T) {
 		}
 		put(t, script, []byte(scripts[1]))
 		_, err := Run(context.Background(), o)
-		if !errors.Is(err, errOtherAnswer) {
+		if !errors.Is(err, read.ErrOtherAnswer) {
 			t.Errorf("%s: resumed with %v", name, err)
 		}
 		o.Overwrite = true
@@ -312,54 +310,6 @@ func TestMapMakesFields(t *testing.T) {
 	put(t, o.ChatTemplate, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"))
 	if _, s = shardOf(t, o); s.Shapes["messages"] != 3 {
 		t.Errorf("conversations: %+v", s.Counts)
-	}
-}
-
-// TestMapStalls is about a command that gives no answer for a time.
-func TestMapStalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 7*time.Minute)
-		defer cancel()
-		var said []string
-		b := &build{}
-		b.opts.Notice = func(text fault.Text) { said = append(said, text.String()) }
-		m := &mapping{b: b}
-		m.asked.Store(2048)
-		m.got.Store(7)
-		m.waiting.Store(true)
-		go func() {
-			time.Sleep(5 * time.Minute)
-			m.waiting.Store(false)
-		}()
-		m.watch(ctx, mapStall)
-		if len(said) != 3 || !strings.Contains(said[0], "answered 7 of the 2,048 records") {
-			t.Errorf("%q", said)
-		}
-	})
-}
-
-// TestWriteTextIsJSON: what is written decodes to the text.
-func TestWriteTextIsJSON(t *testing.T) {
-	f := must(example.NewFormatter(example.FormatOptions{}))
-	for _, text := range []string{"", "plain",
-		"\"\\/\b\f\n\r\t\x00\x1f\x7f\u2028 é漢😀", strings.Repeat("x\n", 40000)} {
-		var b bytes.Buffer
-		l := newMapLine(&b, f)
-		if _, err := l.set(&source.Record{Decoded: true}, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.write(); err != nil {
-			t.Fatal(err)
-		}
-		var got map[string]string
-		if err := json.Unmarshal(b.Bytes(), &got); err != nil || got["text"] != text ||
-			bytes.Count(b.Bytes(), []byte("\n")) != 1 {
-			t.Errorf("%.40q became %.40q: %v", text, got, err)
-		}
-	}
-	l := &mapLine{w: bufio.NewWriter(nil)}
-	if _, err := l.set(&source.Record{}, []byte(`{"a": 1} 2`)); !errors.Is(err, example.ErrMalformed) {
-		t.Errorf("a malformed record: %v", err)
 	}
 }
 

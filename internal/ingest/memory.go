@@ -9,7 +9,10 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
+	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
@@ -128,7 +131,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		need += kept
 	}
 	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
-	p.jobs = min((o.Memory-need)/p.jobLease, int64(parcelJobs*(p.parcels+2)))
+	p.jobs = min((o.Memory-need)/p.jobLease, int64(job.ParcelJobs*(p.parcels+2)))
 	if p.jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
@@ -162,35 +165,35 @@ func largestShare(parts []budget.Share, phases []phase) budget.Share {
 // the cap by parts that every plan has. The plan refuses a file that needs more.
 func (b *build) metadataBytes() int64 {
 	o := &b.opts
-	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.ExtraBytes + 2*pieceBytes +
+	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.ExtraBytes + 2*job.PieceBytes +
 		encodersBytes(o, b.tokenizer, leastCacheBytes) +
-		int64(o.Workers+2)*leaseBytes(jobTextBytes+pieceBytes, 1, 0)
+		int64(o.Workers+2)*job.LeaseBytes(job.TextBytes+job.PieceBytes, 1, 0)
 	return max(1<<20, o.Memory-parts)
 }
 
 // sizeJobs sets the records that a usual job may hold, and its lease.
-func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *chats) {
-	p.maxRecords = maxJobRecords
+func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.Conversations) {
+	p.maxRecords = job.MaxRecords
 	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
-		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
+		p.maxRecords = job.MaxRecords * job.RecordBytes / (job.RecordBytes + key)
 	}
 	templateBytes := f.OverheadBytes()
 	if templateBytes > 0 {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), job.TextBytes/templateBytes)))
 	}
-	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	p.jobLease = job.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.maxRecords), templateBytes)
 	if c != nil {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
-		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), job.TextBytes/c.OverheadBytes())))
+		p.jobLease = c.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.maxRecords))
 	}
 }
 
 // encodersBytes returns the memory of all encoders, where those of the workers have word caches of
 // the given size.
 func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
-	n := int64(o.Workers) * t.Details().EncoderBytes(encoderOptions(cacheBytes))
+	n := int64(o.Workers) * t.Details().EncoderBytes(work.EncoderOptions(cacheBytes))
 	if o.MaxBytes > 0 {
-		n += t.Details().EncoderBytes(encoderOptions(tailCacheBytes))
+		n += t.Details().EncoderBytes(work.EncoderOptions(tailCacheBytes))
 	}
 	return n
 }
@@ -205,12 +208,12 @@ func (b *build) fixedShares() []budget.Share {
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
-		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
+		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*job.PieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
-		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
+		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, job.MaxRecordBytes)),
 			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
-		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
+		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(job.PieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
 	if b.bucket {
@@ -219,9 +222,12 @@ func (b *build) fixedShares() []budget.Share {
 	if n := packingBytes(o, builder.Schema); n > 0 {
 		shares = append(shares, budget.Share{Name: "packing", Bytes: n, Why: whyPacking(o)})
 	}
-	shares = slices.Concat(shares, mapShares(o), filterShares(o, b.filter))
+	if o.Map != "" {
+		shares = append(shares, read.MapShare())
+	}
+	shares = append(shares, filterShares(o, b.filter)...)
 	if b.chat != nil {
-		shares = append(shares, b.chat.memoryShare(workers))
+		shares = append(shares, b.chat.MemoryShare(workers))
 	}
 	if o.ExtraBytes > 0 {
 		shares = append(shares, budget.Share{Name: "extras", Bytes: o.ExtraBytes,
@@ -231,7 +237,7 @@ func (b *build) fixedShares() []budget.Share {
 }
 
 func whyScratch(workers int64, f *example.Formatter) string {
-	if n := f.ScratchBytes(pieceBytes); n > 0 {
+	if n := f.ScratchBytes(job.PieceBytes); n > 0 {
 		return fmt.Sprintf("%d workers' decoded text, each with %dKiB for what the template computes", workers, n>>10)
 	}
 	return fmt.Sprintf("%d workers' decoded text", workers)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/columnar/columnartest"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -40,10 +41,10 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	// more ids than that many shards hold: a token has fewer than eight bytes of text
 	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4
 	_, err = Run(context.Background(), small)
-	if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "raise `memory`") {
+	if !errors.Is(err, read.ErrMemory) || !strings.Contains(err.Error(), "raise `memory`") {
 		t.Fatalf("%d shards at most: %v", plan.maxShards, err)
 	}
-	if _, err := Run(context.Background(), small); !errors.Is(err, ErrMemory) {
+	if _, err := Run(context.Background(), small); !errors.Is(err, read.ErrMemory) {
 		t.Fatalf("once more: %v", err)
 	}
 	large := small

@@ -1,21 +1,18 @@
 package ingest
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 )
 
 // maxSourcesShown is how many sources Details lists.
 const maxSourcesShown = 6
 
-// waits is how long the stages have waited for each other, in nanoseconds.
-type waits struct{ reader, workers, flusher atomic.Int64 }
-
-// waited adds the time since start to a stage's waiting.
-func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) }
+// waits is how long each stage has waited for the others.
+type waits struct{ reader, workers, flusher job.Waiting }
 
 // watch attaches the build to its monitor.
 func (b *build) watch() {
@@ -64,8 +61,8 @@ func (b *build) stages() report.Stages {
 		return s
 	}
 	s.Elapsed = max(0, time.Since(time.Unix(0, since)))
-	busy := func(w *atomic.Int64, goroutines int) time.Duration {
-		return max(0, time.Duration(goroutines)*s.Elapsed-time.Duration(w.Load()))
+	busy := func(w *job.Waiting, goroutines int) time.Duration {
+		return max(0, time.Duration(goroutines)*s.Elapsed-w.Time())
 	}
 	s.Reading, s.Writing = busy(&b.waits.reader, 1), busy(&b.waits.flusher, 1)
 	s.Tokenizing = busy(&b.waits.workers, b.opts.Workers)

@@ -131,7 +131,7 @@ func (b *build) resolved() (json.RawMessage, error) {
 	unset(&s.SpecialTokens, option.SpecialOfDocument)
 	s.ChatTemplate, s.ToolTemplate, s.Date = "", "", ""
 	if b.chat != nil {
-		s.ChatTemplate, s.ToolTemplate, s.Date = b.chat.plain, b.chat.tools, b.chat.date
+		s.ChatTemplate, s.ToolTemplate, s.Date = b.chat.Template, b.chat.ToolTemplate, b.chat.Date
 	}
 	unset(&s.ToolTemplate, s.ChatTemplate)
 	unset(&s.TrainOn, chat.TrainAssistant)

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -128,8 +129,8 @@ func (b *build) openSources(ctx context.Context) error {
 func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	o := &b.opts
 	p := phase{options: source.Options{
-		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
-		MaxRecordBytes: maxRecordBytes,
+		Args: args, Format: o.Format, PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
+		MaxRecordBytes: job.MaxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.JudgesDocuments() || o.Map != "",
 		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
 		FindChat: o.TextField == "" && b.template == "" && o.Map == "",
@@ -205,7 +206,7 @@ func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs || b.chat != nil && b.chat.masked(), Segments: o.Pack != pack.None},
+			LossMask: o.CausalPairs || b.chat != nil && b.chat.Masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite,
 		MayChange: mayChange,
 	}

@@ -13,10 +13,13 @@ import (
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -64,14 +67,15 @@ func (l *look) badRecord(_ *flusher, located *source.RecordError) error {
 
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.
 type previewer struct {
-	b      *build
-	f      *flusher
-	w      *worker
-	n      int // documents of an input that are shown
-	doc    PreviewDocument
-	sample sample // of the input
-	looked int    // inputs
-	kept   int    // tokens of all examples
+	b       *build
+	f       *flusher
+	w       *work.Worker
+	mapping *read.Mapping // of the input, nil without Map
+	n       int           // documents of an input that are shown
+	doc     PreviewDocument
+	sample  sample // of the input
+	looked  int    // inputs
+	kept    int    // tokens of all examples
 	estimator
 }
 
@@ -125,10 +129,7 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 	for number := range v.b.phases {
 		phase := &v.b.phases[number]
 		v.f.state.Phase, v.b.current = number, phase
-		v.w.formatter = phase.formatter.NewWorker().StopAt(ctx.Done())
-		if v.b.chat != nil {
-			v.w.chat = v.b.chat.newWorker(v.b, v.w, ctx.Done())
-		}
+		v.w.Begin(phase.formatter, false, ctx.Done())
 		p.Notes = append(p.Notes, phase.set.Notes()...)
 		shown, err := previewed(phase.set)
 		if err != nil {
@@ -140,7 +141,7 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 			if err != nil {
 				return err
 			}
-			p.Inputs = append(p.Inputs, PreviewInput{URI: sourceName(in.URI), Val: number == phaseVal,
+			p.Inputs = append(p.Inputs, PreviewInput{URI: source.Shown(in.URI), Val: number == phaseVal,
 				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
@@ -187,14 +188,14 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		return err
 	}
 	defer reader.Close()
-	input := records(reader)
+	input := read.Records(reader)
 	if v.b.opts.Map != "" {
 		named := func(int) string { return v.b.current.set.URI(i) }
-		if v.b.mapping, err = v.b.startMap(ctx, ctx, reader, named, v.f); err != nil {
+		if v.mapping, err = v.b.startMap(ctx, ctx, reader, named, v.f); err != nil {
 			return err
 		}
-		defer v.b.mapping.close()
-		input = v.b.mapping
+		defer v.mapping.Close()
+		input = v.mapping
 	}
 	v.sample = sample{}
 	var sampled int64
@@ -210,8 +211,8 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		if err != nil {
 			return v.b.adviseSkip(err)
 		}
-		d := &j.documents[0]
-		sampled += int64(len(j.raw))
+		d := &j.Documents[0]
+		sampled += int64(len(j.Raw))
 		if err = v.document(j, d); d.Last || err != nil {
 			v.sample.add(&v.doc)
 			if len(p.Documents) < v.n {
@@ -232,7 +233,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 }
 
 // endPartial ends an input inside a document that is too long, or where a budget is reached.
-func (v *previewer) endPartial(p *PreviewInput, d *document) {
+func (v *previewer) endPartial(p *PreviewInput, d *job.Document) {
 	if !d.Last {
 		v.doc.Partial = true
 		v.sample.add(&v.doc)
@@ -245,20 +246,20 @@ func (v *previewer) endPartial(p *PreviewInput, d *document) {
 }
 
 // next reads a record into a job of its own.
-func (v *previewer) next(reader records, input int) (*job, error) {
-	j := &job{documents: make([]document, 1)}
-	d := &j.documents[0]
+func (v *previewer) next(reader read.Records, input int) (*job.Job, error) {
+	j := &job.Job{Documents: make([]job.Document, 1)}
+	d := &j.Documents[0]
 	var err error
-	if j.raw, err = reader.Next(nil, &d.Record); err != nil {
+	if j.Raw, err = reader.Next(nil, &d.Record); err != nil {
 		return nil, err
 	}
-	d.raw, d.Input = span{0, len(j.raw)}, input
-	v.b.mapping.note(j, d)
+	d.Raw, d.Input = job.Span{End: len(j.Raw)}, input
+	v.mapping.Attach(j, d)
 	return j, nil
 }
 
 // document takes a record through the stages.
-func (v *previewer) document(j *job, d *document) error {
+func (v *previewer) document(j *job.Job, d *job.Document) error {
 	f := v.f
 	if d.First {
 		v.doc = PreviewDocument{Record: d.Row, Member: d.Member}
@@ -267,17 +268,17 @@ func (v *previewer) document(j *job, d *document) error {
 		v.doc.Unread = d.Rows
 	}
 	start := time.Now()
-	if !v.w.run(j) {
+	if !v.w.Do(j) {
 		return ErrInterrupted
 	}
 	v.sample.seconds += time.Since(start).Seconds()
-	v.doc.Shape = string(d.shape)
-	v.doc.Bytes += d.textBytes
-	v.doc.Replaced += d.replaced
+	v.doc.Shape = string(d.Shape)
+	v.doc.Bytes += d.TextBytes
+	v.doc.Replaced += d.Replaced
 	if d.Wrapped {
 		f.noteWrapped(d)
 	}
-	if err := cmp.Or(d.Err, d.err); err != nil {
+	if err := cmp.Or(d.Err, d.Bad); err != nil {
 		return v.bad(d, err)
 	}
 	before := f.state.Counts
@@ -297,7 +298,7 @@ func (v *previewer) document(j *job, d *document) error {
 }
 
 // bad notes a bad record, or ends the preview with what the build would end with.
-func (v *previewer) bad(d *document, cause error) error {
+func (v *previewer) bad(d *job.Document, cause error) error {
 	err := v.f.reject(d, cause)
 	var located *source.RecordError
 	if errors.As(cause, &located) {
@@ -328,13 +329,13 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 }
 
 // beginning returns the beginning of the text of a document, or of its record where there is no text yet.
-func (v *previewer) beginning(j *job, d *document) string {
+func (v *previewer) beginning(j *job.Job, d *job.Document) string {
 	var text []byte
 	switch {
-	case d.dropped != filter.ByWhere:
-		text = v.w.text.Prompt
+	case d.Dropped != filter.ByWhere:
+		text = v.w.Shown()
 	case len(d.Columns) == 0:
-		text = j.raw
+		text = j.Raw
 	}
 	if len(text) > previewText {
 		for text = text[:previewText]; len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]); {

@@ -11,8 +11,10 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
@@ -48,13 +50,6 @@ type scan struct {
 	// Of counting.
 	known  []source.Stat
 	unread []int // of known: not read, so that their checksums are not known
-}
-
-// A mark is a border between partitions, on its way from the reader to the flusher.
-type mark struct {
-	phase int
-	at    source.Mark
-	text  int64 // estimate of the text before it
 }
 
 // newScan returns a build whose target is a plan.
@@ -198,7 +193,7 @@ func (s *scan) due(text float64) bool {
 
 // inside returns the border at a position after a record, nil if there is none. It is called
 // before the next record is read.
-func (s *scan) inside(p *source.Position) *mark {
+func (s *scan) Inside(p *source.Position) *job.Mark {
 	if p.Inside || p.Input != s.at || !s.listed.Cuttable() {
 		return nil
 	}
@@ -208,14 +203,14 @@ func (s *scan) inside(p *source.Position) *mark {
 		return nil
 	}
 	s.reader.EndSpan()
-	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: offset, Row: p.Row,
+	return &job.Mark{Phase: s.phase, Text: int64(text), At: source.Mark{Input: p.Input, Offset: offset, Row: p.Row,
 		Ordinal: p.Ordinal,
 		State:   p.State}}
 }
 
 // between returns the border between the input of the last record and that of the next, nil where
 // there is none.
-func (s *scan) between(input int, ordinal int64) *mark {
+func (s *scan) Between(input int, ordinal int64) *job.Mark {
 	if input == s.at {
 		return nil
 	}
@@ -224,22 +219,22 @@ func (s *scan) between(input int, ordinal int64) *mark {
 	if !s.due(s.base) {
 		return nil
 	}
-	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: ordinal}}
+	return &job.Mark{Phase: s.phase, Text: int64(s.base), At: source.Mark{Input: last + 1, Ordinal: ordinal}}
 }
 
 // skip reports whether a plan does not need the ids of a document.
-func (s *scan) skip(d *document) bool {
-	return s.decided.Load() || s.phase == phaseVal || d.First && d.hash >= s.threshold
+func (s *scan) skip(d *job.Document) bool {
+	return s.decided.Load() || s.phase == phaseVal || d.First && d.Hash >= s.threshold
 }
 
 // skipped reports whether a document that was routed is not needed any more.
 func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
 
 // border notes the beginning of a partition, after the documents before it.
-func (s *scan) border(f *flusher, m *mark) {
+func (s *scan) border(f *flusher, m *job.Mark) {
 	s.noteHeld(f)
 	s.endCopies()
-	s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: m.phase, From: m.at, TextBytes: m.text,
+	s.plan.Parts = append(s.plan.Parts, partition.Entry{Phase: m.Phase, From: m.At, TextBytes: m.Text,
 		Before: s.state(f)})
 }
 
@@ -345,7 +340,7 @@ func (s *scan) copy(phase int, ordinal int64) error {
 	if s.copied++; 4*s.copied > s.b.opts.Memory/copiesShare {
 		return fault.Errorf("plan: %w: {dedup} leaves out more documents than there is room to list, "+
 			"%d so far; raise {memory}",
-			ErrMemory, s.copied)
+			read.ErrMemory, s.copied)
 	}
 	s.copies.Add(phase, ordinal)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -30,7 +31,7 @@ func advise(err error) error {
 		return err // the error says what to do
 	case is(shard.ErrShardList):
 		return fault.Errorf("%w (%w); raise {memory} and %s, or start afresh with larger {shard-bytes}", err,
-			ErrMemory, again)
+			read.ErrMemory, again)
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return fmt.Errorf("%w; make room there and %s", err, again)
 	case is(syscall.EFBIG):

@@ -12,6 +12,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/heldout"
+	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -52,21 +54,19 @@ type target interface {
 	// extraName returns the name that one of a dataset's extra files has in this build.
 	extraName(name string) string
 
-	borders
+	planner
 }
 
-// borders are what a plan notes while the sources are read.
-type borders interface {
+// planner is the part of a target that a plan is made with.
+type planner interface {
 	beginPhase(phase int, p *phase, r *source.Reader) error
 	endPhase(phase int, r *source.Reader, whole bool)
-	// inside returns the border after a record, between the one before a record's input; nil for none.
-	inside(p *source.Position) *mark
-	between(input int, ordinal int64) *mark
+	read.Borders
 	// border takes a border after the documents before it.
-	border(f *flusher, m *mark)
+	border(f *flusher, m *job.Mark)
 	// skip reports whether the ids of a document are not needed; skipped, whether a document is not needed
 	// once it was routed.
-	skip(d *document) bool
+	skip(d *job.Document) bool
 	skipped(c *cursor) bool
 }
 
@@ -83,7 +83,7 @@ func newTarget(b *build) target {
 // whole is the target of a build into a folder of its own. The other targets embed it, and override what differs.
 type whole struct {
 	b *build
-	noBorders
+	noPlan
 }
 
 func (whole) open() error                 { return nil }
@@ -171,7 +171,7 @@ func (w whole) explained(located *source.RecordError) error {
 // other settings.
 func (w whole) interrupted(ctx context.Context, f *flusher) error {
 	b := w.b
-	if errors.Is(b.readErr, errMiscounted) {
+	if errors.Is(b.readErr, read.ErrMiscounted) {
 		return errors.Join(b.readErr, f.builder.Forget())
 	}
 	if f.begun() {
@@ -212,16 +212,16 @@ func (whole) failed(builder *shard.Builder, err error) (*report.Summary, error) 
 
 func (w whole) extraName(name string) string { return w.b.shards.Part.ExtraName(name) }
 
-// noBorders are the borders of a build that does not make a plan.
-type noBorders struct{}
+// noPlan is the planner of a build that makes no plan.
+type noPlan struct{}
 
-func (noBorders) beginPhase(int, *phase, *source.Reader) error { return nil }
-func (noBorders) endPhase(int, *source.Reader, bool)           {}
-func (noBorders) inside(*source.Position) *mark                { return nil }
-func (noBorders) between(int, int64) *mark                     { return nil }
-func (noBorders) border(*flusher, *mark)                       {}
-func (noBorders) skip(*document) bool                          { return false }
-func (noBorders) skipped(*cursor) bool                         { return false }
+func (noPlan) beginPhase(int, *phase, *source.Reader) error { return nil }
+func (noPlan) endPhase(int, *source.Reader, bool)           {}
+func (noPlan) Inside(*source.Position) *job.Mark            { return nil }
+func (noPlan) Between(int, int64) *job.Mark                 { return nil }
+func (noPlan) border(*flusher, *job.Mark)                   {}
+func (noPlan) skip(*job.Document) bool                      { return false }
+func (noPlan) skipped(*cursor) bool                         { return false }
 
 // lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
 func (b *build) lacksRecords(err error) bool {

@@ -249,3 +249,11 @@ func (l *inputList) bytes() int64 {
 // inputBytes is what one input in memory holds besides its name: itself, its line, what is known of
 // it.
 const inputBytes = 512
+
+// Shown returns the URI of an input as it is shown to people.
+func Shown(uri string) string {
+	if uri == "-" {
+		return "standard input"
+	}
+	return uri
+}

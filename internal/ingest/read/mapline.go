@@ -1,4 +1,4 @@
-package ingest
+package read
 
 import (
 	"bufio"
@@ -94,7 +94,7 @@ func writeText(w *bufio.Writer, before string, text []byte) {
 	_ = w.WriteByte('"')
 }
 
-// newMapLine returns one that writes to w.
-func newMapLine(w io.Writer, f *example.Formatter) *mapLine {
-	return &mapLine{w: bufio.NewWriterSize(w, mapBufferBytes), rows: f.NewWorker()}
+// newMapLine returns one that writes to w. It decodes rows of CSV with rows.
+func newMapLine(w io.Writer, rows *example.Worker) *mapLine {
+	return &mapLine{w: bufio.NewWriterSize(w, mapBufferBytes), rows: rows}
 }

@@ -1,0 +1,155 @@
+// Package job holds what the stages of a build pass on: documents, in jobs, on lanes.
+package job
+
+import (
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/source"
+)
+
+const (
+	// PieceBytes is the longest stretch of a document of a cuttable format in one record. It is a
+	// constant, since cuts must not depend on the memory cap.
+	PieceBytes = 64 << 10
+	// TextBytes is the text after which a job is full; its last record may go over by a piece.
+	TextBytes = 32 << 10
+	// usualRawBytes is the buffer of text that a job begins with: enough unless its last record is long.
+	usualRawBytes = TextBytes + 8<<10
+	// MaxRawBytes is the largest buffer of text that a job keeps.
+	MaxRawBytes = 2 * (TextBytes + PieceBytes)
+	// ParcelJobs is how many jobs change hands together, where leases allow it.
+	ParcelJobs = 4
+	// MaxRecordBytes is the longest record of a format that cannot be cut, a constant for the same
+	// reason.
+	MaxRecordBytes = 4 << 20
+	// MaxRecords bounds the bookkeeping of a job made of tiny records.
+	MaxRecords = 1024
+	// RecordBytes is what a document takes besides its text and its ids.
+	RecordBytes = 256
+
+	// WorstExpansion is how many bytes of text a byte of a record can become: an ill-formed byte
+	// turns into U+FFFD, three bytes.
+	WorstExpansion = 3
+	// WorstIDBytes is how many bytes of ids a byte of text can become: one id of four bytes.
+	WorstIDBytes = 4
+	// SpareIDs is how many ids a document may have beyond WorstExpansion for each byte of its text;
+	// a record's bookkeeping has room for them.
+	SpareIDs = 16
+)
+
+// A Job is a run of consecutive records on its way through the pipeline: filled by the reader,
+// tokenized by one worker, and taken in order by the flusher, which releases its lease. Jobs are
+// reused with their buffers; the lease covers the buffers at their largest.
+type Job struct {
+	Lease *budget.Lease
+
+	// Filled by the reader.
+	Raw       []byte // the records, back to back
+	Documents []Document
+	Next      source.Position // where reading continues after this job
+	Read      int64           // bytes of the sources read up to here
+	Last      bool            // the sources end after it
+	Mark      *Mark           // of a plan: a partition ends with this job
+	Answered  *Answered       // of Map: the last answer in this job, nil for none
+
+	// Filled by the worker.
+	IDs     []uint32 // of all documents of the job, back to back
+	Mask    []bool   // of the ids of conversations: whether they are trained on
+	Keys    []byte   // what Dedup compares of each document, back to back
+	Stopped bool     // the build was stopped before the worker was done: the next run does this job again
+}
+
+// A Parcel is some consecutive jobs that change hands together: waking up a goroutine takes as long as a good part
+// of a job. The jobs stay apart, since a checkpoint is taken at the end of a job.
+type Parcel struct {
+	Jobs []*Job
+	Done chan struct{} // receives once when the worker is through
+}
+
+// A Document is one record on its way: a whole document, or one piece of a long one.
+type Document struct {
+	// Set by the reader.
+	source.Record
+	Raw    Span // its bytes, in Job.Raw
+	Mapped bool // it went through Map
+
+	// Set by the worker.
+	IDs, Target Span       // in Job.IDs; Target only of pairs
+	Mask        Span       // in Job.Mask; only of conversations
+	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
+	// turns of the assistant that are not in its text, and the number of their first message
+	Unfound, FirstUnfound int
+	ToolsLeftOut          bool // the chat template writes nothing of its tools, or of their calls
+	TextBytes             int64
+	Hash                  uint64 // of the text; of the first piece where there are several
+	Replaced              int64  // in the text, and before that in what was sent to Map
+	Judged                       // by the filter
+	Bad                   error  // why the record is bad
+}
+
+// A Span is a stretch of one of a job's buffers.
+type Span struct{ Start, End int }
+
+// LeaseBytes bounds a job's buffers for raw bytes of text in the given number of records, each with
+// templateBytes of a template's own text.
+func LeaseBytes(raw, records, templateBytes int64) int64 {
+	text := WorstExpansion*raw + records*templateBytes
+	return raw + WorstIDBytes*text + records*RecordBytes
+}
+
+// reset makes the job ready for the next records, dropping buffers that an unusually large record
+// left behind.
+func (j *Job) reset() {
+	if cap(j.Raw) > MaxRawBytes {
+		j.Raw = nil
+	}
+	if cap(j.IDs) > WorstExpansion*(TextBytes+PieceBytes) {
+		j.IDs = nil
+	}
+	if cap(j.Mask) > WorstExpansion*(TextBytes+PieceBytes) {
+		j.Mask = nil
+	}
+	clear(j.Documents) // errors must not outlive their job
+	j.Raw, j.IDs, j.Mask, j.Keys, j.Documents = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Keys[:0], j.Documents[:0]
+	j.Stopped, j.Mark, j.Answered = false, nil, nil
+}
+
+// AddDocument adds a zero document. most is how many the jobs before had at most: a job's buffers grow once.
+func (j *Job) AddDocument(most int) *Document {
+	n := len(j.Documents)
+	if n == cap(j.Documents) {
+		grown := make([]Document, n, max(2*n, most+most/8, 8))
+		copy(grown, j.Documents)
+		clear(grown[n:cap(grown)]) // maps the memory, which the garbage collector may be the first to read
+		j.Documents = grown
+	}
+	j.Documents = j.Documents[:n+1] // reset cleared it
+	return &j.Documents[n]
+}
+
+// Layout describes the document's bytes to package example, which does not know package source.
+func (d *Document) Layout() example.Record {
+	rec := example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded}
+	if d.Columns != nil {
+		rec.Template = d.Format.Template()
+	}
+	return rec
+}
+
+// Judged is what a worker found about a document for the filter.
+type Judged struct {
+	Dropped filter.Reason
+	Has     uint64   // the fields of conditions that the record has, a bit each
+	AsText  bool     // filter.Verdict has it
+	Names   []string // of the fields of the first record of all, where it lacks one
+	Key     Span     // in Job.Keys
+}
+
+// A Mark is a border between partitions, on its way from the reader to the flusher.
+type Mark struct {
+	Phase int
+	At    source.Mark
+	Text  int64 // estimate of the text before it
+}

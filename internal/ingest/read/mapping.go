@@ -1,0 +1,371 @@
+package read
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/command"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/zeebo/xxh3"
+)
+
+// The option Map sends records through a command before anything else of a build sees them:
+//
+//	source -> feed -> the command -> Next -> read
+//
+// feed writes each record as a line, after it has put what is known of the record into a queue of bounded
+// length. Next takes the record from the queue and its answer from the command. Nothing in an answer says which
+// record it belongs to: answers are counted, and a command that gives more or fewer than records ends the
+// build, which then keeps nothing that the answers may have gone into. A checkpoint keeps the checksum of the
+// last answer. A run that resumes asks for this answer again, and continues only if it is the same.
+
+const (
+	// mapAhead is how many records may wait for their answers. A command that flushes its output only when 8 KiB
+	// are full, as many do by default, still answers in time.
+	mapAhead = 2048
+	// queuedBytes is what a record takes while it waits: its description and its position.
+	queuedBytes    = 1 << 10
+	mapBufferBytes = 64 << 10
+	// mapStall is how long a command may give no answer before a notice says so.
+	mapStall = 30 * time.Second
+	// shownAnswer is how much of a wrong answer an error shows.
+	shownAnswer = 80
+)
+
+// ErrMiscounted is the cause where a command gave another number of answers than it got records. What was made
+// of its answers must not be kept.
+var ErrMiscounted = errors.New("another number of answers than records")
+
+// MapConfig says what the command of a build is and whose records it gets.
+type MapConfig struct {
+	Command string
+	Out     string // the dataset, for errors
+	Rows    *example.Worker
+	Reader  *source.Reader
+	URI     func(input int) string // the name of an input by its number
+	Notice  func(format string, args ...any)
+
+	// Of a run that resumes: the last answer that its checkpoint has used, and where the checkpoint is. The reader is
+	// at the position before the record of this answer.
+	Answered *job.Answered
+	Resume   source.Position
+}
+
+// A Mapping is a reader of records that go through a command. feed is the only one that uses the source.Reader.
+type Mapping struct {
+	MapConfig
+	process *command.Process
+	line    *mapLine
+	queue   chan queued
+	stopped context.Context // ends when the command is being stopped
+	total   int64           // bytes of the sources
+
+	resuming bool // the records before the checkpoint are read
+
+	asked, got atomic.Int64 // records sent, and their answers
+	waiting    atomic.Bool  // for an answer
+
+	last     queued          // that Next returned
+	before   source.Position // last
+	noted    source.Position
+	answer   []byte // to last
+	ends     []func()
+	feedDone sync.WaitGroup
+}
+
+// queued is a record on its way through the command.
+type queued struct {
+	source.Record
+	at       source.Position // after it
+	read     int64           // as source.Reader.Progress has it
+	replaced int
+	asked    bool  // it was sent, and will be answered
+	again    bool  // its answer is to be compared with that of an earlier run
+	err      error // the end of the sources, instead of a record
+}
+
+// StartMap runs the command. The mapping ends with either context.
+func StartMap(pipeline, wanted context.Context, c MapConfig) (*Mapping, error) {
+	process, err := command.Start(c.Command, func(line string) { c.Notice("map: %s", line) })
+	if err != nil {
+		return nil, fault.BadOption("map", c.Command, "cannot be run: %v", err)
+	}
+	m := &Mapping{MapConfig: c, process: process, queue: make(chan queued, mapAhead),
+		line: newMapLine(process, c.Rows), resuming: c.Answered != nil}
+	m.last.at = c.Reader.Position()
+	_, m.total = c.Reader.Progress()
+	var cancel context.CancelFunc
+	m.stopped, cancel = context.WithCancel(pipeline)
+	stop := context.AfterFunc(wanted, cancel)
+	kill := context.AfterFunc(m.stopped, process.Stop)
+	m.ends = []func(){cancel, func() { stop(); kill() }}
+	m.feedDone.Go(func() { m.feed(m.stopped) })
+	m.feedDone.Go(func() { m.watch(m.stopped, mapStall) })
+	return m, nil
+}
+
+// Close ends the command and waits for feed.
+func (m *Mapping) Close() {
+	for _, end := range m.ends {
+		end()
+	}
+	m.process.Stop()
+	m.feedDone.Wait()
+	m.process.Close()
+}
+
+// feed sends the records to the command until the sources end or the mapping is stopped.
+func (m *Mapping) feed(ctx context.Context) {
+	var data []byte
+	for {
+		if cap(data) > 2*job.PieceBytes {
+			data = nil // grown for one long record
+		}
+		q := queued{}
+		data, q.err = m.Reader.Next(data[:0], &q.Record)
+		q.read, _ = m.Reader.Progress()
+		if q.err == nil {
+			q.at = m.Reader.Position()
+			if !m.set(&q, data) {
+				continue
+			}
+		}
+		select {
+		case m.queue <- q:
+		case <-ctx.Done():
+			return
+		}
+		switch {
+		case q.err != nil:
+			m.process.CloseInput()
+			return
+		case !q.asked:
+			continue
+		}
+		m.asked.Add(1)
+		if m.line.write() != nil { // the command reads no more: Next finds out why
+			<-ctx.Done()
+			return
+		}
+	}
+}
+
+// set prepares a record for the command, and reports whether it is to be queued at all: of a resumed run, the
+// records before the checkpoint were built, and the first of them is only to be answered again.
+func (m *Mapping) set(q *queued, data []byte) bool {
+	resuming := m.resuming
+	if resuming && samePlace(&q.at, &m.Resume) {
+		m.resuming = false
+	}
+	if q.Err == nil && !q.Skipped {
+		var err error
+		if q.replaced, err = m.line.set(&q.Record, data); err != nil {
+			q.Err = &source.RecordError{URI: m.URI(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
+				Member: q.Member, Cause: err}
+		}
+		q.asked = err == nil
+	}
+	q.again = resuming && q.asked
+	return !resuming || q.asked
+}
+
+func samePlace(a, b *source.Position) bool {
+	return a.Input == b.Input && a.Offset == b.Offset && a.Row == b.Row && a.Ordinal == b.Ordinal
+}
+
+// Next is like source.Reader.Next. A record that was answered is a JSON object, however it was written.
+func (m *Mapping) Next(dst []byte, rec *source.Record) ([]byte, error) {
+	for {
+		var q queued
+		select {
+		case q = <-m.queue:
+		case <-m.stopped.Done():
+			return dst, context.Canceled
+		}
+		if q.err != nil {
+			m.last.read = q.read
+			return dst, m.end(q.err)
+		}
+		out, err := dst, error(nil)
+		if m.answer = nil; q.asked {
+			if out, err = m.takeAnswer(dst, &q); err != nil {
+				return dst, err
+			}
+			q.Format, q.Decoded, q.Columns, q.Comma = source.JSONL, false, nil, 0
+		}
+		m.before, m.last = m.last.at, q
+		if q.again {
+			continue
+		}
+		*rec = q.Record
+		return out, nil
+	}
+}
+
+// takeAnswer appends the answer to a record to dst.
+func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
+	m.waiting.Store(true)
+	out, err := m.process.AppendLine(dst, job.MaxRecordBytes)
+	m.waiting.Store(false)
+	answer := out[len(dst):]
+	switch {
+	case m.stopped.Err() != nil:
+		return dst, context.Canceled
+	case errors.Is(err, command.ErrTooLong):
+		q.Err = &source.RecordError{URI: m.URI(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
+			Member: q.Member, Cause: fault.Of(cause.TooLarge,
+				"{map} answered with more than the %v that a record may have",
+				units.Size(job.MaxRecordBytes))}
+	case err == io.ErrUnexpectedEOF && m.process.Wait() != nil, err != nil && err != io.ErrUnexpectedEOF:
+		return dst, m.tooFew(q)
+	case !bytes.HasPrefix(bytes.TrimLeft(answer, " \t"), []byte("{")):
+		return dst, m.noObject(q, answer)
+	}
+	m.got.Add(1)
+	if q.again && xxh3.Hash(answer) != m.Answered.Sum {
+		return dst, fault.Of(ErrOtherAnswer, "resume %s: {map} answers %s otherwise than before: it changed, it "+
+			"depends on more than the record, or it had left out a line before, so that its answers belong to other "+
+			"records; start afresh with {overwrite}", m.Out, m.where(q))
+	}
+	m.answer = answer
+	return out, nil
+}
+
+// ErrOtherAnswer is the cause where a record is answered otherwise than in an earlier run.
+var ErrOtherAnswer = fault.New(fault.Corrupt, "another answer than before")
+
+// Attach puts what Next found out about the last record, besides the record, into a job.
+func (m *Mapping) Attach(j *job.Job, d *job.Document) {
+	if m == nil || !m.last.asked {
+		return
+	}
+	d.Mapped, d.Replaced = true, int64(m.last.replaced)
+	if m.answer != nil {
+		j.Answered = job.NewAnswered(m.before, m.answer)
+	}
+}
+
+// Note is like source.Reader.Note.
+func (m *Mapping) Note() *source.Position {
+	m.noted = m.last.at
+	return &m.noted
+}
+
+// Noted is like source.Reader.Noted.
+func (m *Mapping) Noted() source.Position { return m.noted }
+
+// Progress is like source.Reader.Progress.
+func (m *Mapping) Progress() (read, total int64) {
+	return m.last.read, m.total
+}
+
+// where names a record in errors.
+func (m *Mapping) where(q *queued) string {
+	return fmt.Sprintf("row %d of %s", q.Row, source.Shown(m.URI(q.Input)))
+}
+
+// numbers says how many records the command got and answered.
+func (m *Mapping) numbers() string {
+	return fmt.Sprintf("it answered %s of %s records", units.Count(m.got.Load()), units.Count(m.asked.Load()))
+}
+
+// said returns the last of the command's stderr for the end of a sentence.
+func (m *Mapping) said() string {
+	if text := m.process.Stderr(); text != "" {
+		return ", and its stderr ends with: " + text
+	}
+	return ", and wrote nothing to stderr"
+}
+
+// end ends the reading with what ended the sources. Where all was read, the command must end well too.
+func (m *Mapping) end(err error) error {
+	if err != io.EOF {
+		return err
+	}
+	extra, err := m.process.AppendLine(nil, job.MaxRecordBytes)
+	if m.stopped.Err() != nil {
+		return context.Canceled
+	}
+	if len(extra) > 0 || err == nil || errors.Is(err, command.ErrTooLong) {
+		return fault.Of(ErrMiscounted,
+			"build %s: {map} gave more answers than the %s records it got, the first too many: "+
+				"%.*q; it must answer each with one line: %s", m.Out, units.Count(m.asked.Load()), shownAnswer,
+			extra,
+			givenUp)
+	}
+	if status := m.process.Wait(); m.stopped.Err() != nil {
+		return context.Canceled
+	} else if status != nil {
+		return fault.Errorf("build %s: {map} answered all %s records and then failed (%v)%s; "+
+			"once it is fixed, run the same command again: it resumes from its last checkpoint",
+			m.Out, units.Count(m.asked.Load()), status, m.said())
+	}
+	return io.EOF
+}
+
+const givenUp = "answers may belong to other records, so nothing of the unfinished build was kept; " +
+	"fix it and run the same command again"
+
+// tooFew returns the error for a command whose answers end before the one to a record.
+func (m *Mapping) tooFew(q *queued) error {
+	status := m.process.Wait()
+	if m.stopped.Err() != nil {
+		return context.Canceled
+	}
+	if status == nil {
+		return fault.Of(ErrMiscounted,
+			"build %s: {map} ended with fewer answers than records: %s, up to those before %s%s; "+
+				"it must answer each with one line: %s", m.Out, m.numbers(), m.where(q), m.said(), givenUp)
+	}
+	return fault.Errorf("build %s: {map} failed (%v): %s, up to those before %s%s; "+
+		"once it is fixed, run the same command again: it resumes from its last checkpoint",
+		m.Out, status, m.numbers(), m.where(q), m.said())
+}
+
+// noObject returns the error for a line that is not an answer.
+func (m *Mapping) noObject(q *queued, answer []byte) error {
+	return fault.Errorf("build %s: {map} answered %s with what is not a JSON object: %.*q; it must write nothing but "+
+		"answers to its standard output, and the rest to stderr; "+
+		"once it is fixed, run the same command again: it resumes from its last checkpoint",
+		m.Out, m.where(q), shownAnswer, answer)
+}
+
+// watch says where the command owes answers and gives none for a time.
+func (m *Mapping) watch(ctx context.Context, stall time.Duration) {
+	tick := time.NewTicker(stall)
+	defer tick.Stop()
+	for had := int64(-1); ; had = m.got.Load() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if got := m.got.Load(); got == had && m.waiting.Load() {
+			m.Notice("{map} has answered %s of the %s records sent to it, and none for %v; it must answer each with one "+
+				"line at once and flush its output, as print(..., flush=True) does",
+				units.Count(got), units.Count(m.asked.Load()), stall)
+			stall *= 2
+			tick.Reset(stall)
+		}
+	}
+}
+
+// MapShare returns the share of the memory cap that a mapping takes.
+func MapShare() budget.Share {
+	return budget.Share{Name: "map",
+		Bytes: int64(command.MemoryBytes + mapBufferBytes + mapAhead*queuedBytes + 2*job.MaxRecordBytes),
+		Why: fmt.Sprintf("a record and an answer of up to %dMiB, and up to %d records that wait for theirs; the command's "+
+			"own memory is not part of the cap", job.MaxRecordBytes>>20, mapAhead)}
+}

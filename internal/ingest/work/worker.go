@@ -1,0 +1,213 @@
+// Package work is the second stage of a build: it makes text of records, judges it by the filters, and tokenizes it.
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/zeebo/xxh3"
+)
+
+// Config is what the workers of a build have in common.
+type Config struct {
+	Tokenizer     *tokenize.Tokenizer
+	CacheBytes    int            // of each worker's encoder
+	CausalPairs   bool           // prompt and target make one row
+	AsIs          bool           // text without fields is what documents are made of, no template is
+	Judges        bool           // documents are judged
+	Filter        *filter.Filter // their conditions
+	Dedup         filter.Dedup
+	Conversations *Conversations           // nil if no input holds any
+	Skip          func(*job.Document) bool // reports whether the ids of a document are not needed
+}
+
+// A Worker formats and tokenizes jobs, one at a time.
+type Worker struct {
+	Config
+	encoder   *tokenize.Encoder
+	sketcher  *filter.Sketcher
+	formatter *example.Worker
+	scratch   example.Formatted
+	record    example.Formatted  // a record that is text as it stands
+	text      *example.Formatted // of the document at hand: scratch or record
+	unhashed  bool               // no document is held out by its hash
+	chat      *chatWorker        // nil if no input holds conversations
+	most      int                // ids of a job so far
+}
+
+// New returns a worker that has no formatter yet.
+func New(c Config) *Worker {
+	return &Worker{Config: c, encoder: c.Tokenizer.NewEncoder(EncoderOptions(c.CacheBytes)),
+		sketcher: filter.NewSketcher(c.Dedup)}
+}
+
+// Begin makes the worker ready for the records of a phase. What it formats ends when stop is closed. unhashed says
+// that no document of the phase is held out by its hash.
+func (w *Worker) Begin(f *example.Formatter, unhashed bool, stop <-chan struct{}) {
+	w.formatter, w.unhashed = f.NewWorker().StopAt(stop), unhashed
+	if w.Conversations != nil {
+		w.chat = w.Conversations.newWorker(w, stop)
+	}
+}
+
+// Run is the second stage: it takes jobs in any order and signals each when it is done. What
+// is wrong with a record is noted in its document, for the flusher to judge in order.
+func (w *Worker) Run(ctx context.Context, parcels <-chan *job.Parcel, waits *job.Waiting) error {
+	for {
+		idle := time.Now()
+		select {
+		case p, ok := <-parcels:
+			waits.Since(idle)
+			if !ok {
+				return nil
+			}
+			stopped := false
+			for _, j := range p.Jobs {
+				stopped = stopped || !w.Do(j)
+				j.Stopped = stopped
+				w.trim()
+			}
+			p.Done <- struct{}{}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// trim drops the text buffers that an unusually large record left behind.
+func (w *Worker) trim() {
+	if cap(w.scratch.Prompt)+cap(w.scratch.Target) > job.WorstExpansion*(job.TextBytes+job.PieceBytes) {
+		w.scratch, w.record, w.text = example.Formatted{}, example.Formatted{}, nil
+	}
+}
+
+// Do formats and tokenizes a job. It reports false if a template had to stop: the job is
+// unfinished.
+func (w *Worker) Do(j *job.Job) bool {
+	if cap(j.IDs) == 0 && w.most > 0 {
+		j.IDs = make([]uint32, 0, w.most+w.most/8)
+	}
+	defer func() { w.most = min(max(w.most, len(j.IDs)), job.TextBytes) }()
+	for i := range j.Documents {
+		d := &j.Documents[i]
+		if d.Err != nil || w.Judges && !w.judgeFields(j, d) {
+			continue
+		}
+		isChat := w.chat != nil && w.chat.takes(d)
+		if d.Bad = w.format(d, j.Raw[d.Raw.Start:d.Raw.End], isChat); d.Bad != nil {
+			if errors.Is(d.Bad, example.ErrStopped) {
+				return false
+			}
+			continue
+		}
+		f := w.text
+		if w.Judges && !w.judgeText(j, d) {
+			continue
+		}
+		d.TextBytes = int64(len(f.Prompt) + len(f.Target))
+		d.Replaced += int64(f.Replaced)
+		if !w.unhashed {
+			d.Hash = textHash(f.Prompt, f.Target)
+		}
+		if w.Skip(d) {
+			continue
+		}
+		if isChat {
+			w.chat.encode(j, d)
+			continue
+		}
+		d.IDs, d.Bad = w.encode(j, f.Prompt, d.First, d.Last)
+		if f.HasTarget && d.Bad == nil {
+			// A target in one row with its prompt does not begin a text: the tokenizer puts no
+			// leading space before it.
+			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
+		}
+	}
+	return true
+}
+
+// format sets text to that of a document. Text that is valid as it stands is not copied.
+func (w *Worker) format(d *job.Document, raw []byte, isChat bool) (err error) {
+	switch {
+	case w.AsIs && d.Decoded && tokenize.Valid(raw):
+		w.record.Prompt, w.text = raw, &w.record
+		return nil
+	case isChat:
+		err = w.chat.format(&w.scratch, d, raw)
+	default:
+		err = w.formatter.Format(&w.scratch, d.Layout(), raw)
+	}
+	w.text = &w.scratch
+	return err
+}
+
+// encode appends the ids of a text to j.IDs. A text that the tokenizer multiplies beyond what the
+// job's lease holds is an error.
+func (w *Worker) encode(j *job.Job, text []byte, first, last bool) (job.Span, error) {
+	ids := job.Span{Start: len(j.IDs)}
+	j.IDs = w.encoder.AppendPiece(j.IDs, text, tokenize.Piece{First: first, Last: last})
+	ids.End = len(j.IDs)
+	err := w.encoder.Err()
+	if n := ids.End - ids.Start; err == nil && n > job.WorstExpansion*len(text)+job.SpareIDs {
+		err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(text))
+	}
+	if err == nil {
+		return ids, nil
+	}
+	ids.End = ids.Start
+	j.IDs = append(make([]uint32, 0, ids.Start), j.IDs[:ids.Start]...) // the room that the ids took is not the job's
+	return ids, err
+}
+
+// Beginning returns the ids of the first maxBytes of a document's text, cut at a character, and how many bytes
+// these are.
+func (w *Worker) Beginning(d *job.Document, raw []byte, maxBytes int) (ids []uint32, textBytes int64, err error) {
+	if err := w.formatter.Format(&w.scratch, d.Layout(), raw); err != nil {
+		return nil, 0, err
+	}
+	text := w.scratch.Prompt[:maxBytes]
+	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) &&
+		!utf8.RuneStart(w.scratch.Prompt[len(text)]) {
+		text = text[:len(text)-1]
+	}
+	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
+	return ids, int64(len(text)), w.encoder.Err()
+}
+
+// Shown returns the text of the last document, or its prompt. It is valid until the next.
+func (w *Worker) Shown() []byte { return w.text.Prompt }
+
+// textHash decides a document's split. Prompt and target are hashed apart, so that moving text
+// between them makes another document.
+func textHash(prompt, target []byte) uint64 {
+	h := xxh3.Hash(prompt)
+	if len(target) > 0 {
+		h = xxh3.HashSeed(target, h)
+	}
+	return h
+}
+
+// maxNormalized is what a normalizer may make of a document: twelve times a piece, more than
+// any normalization form does.
+const maxNormalized = 12 * job.PieceBytes
+
+// EncoderOptions returns the options of every encoder of a build.
+func EncoderOptions(cacheBytes int) tokenize.EncoderOptions {
+	return tokenize.EncoderOptions{CacheBytes: cacheBytes, MaxNormalized: maxNormalized}
+}
+
+// LongRecordLease returns the lease of a job of one record longer than a piece: its buffers, and
+// what formatting it takes beyond a worker's scratch.
+func LongRecordLease(raw int64, f *example.Formatter, c *Conversations) int64 {
+	if c != nil {
+		return c.LeaseBytes(raw, 1) + c.ScratchBytes(raw) - c.ScratchBytes(job.PieceBytes)
+	}
+	return job.LeaseBytes(raw, 1, f.OverheadBytes()) + f.ScratchBytes(raw) - f.ScratchBytes(job.PieceBytes)
+}
