@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 		"internal/ingest/source"},
 	"internal/ingest/read": {"internal/budget", "internal/fault", "internal/ingest/command", "internal/ingest/example",
 		"internal/ingest/job", "internal/ingest/source", "internal/jsonscan", "internal/units", "tokenize"},
+	"internal/ingest/rows": {"internal/counts", "internal/ingest/example", "internal/pack", "shard"},
 	"internal/ingest/work": {"internal/budget", "internal/fault", "internal/ingest/example", "internal/ingest/filter",
 		"internal/ingest/job", "internal/ingest/source", "tokenize"},
 	"internal/ingest/merge": {"internal/counts", "internal/fault", "internal/ingest/heldout",

@@ -309,7 +309,7 @@ func (a *addition) finish(f *flusher) (*report.Summary, error) {
 // begin gives a new flusher what the dataset holds out and has seen.
 func (a *addition) begin(f *flusher) error {
 	f.first = a.base
-	f.hold.close(a.heldOut)
+	f.hold.Close(a.heldOut)
 	if err := a.whole.begin(f); err != nil || f.seen == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
@@ -142,13 +143,13 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	o := &b.opts
 	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(), origins: originFiles{b: b}}
 	f.emit = f.takeExample
-	f.cutter.Counts, f.pack = &f.state.Counts, b.newPacking(&f.state)
+	f.cutter.Counts, f.pack = &f.state.Counts, f.newPacking()
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
-	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	f.hold = heldout.New(held, expectedExamples(o, textBytes))
 	err := b.target.begin(f)
 	if err == nil && checkpoint != nil {
 		err = f.restore(checkpoint)
@@ -167,17 +168,17 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 		return err
 	}
 	f.state = *state
-	f.hold.restore(state.Val, state.Held)
+	f.hold.Restore(state.Val, state.Held)
 	if err := f.cutter.Restore(state.Cutter); err != nil {
 		return err
 	}
 	if f.pack != nil {
-		if err := f.pack.restore(windows); err != nil {
+		if err := f.pack.Restore(windows); err != nil {
 			return err
 		}
 		f.heldOut()
 	}
-	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
+	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
 		return &source.SourceChangedError{URI: b.phases[0].set.URI(0),
 			What: "size, by which documents are chosen for val,"}
 	}
@@ -265,7 +266,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
 		w := b.workerOf(i)
-		w.Begin(p.formatter, f.hold.documents == nil, ctx.Done())
+		w.Begin(p.formatter, f.hold.Empty(), ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
@@ -298,7 +299,7 @@ func (b *build) workerOf(i int) *work.Worker {
 
 // begun reports whether there is anything to keep.
 func (f *flusher) begun() bool {
-	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
+	return f.state.Examples > 0 || f.pack != nil && f.pack.HeldTokens() > 0
 }
 
 func (b *build) newWorker(cacheBytes int) *work.Worker {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -26,10 +27,10 @@ type cursor struct {
 	Cutter   example.State   `json:"cutter"`             // the unfinished document, if one was cut into pieces
 	Answered *job.Answered   `json:"answered,omitempty"` // by Map, in this phase
 
-	Verdict   verdict  `json:"verdict"` // of the unfinished document
-	TrainFull bool     `json:"train_full"`
-	Held      []uint64 `json:"held,omitempty"`
-	Share     float64  `json:"share,omitempty"` // holdout.share
+	Verdict   heldout.Verdict `json:"verdict"` // of the unfinished document
+	TrainFull bool            `json:"train_full"`
+	Held      []uint64        `json:"held,omitempty"`
+	Share     float64         `json:"share,omitempty"` // heldout.Chooser's
 
 	report.Totals
 	IllFormed report.IllFormed `json:"ill_formed,omitzero"`

@@ -16,7 +16,8 @@
 //	work, example, filter   the workers: they format records, choose among them and tokenize their text
 //	partition, merge        plans and parts; the targets that make them are here
 //	report, advice          what a build says of itself, and what to do about an error
-//	heldout                 the file of held-out hashes, for additions
+//	rows                    the packing of examples
+//	heldout                 which documents go to val, and the file of their hashes
 //
 // Invariants of a build:
 //

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -57,7 +58,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 		s.Documents++
 		f.countChat(t.Document)
 		if f.pack != nil {
-			f.pack.beginDocument()
+			f.pack.BeginDocument()
 		}
 		f.cutter.Begin(t.Ordinal)
 	}
@@ -78,7 +79,7 @@ func (f *flusher) keepWanted(*taken) (keep bool, err error) {
 	if f.b.target.skipped(s) {
 		return false, nil
 	}
-	if s.Verdict == toTrain && s.TrainFull {
+	if s.Verdict == heldout.ToTrain && s.TrainFull {
 		f.cutBy("max-examples")
 		return false, nil
 	}

@@ -124,7 +124,7 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 			return true, err
 		case s.Phase == phaseVal:
 			reason = filter.ValCopy
-		case f.hold.full() && f.hold.has(d.Hash):
+		case f.hold.Full() && f.hold.Has(d.Hash):
 			return true, nil // counts as a copy of a held-out document
 		default:
 			reason = filter.Copied

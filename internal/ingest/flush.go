@@ -11,9 +11,11 @@ import (
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -30,10 +32,10 @@ type flusher struct {
 	row     shard.Example                // scratch: what a target writes escapes to it
 	taken   taken                        // scratch
 	first   int64                        // ordinal of the first document
-	hold    *holdout
+	hold    *heldout.Chooser
 	seen    *filter.Seen
-	pack    *packing // nil where rows are not packed
-	state   cursor   // what a checkpoint saves besides the open shards
+	pack    *rows.Packing // nil where rows are not packed
+	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
@@ -161,12 +163,12 @@ func (f *flusher) cutBy(option string) {
 }
 
 // route chooses the split of a document at its first piece.
-func (f *flusher) route(hash uint64) verdict {
+func (f *flusher) route(hash uint64) heldout.Verdict {
 	if f.state.Phase == phaseVal {
-		return toVal
+		return heldout.ToVal
 	}
-	v := f.hold.choose(hash)
-	if v == toNeither {
+	v := f.hold.Choose(hash)
+	if v == heldout.ToNeither {
 		f.state.Copies++
 	}
 	return v
@@ -174,13 +176,13 @@ func (f *flusher) route(hash uint64) verdict {
 
 // takeExample takes one example from the cutter and writes it, or packs it into a row.
 func (f *flusher) takeExample(ex *example.Example) error {
-	if f.state.Verdict == toNeither {
+	if f.state.Verdict == heldout.ToNeither {
 		f.state.CopiedExamples++
 		return nil
 	}
-	split, window := splitTrain, trainWindow
-	if f.state.Verdict == toVal {
-		split, window = splitVal, valWindow
+	split, window := splitTrain, rows.Train
+	if f.state.Verdict == heldout.ToVal {
+		split, window = splitVal, rows.Val
 	}
 	if f.pack != nil && !f.full(split) {
 		return f.packExample(window, ex)
@@ -220,7 +222,7 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	s.Examples++
 	if split == splitVal {
 		s.Val++
-		f.hold.have++
+		f.hold.Have++
 	} else {
 		s.Train++
 		s.TrainFull = o.MaxExamples > 0 && s.Train >= o.MaxExamples
@@ -250,7 +252,7 @@ func (f *flusher) cutTokens(ex *shard.Example) bool {
 	if len(ex.Labels) > 0 || left <= 0 {
 		return true
 	}
-	cutRow(ex, left)
+	rows.Cut(ex, left)
 	return ex.LossMask != nil && !slices.Contains(ex.LossMask, true)
 }
 
@@ -260,7 +262,7 @@ func (f *flusher) valFull() bool {
 	if f.state.Phase == phaseVal {
 		return f.b.opts.MaxValExamples > 0 && f.state.Val >= f.b.opts.MaxValExamples
 	}
-	return f.hold.full()
+	return f.hold.Full()
 }
 
 // reject counts a bad record and lists the first of them, or ends the build with it.
@@ -305,7 +307,7 @@ func (f *flusher) due() bool {
 	}
 	elapsed := f.b.opts.Now().Sub(f.saved.at)
 	least := f.b.opts.CheckpointInterval
-	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
+	if f.pack != nil && f.pack.HeldTokens() > f.pack.Window/2 {
 		least *= 2 // the window may close before: then there is less to save
 	}
 	return elapsed < 0 || elapsed >= least
@@ -326,7 +328,7 @@ func (f *flusher) save() error {
 	}
 	parts := [][]byte{data}
 	if f.pack != nil {
-		parts = append(append(parts, []byte{'\n'}), f.pack.save()...)
+		parts = append(append(parts, []byte{'\n'}), f.pack.Save()...)
 	}
 	if err := f.builder.Checkpoint(parts...); err != nil {
 		return err

@@ -9,11 +9,13 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -210,7 +212,7 @@ func (b *build) fixedShares() []budget.Share {
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
 		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*job.PieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
-		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
+		{Name: "held out", Bytes: 2 * heldout.DocumentBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, job.MaxRecordBytes)),
 			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(job.PieceBytes)) + f.ResidentBytes(),
@@ -219,8 +221,8 @@ func (b *build) fixedShares() []budget.Share {
 	if b.bucket {
 		shares = append(shares, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
-	if n := packingBytes(o, builder.Schema); n > 0 {
-		shares = append(shares, budget.Share{Name: "packing", Bytes: n, Why: whyPacking(o)})
+	if o.Pack != pack.None {
+		shares = append(shares, b.packingMemory(builder.Schema))
 	}
 	if o.Map != "" {
 		shares = append(shares, read.MapShare())

@@ -56,8 +56,8 @@ func (p *part) settings() error {
 // begin gives the flusher of a partition what earlier documents decided.
 func (p *part) begin(f *flusher) error {
 	before := &p.Plan.Entry(p.Number).Before
-	f.hold.share = p.Plan.Share
-	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
+	f.hold.Share = p.Plan.Share
+	f.hold.Restore(before.Val, p.Plan.Held[:before.Held])
 	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
 	return p.whole.begin(f)
 }

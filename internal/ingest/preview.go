@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
@@ -289,7 +290,7 @@ func (v *previewer) document(j *job.Job, d *job.Document) error {
 	switch v.doc.Cut = v.doc.Cut || f.state.Truncated > before.Truncated; {
 	case v.doc.NumExamples == 0:
 		v.doc.LeftOut, v.doc.Text = v.whyLeftOut(reasons), v.beginning(j, d)
-	case f.state.Verdict == toVal:
+	case f.state.Verdict == heldout.ToVal:
 		v.doc.Split = splitVal
 	default:
 		v.doc.Split = splitTrain
@@ -322,7 +323,7 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 		}
 		return fault.Plain("it is " + reason)
 	}
-	if v.f.state.Verdict == toVal && v.f.valFull() {
+	if v.f.state.Verdict == heldout.ToVal && v.f.valFull() {
 		return fault.Textf("the split val has {max-val-examples}")
 	}
 	return fault.Textf("no token of it within {max-length} is trained on")
@@ -349,14 +350,14 @@ func (v *previewer) beginning(j *job.Job, d *job.Document) string {
 func (v *previewer) take(row *example.Example) error {
 	d, s := &v.doc, &v.f.state
 	switch {
-	case s.Verdict == toNeither, s.Verdict == toVal && v.f.valFull():
+	case s.Verdict == heldout.ToNeither, s.Verdict == heldout.ToVal && v.f.valFull():
 		return nil
 	case v.b.opts.Pack == pack.BFD && row.Part > 0:
 		d.Cut = true // packing takes the first chunk alone
 		return nil
-	case s.Verdict == toVal:
+	case s.Verdict == heldout.ToVal:
 		s.Val++
-		v.f.hold.have++
+		v.f.hold.Have++
 	}
 	d.NumExamples++
 	d.Tokens += int64(len(row.InputIDs) + len(row.Labels))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
@@ -93,11 +94,11 @@ func (s *scan) init(p *partition.Plan) {
 }
 
 func (s *scan) begin(f *flusher) error {
-	s.plan.Share = f.hold.share
+	s.plan.Share = f.hold.Share
 	f.origins.unwanted = true
 	f.openSeen(filepath.Join(s.temp, "seen"), filepath.Join(s.temp, "seen.tmp"))
-	if f.hold.want > 0 {
-		s.threshold = f.hold.threshold()
+	if f.hold.Want > 0 {
+		s.threshold = f.hold.Threshold()
 	} else {
 		s.decided.Store(true)
 	}
@@ -228,7 +229,7 @@ func (s *scan) skip(d *job.Document) bool {
 }
 
 // skipped reports whether a document that was routed is not needed any more.
-func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
+func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != heldout.ToVal }
 
 // border notes the beginning of a partition, after the documents before it.
 func (s *scan) border(f *flusher, m *job.Mark) {
@@ -239,7 +240,7 @@ func (s *scan) border(f *flusher, m *job.Mark) {
 }
 
 func (s *scan) state(f *flusher) partition.State {
-	p := partition.State{Val: f.hold.have, Held: len(s.plan.Held)}
+	p := partition.State{Val: f.hold.Have, Held: len(s.plan.Held)}
 	if s.b.opts.MaxBytes > 0 {
 		p.TextBytes = f.state.TextBytes
 	}
@@ -247,11 +248,11 @@ func (s *scan) state(f *flusher) partition.State {
 }
 
 func (s *scan) noteHeld(f *flusher) {
-	if len(f.hold.documents) == len(s.held) {
+	if f.hold.Size() == len(s.held) {
 		return
 	}
 	noted := len(s.plan.Held)
-	for h := range f.hold.documents {
+	for _, h := range f.hold.Hashes() {
 		if _, known := s.held[h]; !known {
 			s.held[h] = struct{}{}
 			s.plan.Held = append(s.plan.Held, h)

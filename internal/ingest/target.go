@@ -120,7 +120,7 @@ func (whole) write(f *flusher, split string, row *shard.Example) error {
 }
 
 func (whole) checkpoint(f *flusher) error {
-	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	f.state.Held, f.state.Share = f.hold.Hashes(), f.hold.Share
 	return f.save()
 }
 
@@ -197,8 +197,8 @@ func (whole) finish(f *flusher) (*report.Summary, error) {
 	if err := f.writeTokenizer(); err != nil {
 		return nil, err
 	}
-	if len(f.hold.documents) > 0 { // kept for additions
-		data := bytes.NewReader(heldout.File(f.hold.hashes()))
+	if held := f.hold.Hashes(); len(held) > 0 { // kept for additions
+		data := bytes.NewReader(heldout.File(held))
 		if err := f.builder.WriteFile(shard.HeldOutName, data); err != nil {
 			return nil, err
 		}

@@ -1,5 +1,5 @@
-// Package heldout is the file of a dataset that keeps the hashes of the documents held out for the
-// split val, for additions: 64 bits each, little-endian, in ascending order.
+// Package heldout chooses the documents that are held out for the split val, and keeps their hashes for additions, in
+// a file of the dataset: 64 bits each, little-endian, in ascending order.
 package heldout
 
 import (

@@ -1,57 +1,57 @@
-package ingest
+package heldout
 
 import (
 	"math/rand/v2"
 	"testing"
 )
 
-func TestHoldoutIsExactAndNeverInBoth(t *testing.T) {
+func TestChoosesExactlyAndNeverForBoth(t *testing.T) {
 	for _, c := range []struct{ want, expected, docs, distinct int64 }{
 		{100, 3000, 3000, 3000}, {100, 0, 400, 400}, {500, 120500, 120500, 60000}, {1, 1, 50, 50}, {0, 100, 100, 100},
 		{50, 200, 1000, 120},
 	} {
-		h := newHoldout(c.want, c.expected)
+		h := New(c.want, c.expected)
 		rnd := rand.New(rand.NewPCG(1, uint64(c.docs)))
 		content := make([]uint64, c.distinct)
 		for i := range content {
 			content[i] = rnd.Uint64()
 		}
-		where := map[uint64]verdict{}
+		where := map[uint64]Verdict{}
 		for range c.docs {
 			hash := content[rnd.Int64N(c.distinct)]
-			v := h.choose(hash)
-			if v == toVal {
-				h.have++
+			v := h.Choose(hash)
+			if v == ToVal {
+				h.Have++
 			}
-			if before, seen := where[hash]; seen && v != toNeither && before != v {
+			if before, seen := where[hash]; seen && v != ToNeither && before != v {
 				t.Fatalf("%+v: one text went to both splits", c)
 			}
-			if v != toNeither {
+			if v != ToNeither {
 				where[hash] = v
 			}
 		}
-		if h.have != c.want {
-			t.Errorf("%+v: held out %d", c, h.have)
+		if h.Have != c.want {
+			t.Errorf("%+v: held out %d", c, h.Have)
 		}
 	}
 }
 
-func TestHoldoutGoesOnAfterRestore(t *testing.T) {
-	a, b := newHoldout(20, 200), newHoldout(20, 200)
+func TestContinuesAfterRestore(t *testing.T) {
+	a, b := New(20, 200), New(20, 200)
 	rnd := rand.New(rand.NewPCG(2, 2))
 	for i := range 500 {
 		if i == 60 {
-			b = newHoldout(20, 200)
-			b.restore(a.have, a.hashes())
+			b = New(20, 200)
+			b.Restore(a.Have, a.Hashes())
 		}
 		hash := rnd.Uint64N(1<<9) << 55
-		va, vb := a.choose(hash), b.choose(hash)
+		va, vb := a.Choose(hash), b.Choose(hash)
 		if va != vb {
 			t.Fatalf("document %d: %v before, %v after the restore", i, va, vb)
 		}
-		if va == toVal {
-			a.have++
-			b.have++
+		if va == ToVal {
+			a.Have++
+			b.Have++
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package ingest
+package rows
 
 import (
 	"encoding/binary"
@@ -15,8 +15,8 @@ const savedPieceBytes = 16
 
 var errWindow = errors.New("read the open windows of the checkpoint: they are not those of this build")
 
-// save returns the windows as parts of a checkpoint.
-func (p *packing) save() (parts [][]byte) {
+// Save returns the windows as parts of a checkpoint.
+func (p *Packing) Save() (parts [][]byte) {
 	for i := range p.windows {
 		w := &p.windows[i]
 		head := make([]byte, 0, 8+savedPieceBytes*len(w.pieces))
@@ -31,8 +31,8 @@ func (p *packing) save() (parts [][]byte) {
 	return parts
 }
 
-// restore fills the windows from what save returned, joined.
-func (p *packing) restore(data []byte) error {
+// Restore fills the windows from what Save returned, joined.
+func (p *Packing) Restore(data []byte) error {
 	for i := range p.windows {
 		rest, err := p.restoreWindow(&p.windows[i], data)
 		if err != nil {
@@ -46,12 +46,12 @@ func (p *packing) restore(data []byte) error {
 	return nil
 }
 
-func (p *packing) restoreWindow(w *window, data []byte) (rest []byte, err error) {
+func (p *Packing) restoreWindow(w *window, data []byte) (rest []byte, err error) {
 	if len(data) < 8 {
 		return nil, errWindow
 	}
 	pieces := int64(binary.LittleEndian.Uint64(data))
-	if data = data[8:]; pieces < 0 || pieces > int64(max(maxPieces(p.length), p.length)) ||
+	if data = data[8:]; pieces < 0 || pieces > int64(max(maxPieces(p.Length), p.Length)) ||
 		pieces*savedPieceBytes > int64(len(data)) {
 		return nil, errWindow
 	}
@@ -64,14 +64,14 @@ func (p *packing) restoreWindow(w *window, data []byte) (rest []byte, err error)
 	for ; len(heads) > 0; heads = heads[savedPieceBytes:] {
 		piece := windowPiece{document: int64(binary.LittleEndian.Uint64(heads)), at: w.tokens,
 			part: int32(binary.LittleEndian.Uint32(heads[8:])), length: int32(binary.LittleEndian.Uint32(heads[12:]))}
-		if piece.length < 1 || int(piece.length) > p.length || piece.document < 0 || piece.part < 0 {
+		if piece.length < 1 || int(piece.length) > p.Length || piece.document < 0 || piece.part < 0 {
 			return nil, errWindow
 		}
 		w.pieces = append(w.pieces, piece)
 		w.tokens += int64(piece.length)
 	}
-	ids, masks := w.tokens*int64(p.width), int64(0)
-	if p.masked {
+	ids, masks := w.tokens*int64(p.IDWidth), int64(0)
+	if p.Masked {
 		masks = w.tokens
 	}
 	if ids+masks > int64(len(data)) || ids > int64(cap(w.ids)) {

@@ -1,0 +1,124 @@
+package heldout
+
+import "math"
+
+// A Chooser decides, document by document and from content alone, which documents go to the split
+// "val".
+//
+// A document is a candidate when the hash of its text falls below a threshold, and candidates are
+// taken until the wanted number of examples is held out. The threshold never rises, and equal texts
+// have equal hashes, so no text is in both splits: a text that went to training was not a candidate
+// and never becomes one. Copies of a held-out text join it, or are left out of training (and
+// counted) once the split is full.
+//
+// Holding out whole documents keeps chunks of one text from standing on both sides. The last one is
+// cut where the split is full; the rest of it is left out.
+type Chooser struct {
+	Want  int64   // examples, 0 = hold nothing out
+	Have  int64   // examples held out
+	Share float64 // least part of all documents that are candidates
+	// hashes of the documents held out
+	documents map[uint64]struct{}
+}
+
+// DocumentBytes bounds what one held-out document costs in memory: a map entry with its share of the
+// table's slack.
+const DocumentBytes = 40
+
+// candidateShare returns the part of all documents that are candidates, between 0 and 1/2.
+//
+// expected is a lower bound of the number of examples that the build can make, so twice
+// want/expected fills the split about half way through the corpus or earlier, wherever the corpus
+// is not much smaller than it looks. Where nothing bounds the corpus (expected 0), half of the
+// first documents are taken: exact numbers matter more than the spread.
+func candidateShare(want, expected int64) float64 {
+	if want <= 0 {
+		return 0
+	}
+	if expected <= 0 {
+		return 0.5
+	}
+	return min(0.5, 2*float64(want)/float64(expected))
+}
+
+// New returns a chooser of documents for the wanted number of examples. expected is a lower bound of all examples,
+// 0 if nothing bounds them.
+func New(want, expected int64) *Chooser {
+	h := &Chooser{Want: want, Share: candidateShare(want, expected)}
+	if want > 0 {
+		h.documents = make(map[uint64]struct{})
+	}
+	return h
+}
+
+// Threshold returns the hash below which a document is a candidate now. If the estimate behind
+// Share was too high (few long documents make many examples), the part that is still missing keeps
+// the threshold up. It falls with every example held out.
+func (h *Chooser) Threshold() uint64 {
+	missing := float64(h.Want-h.Have) / float64(h.Want)
+	return uint64(max(h.Share, missing/8) * math.MaxUint64)
+}
+
+// Verdict is where a document goes.
+type Verdict int
+
+const (
+	ToTrain Verdict = iota
+	ToVal
+	ToNeither // a copy of a held-out document after the split was full
+)
+
+// Choose returns where a document goes, by the hash of its text.
+func (h *Chooser) Choose(hash uint64) Verdict {
+	if h.Want == 0 && h.documents == nil {
+		return ToTrain
+	}
+	_, heldOut := h.documents[hash]
+	switch {
+	case heldOut && h.Full():
+		return ToNeither
+	case heldOut:
+		return ToVal
+	case h.Full() || hash >= h.Threshold():
+		return ToTrain
+	}
+	h.documents[hash] = struct{}{}
+	return ToVal
+}
+
+// Has reports whether a document with this hash was held out.
+func (h *Chooser) Has(hash uint64) bool { _, ok := h.documents[hash]; return ok }
+
+// Close makes the chooser take no more documents, but know those that were held out before.
+func (h *Chooser) Close(hashes []uint64) {
+	h.documents = make(map[uint64]struct{}, len(hashes))
+	for _, hash := range hashes {
+		h.documents[hash] = struct{}{}
+	}
+}
+
+// Full reports whether all examples that are wanted are held out.
+func (h *Chooser) Full() bool { return h.Have >= h.Want }
+
+// Hashes lists what is held out, for the checkpoint; the order does not matter to restore.
+func (h *Chooser) Hashes() []uint64 {
+	out := make([]uint64, 0, len(h.documents))
+	for hash := range h.documents {
+		out = append(out, hash)
+	}
+	return out
+}
+
+// Restore sets a new chooser to what a checkpoint holds.
+func (h *Chooser) Restore(have int64, hashes []uint64) {
+	h.Have = have
+	for _, hash := range hashes {
+		h.documents[hash] = struct{}{}
+	}
+}
+
+// Size returns how many hashes are known.
+func (h *Chooser) Size() int { return len(h.documents) }
+
+// Empty reports whether no hash is known and none is taken, so that the hashes of documents do not matter.
+func (h *Chooser) Empty() bool { return h.documents == nil }

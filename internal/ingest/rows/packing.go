@@ -1,0 +1,255 @@
+// Package rows fills rows with documents: the packing of a build.
+package rows
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
+)
+
+// The windows within which documents are packed. They depend on the row's length alone, so that the
+// bytes of a dataset do not depend on memory.
+const (
+	// minWindowTokens is the window of short rows.
+	minWindowTokens = 1 << 20
+	// windowRows is how many rows a window of longer ones fills: best fit decreasing leaves about
+	// one of them unfilled.
+	windowRows = 256
+	// Documents of a window: windowPieces for each token of a row, within limits.
+	windowPieces    = 4
+	minWindowPieces = 1 << 15
+	maxWindowPieces = 1 << 18
+	// Rows of a full window that are less than (nearlyFull-1)/nearlyFull full are packed again with
+	// the next one, up to 1/carriedShare of the window and half of its pieces.
+	nearlyFull   = 32
+	carriedShare = 4
+)
+
+// WindowTokens returns how many tokens are packed together: those asked for, or as many as suit rows of a length.
+func WindowTokens(asked int64, length int) int64 {
+	return cmp.Or(asked, max(minWindowTokens, windowRows*int64(length)))
+}
+
+func maxPieces(length int) int {
+	return min(max(windowPieces*length, minWindowPieces), maxWindowPieces)
+}
+
+// The splits, as Packing numbers them.
+const (
+	Train = iota
+	Val
+	splits
+)
+
+// Config says how documents share rows.
+type Config struct {
+	Policy  pack.Policy
+	Length  int   // of a row
+	Window  int64 // tokens that are packed together
+	IDWidth int   // bytes an id takes in a window
+	Masked  bool  // examples have a loss mask
+	Suffix  int   // special tokens at the end of a document
+
+	Counts *counts.Counts // of the build: what packing left out
+	// Rest is how many tokens of the current document came after the first row, under pack.BFD.
+	Rest *int64
+	// Wanted returns how many tokens of a split are worth holding: those of the rows that its budget leaves.
+	Wanted func(split int) int64
+	// Changed is called where the windows hold fewer tokens than before.
+	Changed func()
+	// Write takes a row, which is valid until it returns.
+	Write func(split int, row *shard.Example) error
+}
+
+// Packing fills rows with documents, between the cutter and the shards. Each split has an open
+// window of documents; when it is full, or when what it holds reaches a budget, it is packed and
+// its rows are written. Under pack.Wrapped the window is the row that is being filled.
+type Packing struct {
+	Config
+	windows [splits]window
+
+	packer  *pack.Packer // nil for pack.Wrapped
+	lengths []int32      // scratch, of a window's pieces
+	carried []bool       // scratch: which of them stay in the window
+	row     shard.Example
+}
+
+// window holds the pieces of documents that wait to be packed.
+type window struct {
+	pieces []windowPiece
+	ids    []byte // of all pieces, back to back, little-endian
+	mask   []byte // of all pieces, back to back: 1 where a token is trained on
+	tokens int64
+}
+
+type windowPiece struct {
+	document     int64
+	at           int64 // of its first token among the window's
+	part, length int32
+}
+
+const windowPieceBytes = 24
+
+// New returns a packing that holds nothing yet.
+func New(c Config) *Packing {
+	p := &Packing{Config: c}
+	if c.Policy != pack.Wrapped {
+		p.packer = pack.New(c.Policy, c.Length)
+	}
+	return p
+}
+
+// MemoryBytes bounds the memory of packing the given number of splits.
+func (c *Config) MemoryBytes(splits int64) int64 {
+	perToken := int64(c.IDWidth)
+	if c.Masked {
+		perToken++
+	}
+	const rowBytes = 4 + 1 + 4 // an id, its mask, and the segment that it may be
+	length, pieces := int64(c.Length), int64(maxPieces(c.Length))
+	if c.Policy == pack.Wrapped {
+		return splits*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
+	}
+	window := c.Window*perToken + pieces*windowPieceBytes
+	return splits*window + pack.Bytes(c.Length, pieces) + length*rowBytes + pieces*(4+1+savedPieceBytes)
+}
+
+// Why describes what this memory is for.
+func (c *Config) Why() string {
+	if c.Policy == pack.Wrapped {
+		return "the row that is being filled"
+	}
+	return fmt.Sprintf("windows of %d documents or %d tokens, packed by %s", maxPieces(c.Length), c.Window, c.Policy)
+}
+
+// Add takes an example of a split from the cutter.
+func (p *Packing) Add(split int, ex *example.Example) error {
+	w := &p.windows[split]
+	switch {
+	case p.Policy == pack.BFD && ex.Part > 0:
+		*p.Rest += int64(len(ex.InputIDs))
+		return nil
+	case p.Policy == pack.Wrapped:
+		return p.wrap(split, ex)
+	}
+	if len(w.pieces) == maxPieces(p.Length) || w.tokens+int64(len(ex.InputIDs)) > p.Window {
+		if err := p.pack(split, w.tokens/carriedShare); err != nil {
+			return err
+		}
+	}
+	p.add(w, ex, 0, len(ex.InputIDs))
+	if w.tokens >= p.Wanted(split) {
+		return p.pack(split, 0)
+	}
+	return nil
+}
+
+// add appends the tokens from..to of an example to a window.
+func (p *Packing) add(w *window, ex *example.Example, from, to int) {
+	p.allocate(w)
+	for _, id := range ex.InputIDs[from:to] {
+		if p.IDWidth == 2 {
+			w.ids = append(w.ids, byte(id), byte(id>>8))
+		} else {
+			w.ids = append(w.ids, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
+		}
+	}
+	if p.Masked {
+		for _, trained := range ex.LossMask[from:to] {
+			w.mask = append(w.mask, boolByte(trained))
+		}
+	}
+	n := int32(to - from)
+	if last := len(w.pieces) - 1; p.Policy == pack.Wrapped && last >= 0 && ex.Part > 0 &&
+		w.pieces[last].document == ex.Document { // the document continues
+		w.pieces[last].length += n
+	} else {
+		w.pieces = append(w.pieces, windowPiece{document: ex.Document, at: w.tokens, part: ex.Part, length: n})
+	}
+	w.tokens += int64(n)
+}
+
+// allocate makes a window's buffers once, as large as they ever get. Their unused parts take no
+// memory.
+func (p *Packing) allocate(w *window) {
+	if w.ids != nil {
+		return
+	}
+	tokens, pieces := p.Window, maxPieces(p.Length)
+	if p.Policy == pack.Wrapped {
+		tokens, pieces = int64(p.Length), p.Length
+	}
+	w.ids, w.pieces = make([]byte, 0, tokens*int64(p.IDWidth)), make([]windowPiece, 0, pieces)
+	if p.Masked {
+		w.mask = make([]byte, 0, tokens)
+	}
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// wrap appends an example to the row that is being filled, and writes each row that is full.
+func (p *Packing) wrap(split int, ex *example.Example) error {
+	w := &p.windows[split]
+	for from := 0; from < len(ex.InputIDs); {
+		to := min(len(ex.InputIDs), from+p.Length-int(w.tokens))
+		p.add(w, ex, from, to)
+		if from = to; int(w.tokens) == p.Length {
+			if err := p.pack(split, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pack packs what a split's window holds and writes the rows. Documents of the emptiest rows
+// stay for the next window, up to the given number of tokens: later documents may fill them.
+func (p *Packing) pack(split int, carry int64) error {
+	w := &p.windows[split]
+	if w.tokens == 0 {
+		return nil
+	}
+	w.tokens = 0 // from here on the rows count
+	p.Changed()
+	if p.Policy == pack.Wrapped {
+		p.startRow(w.pieces[0])
+		for _, piece := range w.pieces {
+			p.addToRow(w, piece)
+		}
+		w.empty()
+		return p.write(split)
+	}
+	p.lengths = slices.Grow(p.lengths[:0], len(w.pieces))
+	for _, piece := range w.pieces {
+		p.lengths = append(p.lengths, piece.length)
+	}
+	rows := p.packer.Pack(p.lengths)
+	p.choose(rows, carry)
+	for i := range rows.Len() {
+		row := rows.Row(i)
+		if p.carried[row[0].Item] {
+			continue
+		}
+		first := slices.MinFunc(row, func(a, b pack.Piece) int { return int(a.Item - b.Item) })
+		p.startRow(w.pieces[first.Item])
+		for _, piece := range row {
+			p.addToRow(w, w.pieces[piece.Item])
+		}
+		if err := p.write(split); err != nil {
+			return err
+		}
+	}
+	p.carry(w)
+	p.Changed()
+	return nil
+}
