@@ -68,11 +68,11 @@ func aProfile(stacks [][]string) []byte {
 func TestSamplesOfStages(t *testing.T) {
 	const ours = "github.com/dsload/dsload/"
 	data := aProfile([][]string{
-		{"runtime.memmove", ours + "internal/ingest.(*filler).next", ours + "internal/ingest.(*build).read"},
-		{ours + "tokenize.(*Encoder).AppendPiece", ours + "internal/ingest.(*worker).run"},
+		{"runtime.memmove", ours + "internal/ingest/read.(*Stage).next", ours + "internal/ingest/read.(*Stage).Run"},
+		{ours + "tokenize.(*Encoder).AppendPiece", ours + "internal/ingest/work.(*Worker).Do"},
 		{"syscall.pwrite", ours + "shard.(*Builder).Append", ours + "internal/ingest.(*flusher).job"},
 		{"github.com/zeebo/blake3.(*Hasher).Write", ours + "shard.(*openShard).put", ours + "shard.(*Builder).Append"},
-		{ours + "internal/jsonscan.(*Scanner).String", ours + "internal/ingest.(*worker).run"},
+		{ours + "internal/jsonscan.(*Scanner).String", ours + "internal/ingest/work.(*Worker).Do"},
 		{ours + "internal/ingest/example.(*Cutter).End", ours + "internal/ingest.(*flusher).job"},
 		{"runtime.gcBgMarkWorker"},
 		{"os.Open", ours + "internal/ingest.(*build).prepare", "main.run"},

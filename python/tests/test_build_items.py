@@ -119,10 +119,20 @@ def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixtur
     )
     said = capfd.readouterr().err
     assert "reading" in said and "in.txt as text" in said
-    assert "note: documents cut to --max-length: 20" in said
-    assert "stopped: --max-examples 20 reached" in said
+    assert "note: documents cut to max_length: 20" in said
+    assert "stopped: max_examples 20 reached" in said
     assert "? examples" not in said
     assert seen and all("examples" in p for p in seen)
+
+
+def test_items_are_called_items(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They reach the command through its standard input, which is no business of the caller's."""
+    dsload.build(iter(["one", "two"]), out=tmp_path / "out")
+    said = capfd.readouterr().err
+    assert "reading the items as jsonl" in said
+    assert "; eos adds <|endoftext|>" in said  # not --eos
+    with pytest.raises(dsload.BuildError, match=r"^read row 2 at byte \d+: no field \"text\""):
+        dsload.build(iter([{"text": "one"}, {"txt": "two"}]), out=tmp_path / "bad")
 
 
 class Mine(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,40 @@ def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -
         assert found == pytest.approx(sum(map(len, runs.Notes.read(tmp_path, "uneven", 1))) / 3, rel=0.02)
         with pytest.warns(UserWarning, match="per_device_train_batch_size=4 has no effect"):
             Noting(Small(), arguments, train_dataset=even).train()
+
+
+@pytest.mark.parametrize(
+    ("given", "loader", "ignored"),
+    [
+        ({"train_sampling_strategy": "group_by_length"}, {}, True),
+        ({"train_sampling_strategy": "sequential"}, {}, True),
+        ({"train_sampling_strategy": "sequential"}, {"shuffle": False}, False),
+        ({"data_seed": 5}, {}, True),
+        ({"data_seed": 5}, {"seed": 5}, False),
+        ({"dataloader_drop_last": True}, {}, True),
+        ({"dataloader_drop_last": True}, {"tail": "drop"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_arguments_about_the_order(
+    rows240: str, tmp_path: Path, given: dict[str, Any], loader: dict[str, Any], ignored: bool
+) -> None:
+    """Those that the loader does not follow are not ignored silently."""
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=1,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        **given,
+    )
+    with Loader(rows240, batch_size=8, **loader) as rows, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Noting(Small(), arguments, train_dataset=rows).train()
+    assert [str(w.message).split("=")[0] for w in said if "the loader decides" in str(w.message)] == (
+        list(given) if ignored else []
+    )
 
 
 class Evaluating(Noting):

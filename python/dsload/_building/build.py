@@ -98,6 +98,10 @@ def build(
         command += _flag(name, value)
     command += ["--", *(paths or ())]
 
+    def said(message: str) -> str:
+        message = in_python(message)
+        return message if items is None else message.replace("standard input", "the items").replace(" -, row", " row")
+
     def report(line: dict[str, Any]) -> None:
         if bar is not None:
             bar(line)
@@ -117,15 +121,15 @@ def build(
     if mapped is not None and mapped.error is not None:
         raise mapped.error
     if code != 0:
-        message = in_python(messages[-1]) if messages else f"dsload build ended with exit code {code}"
+        message = said(messages[-1]) if messages else f"dsload build ended with exit code {code}"
         raise BuildError(message + _hint(paths if items is None else None), code)
     for line in messages:  # what the build says about dropped and replaced text
-        print(line, file=sys.stderr)
+        print(said(line), file=sys.stderr)
     result: dict[str, Any] = json.loads(stdout)
     for note in result.get("notes", ()):
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {said(note)}", file=sys.stderr)
     if result.get("cut_by"):
-        print(f"stopped: {result.get('stopped')}", file=sys.stderr)
+        print(f"stopped: {said(result['stopped'])}", file=sys.stderr)
     return result
 
 

@@ -155,7 +155,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
         raise BuildError(refusal(messages[-1]) if messages else f"dsload build ended with exit code {code}", code)
     result: dict[str, Any] = json.loads(stdout)
     for note in result.get("notes") or ():
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {in_python(note)}", file=sys.stderr)
     return str(result["out"])
 
 

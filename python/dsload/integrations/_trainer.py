@@ -37,7 +37,9 @@ class TrainerMixin(CountedOnce):
 
     The loader makes whole batches for its rank and world. Trainer counts samples with the loader's batch_size:
     `per_device_train_batch_size` and `per_device_eval_batch_size` are set to it, with a warning if they were given
-    another value. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's
+    another value. Arguments about the order of rows, such as `train_sampling_strategy`, have no effect, and a warning
+    says so: the loader's shuffle, bucket, seed and tail decide. Nor has `dataloader_num_workers`: the loader's server
+    does the work. Columns that the model's
     forward does not take are dropped, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
 
     Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and
@@ -83,6 +85,7 @@ class TrainerMixin(CountedOnce):
                     "auto_find_batch_size: the loader makes the batches; use dsload.memory.find_max_batch_size, and "
                     "make a new Loader"
                 )
+            _say_ignored(options, loader)
             rows = _set_batch_size(options, "train", loader)
             if rows is not None:
                 self._train_batch_size = rows
@@ -208,6 +211,28 @@ def _set_batch_size(options: Any, what: str, loader: Loader) -> Optional[int]:
         )
     setattr(options, name, each)
     return rows
+
+
+def _say_ignored(options: Any, loader: Loader) -> None:
+    """Warns of arguments that ask for another order of the rows than the loader's."""
+    query = loader._query
+    arguments: tuple[tuple[str, str, set[Any]], ...] = (  # with the values that change nothing
+        (
+            "train_sampling_strategy",
+            "shuffle and bucket",
+            {"random", *(["sequential"] if query.shuffle == "none" else ())},
+        ),
+        ("group_by_length", "bucket", {False}),  # before transformers 5
+        ("data_seed", "seed", {query.seed}),
+        ("dataloader_drop_last", "tail", {False, query.tail_or_default == "drop"}),
+    )
+    for name, ours, harmless in arguments:
+        given = getattr(options, name, None)
+        if given is not None and given not in harmless:
+            warnings.warn(
+                f"{name}={given!r} has no effect: the loader decides the rows and their order; see its {ours}",
+                stacklevel=3,
+            )
 
 
 def _loader_of(trainer: Any, name: str, given: Any = None) -> Optional[Loader]:
