@@ -166,19 +166,18 @@ func (w *Worker) encode(j *job.Job, text []byte, first, last bool) (job.Span, er
 	return ids, err
 }
 
-// Beginning returns the ids of the first maxBytes of a document's text, cut at a character, and how many bytes
-// these are.
+// Beginning returns the ids of what precedes byte maxBytes of a document's text, cut at a character, and how many
+// bytes these are. The text must be longer.
 func (w *Worker) Beginning(d *job.Document, raw []byte, maxBytes int) (ids []uint32, textBytes int64, err error) {
 	if err := w.formatter.Format(&w.scratch, d.Layout(), raw); err != nil {
 		return nil, 0, err
 	}
-	text := w.scratch.Prompt[:maxBytes]
-	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) &&
-		!utf8.RuneStart(w.scratch.Prompt[len(text)]) {
-		text = text[:len(text)-1]
+	text, n := w.scratch.Prompt, maxBytes
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
 	}
-	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
-	return ids, int64(len(text)), w.encoder.Err()
+	ids = w.encoder.AppendPiece(nil, text[:n], tokenize.Piece{First: d.First, Last: true})
+	return ids, int64(n), w.encoder.Err()
 }
 
 // Shown returns the text of the last document, or its prompt. It is valid until the next.
