@@ -41,9 +41,9 @@ func (e *TooLargeError) Error() string {
 
 // Share is one named reservation: a fixed part of the cap.
 type Share struct {
-	Name  string // what holds the bytes
-	Bytes int64
-	Why   string // what the size depends on
+	Name  string `json:"name"` // what holds the bytes
+	Bytes int64  `json:"bytes"`
+	Why   string `json:"why"` // what the size depends on
 }
 
 // Ledger accounts for bytes under one cap.

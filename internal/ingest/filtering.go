@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -96,7 +97,7 @@ func filterShares(o *option.Options, f *filter.Filter) (parts []budget.Share) {
 // seenShare returns the share of the memory cap that Dedup takes with pool bytes of pages.
 func seenShare(pool int64) budget.Share {
 	return budget.Share{Name: "dedup", Bytes: filter.SeenBytes(pool), Why: fmt.Sprintf(
-		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
+		"hashes of earlier documents: %v of them, the others in a file of the folder", units.Size(pool))}
 }
 
 // filtered is the part of the cursor about fields and copies.

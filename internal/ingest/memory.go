@@ -111,7 +111,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		p.cacheBytes /= 2
 	}
 	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.cacheBytes),
-		Why: fmt.Sprintf("%d workers' word caches of %dKiB", workers, p.cacheBytes>>10)})
+		Why: fmt.Sprintf("%d workers' word caches of %v", workers, units.Size(p.cacheBytes))})
 
 	// The process' share grows with the cap, so the smallest cap solves cap = need + cap/gcShare.
 	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
@@ -139,7 +139,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	}
 	p.readers = countReaders(o, phases, o.Memory-need)
 	fixed = append(fixed, budget.Share{Name: "jobs", Bytes: o.Memory - need,
-		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
+		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %v, or longer records", p.jobs, units.Size(p.jobLease))})
 	p.Shares, p.Sum = fixed, o.Memory
 	return p, nil
 }
@@ -240,7 +240,7 @@ func (b *build) fixedShares() []budget.Share {
 
 func whyScratch(workers int64, f *example.Formatter) string {
 	if n := f.ScratchBytes(job.PieceBytes); n > 0 {
-		return fmt.Sprintf("%d workers' decoded text, each with %dKiB for what the template computes", workers, n>>10)
+		return fmt.Sprintf("%d workers' decoded text, each with %v for what the template computes", workers, units.Size(n))
 	}
 	return fmt.Sprintf("%d workers' decoded text", workers)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -41,8 +42,8 @@ func (c *Conversations) MemoryShare(workers int64) budget.Share {
 	n := c.ScratchBytes(job.PieceBytes)
 	traced := chat.TracedBytes(c.Tokenizer, chat.TextFactor*job.PieceBytes)
 	return budget.Share{Name: "chat template", Bytes: c.ResidentBytes() + c.Pieces.Bytes() + workers*n + traced,
-		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
-			n>>10)}
+		Why: fmt.Sprintf("%d workers' messages and texts, each with %v for what the template computes", workers,
+			units.Size(n))}
 }
 
 // chatWorker is the part of a worker that handles conversations.

@@ -24,12 +24,14 @@ const (
 	evictAfter = 250 * time.Millisecond
 
 	// smallSendBytes is the size of sockets' send buffers. The kernel doubles it, and its memory
-	// counts in a control group: at most sendCharge. largeSendBytes and largeSendCharge are the
-	// same for streams that start while memory is plentiful.
-	smallSendBytes  = 8 << 10
-	sendCharge      = 18 << 10
-	largeSendBytes  = 208 << 10 // the most that Linux allows by default
-	largeSendCharge = 426 << 10
+	// counts in a control group: at most sendCharge, with pieces of the size that the stream has. The
+	// others are the same for streams that get extras.
+	smallSendBytes   = 8 << 10
+	sendCharge       = 18 << 10
+	mediumSendBytes  = 64 << 10
+	mediumSendCharge = 132 << 10
+	largeSendBytes   = 208 << 10 // the most that Linux allows by default
+	largeSendCharge  = 430 << 10
 )
 
 // connPool limits the connections that are not streams. Each has a slot, whose memory was reserved

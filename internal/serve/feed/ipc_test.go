@@ -250,7 +250,7 @@ func BenchmarkWriter(b *testing.B) {
 				b.Fatal(err)
 			}
 			enc := newEncoder(p, false)
-			w := newWriter(discard{}, enc, largePiece)
+			w := newWriter(discard{}, enc, extras[0].piece)
 			for b.Loop() {
 				if err := w.batch(batch); err != nil {
 					b.Fatal(err)

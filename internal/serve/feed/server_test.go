@@ -92,6 +92,47 @@ func TestWorkingAheadChangesNothing(t *testing.T) {
 	}
 }
 
+// A stream gets the best extras that memory is left for, and those that add little to what it needs also where
+// the streams have taken much.
+func TestExtras(t *testing.T) {
+	const streams = 24 << 20 // what the ledger has for them
+	for _, c := range []struct {
+		name                string
+		window, rows, taken int64
+		piece               int
+		ahead               bool
+	}{
+		{"small batches", 0, 8, 0, 128 << 10, false},
+		{"large batches", 0, 1024, 0, 128 << 10, true},
+		{"much is taken", 0, 8, 5 << 20, 128 << 10, false},
+		{"a quarter is nearly taken", 0, 8, 5<<20 + 512<<10, 32 << 10, false},
+		{"a quarter is nearly taken, large batches", 0, 1024, 5 << 20, 128 << 10, false},
+		{"a quarter is taken", 0, 8, 6 << 20, smallPiece, false},
+		{"a window of packed rows", 2 << 20, 1024, 0, 128 << 10, true},
+		{"the third such", 2 << 20, 1024, 6 << 20, 32 << 10, false},
+		{"a large window", 12 << 20, 1024, 0, 128 << 10, true},
+		{"a second one", 7 << 20, 8, 15 << 20, 128 << 10, false},
+		{"no memory is left", 2 << 20, 8, streams - 2<<20 - 140<<10, smallPiece, false},
+	} {
+		const fixed = 1 << 20
+		ledger := budget.New(streams + fixed)
+		if _, ok := ledger.TryAcquire(fixed + c.taken); !ok {
+			t.Fatal(c.name)
+		}
+		o := &Opening{BatchRows: int(c.rows), BatchTokens: 64 * c.rows, WindowBytes: c.window}
+		s := stream{opening: o, enc: newEncoder(o, false)}
+		if err := s.acquire(t.Context(), ledger, fixed, time.Second, make(chan struct{}, 1)); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if s.piece != c.piece || (s.ahead > 0) != c.ahead {
+			t.Errorf("%s: pieces of %d bytes and %d batches ahead, want %d and %v", c.name, s.piece, s.ahead, c.piece, c.ahead)
+		}
+		if used := ledger.Used(); used != fixed+c.taken+s.leased.Load() {
+			t.Errorf("%s: %d bytes are leased, the stream shows %d", c.name, used-fixed-c.taken, s.leased.Load())
+		}
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	_, client, path := start(t, Options{Backend: &fakeBackend{rows: 100, damagedAt: 1}, Ledger: budget.New(4 << 20)})
 	for _, c := range []struct {

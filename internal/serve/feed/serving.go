@@ -115,7 +115,7 @@ func (s *Server) admit(r *http.Request, st *stream) error {
 	}
 	if c := connOf(r); c != nil {
 		if st.extra != nil {
-			c.setSendBuffer(largeSendBytes)
+			c.setSendBuffer(st.send)
 		}
 		s.conns.leave(c)
 	}

@@ -19,18 +19,30 @@ const (
 	// streamOverhead is the memory of a stream apart from its batches and window: goroutine stack,
 	// the plan's objects, the encoder, and sendCharge in the kernel.
 	streamOverhead = 18<<10 + trackBytes + sendCharge
-	// smallPiece is the size of every stream's piece, largePiece that of streams that start while
-	// memory is plentiful.
-	smallPiece = 8 << 10
-	largePiece = 128 << 10
-	// Extras are leased while streams have taken less than one in comfortPart of the ledger's bytes
-	// for them; the rest is for later streams.
-	comfortPart = 8
+	// smallPiece is the size of every stream's piece: what Linux sends as one message from a buffer of
+	// smallSendBytes.
+	smallPiece = 8<<10 - 64
+	// A stream gets extras while streams have taken less than one in comfortPart of the ledger's bytes
+	// for them, the rest is for later streams, or where the extras are at most one in addedPart of what
+	// the stream needs anyway.
+	comfortPart = 4
+	addedPart   = 8
 	// mostAhead is the maximum number of batches that a stream makes ahead, aheadBytes what they
 	// may lease together.
 	mostAhead  = 4
 	aheadBytes = 1 << 20
 )
+
+// extras are what a stream can have besides what it needs, the best first. Without them each small piece of a
+// large batch waits for the client: packed rows take ten times the time, with the last of them twice.
+var extras = []struct {
+	piece, send, charge int
+	ahead               bool // batches are made ahead
+}{
+	{128 << 10, largeSendBytes, largeSendCharge, true},
+	{128 << 10, largeSendBytes, largeSendCharge, false},
+	{32 << 10, mediumSendBytes, mediumSendCharge, false},
+}
 
 // stream is one response to /v1/batches.
 type stream struct {
@@ -43,8 +55,9 @@ type stream struct {
 	since   time.Time
 
 	lease  *budget.Lease // everything the stream needs to continue
-	extra  *budget.Lease // a larger piece and batches ahead; nil if memory is short
+	extra  *budget.Lease // of extras; nil if memory is short
 	piece  int
+	send   int          // bytes of the socket's buffer
 	ahead  int          // batches that another goroutine makes ahead; 0 = the connection's goroutine makes them
 	leased atomic.Int64 // bytes of both leases, for the dashboard
 
@@ -94,24 +107,33 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	case err != nil:
 		return err
 	}
-	s.lease, s.piece = lease, smallPiece
+	s.lease, s.piece, s.send = lease, smallPiece, smallSendBytes
 	s.leased.Store(least)
-	more := int64(largePiece - smallPiece + largeSendCharge - sendCharge)
-	if s.wireBytes() > 2*largeSendBytes {
-		// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
-		// sides busy.
-		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))
-		more += int64(s.ahead) * batch
-	}
-	if ledger.Used()-fixed+more <= (ledger.Cap()-fixed)/comfortPart {
+	s.acquireExtras(ledger, fixed, batch)
+	return nil
+}
+
+// acquireExtras leases the best extras that there is memory for. A batch takes so many bytes.
+func (s *stream) acquireExtras(ledger *budget.Ledger, fixed, batch int64) {
+	for _, e := range extras {
+		more, ahead := int64(e.piece-smallPiece+e.charge-sendCharge), 0
+		if e.ahead {
+			// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
+			// sides busy.
+			if ahead = int(min(mostAhead, aheadBytes/max(batch, 1))); s.wireBytes() <= 2*largeSendBytes || ahead == 0 {
+				continue
+			}
+			more += int64(ahead) * batch
+		}
+		if ledger.Used()-fixed+more > (ledger.Cap()-fixed)/comfortPart && more > s.lease.Bytes()/addedPart {
+			continue
+		}
 		if extra, ok := ledger.TryAcquire(more); ok {
-			s.extra, s.piece = extra, largePiece
+			s.extra, s.piece, s.send, s.ahead = extra, e.piece, e.send, ahead
 			s.leased.Add(more)
-			return nil
+			return
 		}
 	}
-	s.ahead = 0
-	return nil
 }
 
 // leaseOrWait leases n bytes. It waits for them unless too many others wait.
