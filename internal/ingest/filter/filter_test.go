@@ -89,6 +89,8 @@ func TestWhere(t *testing.T) {
 		want  bool
 	}{
 		{"lang=en", true}, {"lang=EN", false}, {"lang=e", false}, {"lang==en", true},
+		{"lang = en", true}, {"lang == 'en'", true}, {`lang="en"`, true}, {`lang != "en"`, false}, {`empty=""`, true},
+		{`lang='en"`, false},
 		{"n=1.5", true}, {"n=15e-1", true}, {"n=1.51", false}, {"n=one", false},
 		{"big=123456789012345678901", true}, {"big=123456789012345678902", false},
 		{"big=1.23456789012345678901e20", true},

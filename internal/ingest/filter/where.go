@@ -60,8 +60,8 @@ func badWhere(text, format string, args ...any) error {
 	return fault.BadOption("where", strconv.Quote(text), format, args...)
 }
 
-// splitCondition parses FIELD, an operator and VALUE. White space around the operator counts only for
-// "=", whose conditions are older than the others.
+// splitCondition parses FIELD, an operator and VALUE. White space around the operator does not count, nor do
+// quotes around the value, as other languages want them.
 func splitCondition(text string) (field, operator, value string, err error) {
 	bad := func(format string, args ...any) (string, string, string, error) {
 		return "", "", "", badWhere(text, format, args...)
@@ -83,12 +83,8 @@ func splitCondition(text string) (field, operator, value string, err error) {
 	}
 	if operator == "=" {
 		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
-		if value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]) {
-			return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
-		}
-	} else {
-		field, value = strings.TrimSpace(field), strings.TrimSpace(value)
 	}
+	field, value = strings.TrimSpace(field), unquoted(strings.TrimSpace(value))
 	switch {
 	case field == "":
 		return bad("the name of the field is missing; %s", usage)
@@ -96,6 +92,8 @@ func splitCondition(text string) (field, operator, value string, err error) {
 		return bad("a value is not compared with an expression; choose by the text with {match}")
 	case strings.HasSuffix(field, "!"):
 		return bad("! stands before = alone; %s", usage)
+	case operator == "=" && value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]):
+		return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
 	case operator == "=":
 	case value == "":
 		return bad("the value is missing: write one after %s, as in score%s3", operator, operator)
@@ -105,6 +103,14 @@ func splitCondition(text string) (field, operator, value string, err error) {
 		return bad("it has a sign too many; %s", usage)
 	}
 	return field, operator, value, nil
+}
+
+// unquoted returns the value between two quotes.
+func unquoted(value string) string {
+	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		return value[1 : n-1]
+	}
+	return value
 }
 
 // Fields returns the fields of the conditions, in the order of Options.Where. The caller must not
