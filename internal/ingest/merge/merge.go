@@ -150,8 +150,8 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
 				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, shell.Quote(o.Dir))
 		}
-		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
-			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, shell.Quote(o.Dir))
+		return nil, so, fault.Kindf(fault.Usage, "merge %s: there are no parts: build the partitions of a plan into it "+
+			"first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, shell.Quote(o.Dir))
 	}
 	if err != nil {
 		return nil, so, err
@@ -170,8 +170,6 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	}
 	return g, so, nil
 }
-
-var errNoParts = errors.New("there are no parts")
 
 // visit takes what a part left. Parts come in order.
 func (g *merged) visit(part int, m *shard.Manifest) error {
