@@ -264,7 +264,7 @@ func whySource(phases []phase) string {
 		}
 	}
 	if window > 0 {
-		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)
+		return fmt.Sprintf("decompressor with a zstd window of %v, staged record", units.Size(window))
 	}
 	return "decompressor, window, staged record"
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 const (
@@ -42,10 +44,10 @@ func leak(r *record) *Verdict {
 	}
 	left := ""
 	if free := value(r.snapshots[len(r.snapshots)-1].Free); free > 0 && r.oom == nil {
-		left = fmt.Sprintf("; the %s that are free last %d more steps", formatBytes(free), int64(free/growth))
+		left = fmt.Sprintf("; the %s that are free last %d more steps", units.Size(free), int64(free/growth))
 	}
 	return &Verdict{"leak", name,
-		fmt.Sprintf("allocated memory grows by %s a step over %d steps%s", formatBytes(growth), steps, left),
+		fmt.Sprintf("allocated memory grows by %s a step over %d steps%s", units.Size(growth), steps, left),
 		[]string{
 			"keep numbers, not tensors: total += loss.item(), not total += loss, which keeps every step's graph",
 			"detach what outlives a step (outputs, hidden states, metrics): x.detach().cpu()",
@@ -123,8 +125,8 @@ func hostLeak(r *record) *Verdict {
 		return nil
 	}
 	return &Verdict{"host_leak", "load",
-		fmt.Sprintf("the process grows by %s of host memory a step, %s so far", formatBytes(growth),
-			formatBytes(last-first)),
+		fmt.Sprintf("the process grows by %s of host memory a step, %s so far", units.Size(growth),
+			units.Size(last-first)),
 		[]string{
 			"do not keep batches or outputs in lists; write them out",
 			"with worker processes, avoid Python objects in the dataset (reference counts unshare pages); " +
@@ -158,7 +160,7 @@ func batchTooLarge(r *record) *Verdict {
 	}
 	return &Verdict{"batch_too_large", r.oom.Phase,
 		fmt.Sprintf("a batch of %.0f rows%s ran out in %s; %s were held before the step", b.Rows, of, r.oom.Phase,
-			formatBytes(held)),
+			units.Size(held)),
 		[]string{
 			fmt.Sprintf("batch %.0f with %.0f times the accumulation keeps the effective batch of %.0f; "+
 				"AdaptiveBatchSizer does it by itself", fits, math.Ceil(b.Rows/fits), b.Rows),
@@ -175,7 +177,7 @@ func optimizerState(r *record) *Verdict {
 	size := value(r.start.ParameterBytes)
 	return &Verdict{"optimizer_state", "optimizer",
 		fmt.Sprintf("the optimizer's step ran out of memory: "+
-			"AdamW keeps two values a parameter, %s here, from its first step on", formatBytes(2*size)),
+			"AdamW keeps two values a parameter, %s here, from its first step on", units.Size(2*size)),
 		[]string{
 			"an optimizer with smaller state: Adafactor (almost none) or 8-bit AdamW (a quarter)",
 			"foreach=False saves a temporary copy of the parameters during the step",
@@ -216,7 +218,7 @@ func logits(r *record) *Verdict {
 	return &Verdict{"logits", "backward",
 		fmt.Sprintf("logits of %s tokens × %s words are %s in float32, and the loss and its gradient hold four such "+
 			"tensors at once: %.0f%% of what a step allocates",
-			thousands(tokens), thousands(vocab), formatBytes(size), 100*share),
+			units.Count(int64(tokens)), units.Count(int64(vocab)), units.Size(size), 100*share),
 		[]string{
 			"compute the loss in chunks of tokens (a fused linear cross-entropy), " +
 				"so that the logits never exist at once",
@@ -224,14 +226,6 @@ func logits(r *record) *Verdict {
 			"a smaller vocabulary, where the tokenizer is yours",
 		},
 		map[string]float64{"logits_bytes": size, "share": share}}
-}
-
-func thousands(n float64) string {
-	s := fmt.Sprintf("%.0f", n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 func longSequences(r *record) *Verdict {
@@ -291,10 +285,10 @@ func fragmentation(r *record) *Verdict {
 	}
 	asked := ""
 	if requested > 0 {
-		asked = fmt.Sprintf(" while %s could not be found", formatBytes(requested))
+		asked = fmt.Sprintf(" while %s could not be found", units.Size(requested))
 	}
 	return &Verdict{"fragmentation", l.Phase,
-		fmt.Sprintf("%s of %s reserved lie unused in pieces%s", formatBytes(wasted), formatBytes(reserved), asked),
+		fmt.Sprintf("%s of %s reserved lie unused in pieces%s", units.Size(wasted), units.Size(reserved), asked),
 		[]string{
 			"configure_allocator(expandable_segments=True) before the first CUDA tensor",
 			"pad to a multiple (pad_to_multiple_of=64) so that sizes repeat, or batch by tokens",
@@ -323,8 +317,8 @@ func otherProcesses(r *record) *Verdict {
 		return nil
 	}
 	return &Verdict{"other_processes", "load",
-		fmt.Sprintf("%s of the device's %s are in use, but not by this process's allocator", formatBytes(foreign),
-			formatBytes(total)),
+		fmt.Sprintf("%s of the device's %s are in use, but not by this process's allocator", units.Size(foreign),
+			units.Size(total)),
 		[]string{
 			"`dsload doctor` lists the processes on each device: end them, or choose another with CUDA_VISIBLE_DEVICES",
 			"a notebook's kernel or a crashed run's children often hold it",

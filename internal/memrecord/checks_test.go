@@ -83,14 +83,14 @@ func TestEachCauseIsFound(t *testing.T) {
 		lines                []fields
 	}{
 		{"batch_too_large", "backward",
-			"a batch of 64 rows of length 128 ran out in backward; 1 GiB were held before the step", nil,
+			"a batch of 64 rows of length 128 ran out in backward; 1GiB were held before the step", nil,
 			append(calm(12), oom("backward", fields{"allocated": 14 * gib, "reserved": 15 * gib, "free": gib,
 				"batch": fields{"rows": 64, "length": 128}}))},
 		{"leak", "optimizer",
-			"allocated memory grows by 50 MiB a step over 17 steps; the 13 GiB that are free last 266 more steps",
+			"allocated memory grows by 50MiB a step over 17 steps; the 13GiB that are free last 266 more steps",
 			nil,
 			steps(19, "optimizer", func(i int) fields { return fields{"allocated": gib + i*50*mib} })},
-		{"host_leak", "load", "the process grows by 20 MiB of host memory a step, 520 MiB so far", nil,
+		{"host_leak", "load", "the process grows by 20MiB of host memory a step, 520MiB so far", nil,
 			steps(29, "load", func(i int) fields { return fields{"rss": gib + i*20*mib} })},
 		{"unstable_gradients", "backward", "1 spikes of the gradient norm above 10 times its median and " +
 			"NaN or infinite gradients in 1 steps, first in step 5", nil,
@@ -99,14 +99,14 @@ func TestEachCauseIsFound(t *testing.T) {
 					{"grad_norm": nil, "nonfinite": 2}}[map[int]int{5: 2, 7: 1}[i]]
 			})},
 		{"fragmentation", "forward",
-			"5 GiB of 14 GiB reserved lie unused in pieces while 2 GiB could not be found",
+			"5GiB of 14GiB reserved lie unused in pieces while 2GiB could not be found",
 			nil, append(calm(12),
 				oom("forward", fields{"allocated": 9 * gib, "reserved": 14 * gib, "requested": 2 * gib,
 					"free": gib}))},
 		{"other_processes", "load",
-			"9 GiB of the device's 16 GiB are in use, but not by this process's allocator", nil,
+			"9GiB of the device's 16GiB are in use, but not by this process's allocator", nil,
 			steps(12, "load", func(int) fields { return fields{"free": 5 * gib} })},
-		{"logits", "backward", "logits of 8,192 tokens × 128,000 words are 3.9 GiB in float32, and the loss and its " +
+		{"logits", "backward", "logits of 8,192 tokens × 128,000 words are 3.9GiB in float32, and the loss and its " +
 			"gradient hold four such tensors at once: 100% of what a step allocates", fields{"vocab_size": 128_000},
 			steps(4, "backward", func(int) fields {
 				return fields{"peak": 14 * gib, "batch": fields{"rows": 16, "length": 512}}
@@ -116,7 +116,7 @@ func TestEachCauseIsFound(t *testing.T) {
 			append(steps(11, "forward", func(int) fields { return nil }),
 				oom("forward", fields{"batch": fields{"rows": 8, "length": 1024}}))},
 		{"optimizer_state", "optimizer", "the optimizer's step ran out of memory: " +
-			"AdamW keeps two values a parameter, 762.9 MiB here, from its first step on", nil,
+			"AdamW keeps two values a parameter, 762.9MiB here, from its first step on", nil,
 			append(calm(1), oom("optimizer", nil))},
 		{"loader", "load", "memory ran out while a batch was fetched or moved to the device", nil,
 			append(calm(2), oom("load", nil))},

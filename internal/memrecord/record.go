@@ -20,7 +20,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 )
 
 // ErrNotRecord means that a file is not a memory record.
@@ -363,17 +362,4 @@ func (r *record) bytesPerToken(held float64) float64 {
 		}
 	}
 	return most
-}
-
-// formatBytes formats 1536 as "1.5 KiB".
-func formatBytes(n float64) string {
-	for _, u := range []struct {
-		bytes float64
-		name  string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= u.bytes {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", n/u.bytes), ".0") + " " + u.name
-		}
-	}
-	return fmt.Sprintf("%.0f B", n)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/internal/visible"
 )
 
@@ -106,19 +107,19 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 func headline(r *record, a *Analysis) string {
 	if r.oom == nil {
 		if a.Peak == nil {
-			return fmt.Sprintf("%s steps, highest memory in phase %s", thousands(float64(a.Steps)), a.Where)
+			return fmt.Sprintf("%s steps, highest memory in phase %s", units.Count(int64(a.Steps)), a.Where)
 		}
-		return fmt.Sprintf("peak %s in phase %s, over %s steps", formatBytes(*a.Peak), a.Where, thousands(float64(a.Steps)))
+		return fmt.Sprintf("peak %s in phase %s, over %s steps", units.Size(*a.Peak), a.Where, units.Count(int64(a.Steps)))
 	}
 	text := "ran out of memory"
 	if r.oom.Step != nil {
-		text += fmt.Sprintf(" at step %s", thousands(float64(*r.oom.Step)))
+		text += fmt.Sprintf(" at step %s", units.Count(int64(*r.oom.Step)))
 	}
 	if r.oom.Phase != "" {
 		text += ", " + r.oom.Phase
 	}
 	if r.oom.Requested != nil {
-		text += fmt.Sprintf(", asking for %s", formatBytes(*r.oom.Requested))
+		text += fmt.Sprintf(", asking for %s", units.Size(*r.oom.Requested))
 	}
 	return text
 }
@@ -169,13 +170,13 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	}
 	step := sizeStep(top / 5)
 	for at := 0.0; at <= top; at += step {
-		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), formatBytes(at)})
+		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), units.Size(at).String()})
 	}
 	if total > 0 {
 		if total <= top {
-			c.Cap = &chartTick{fixed(y(total)), "the device has " + formatBytes(total)}
+			c.Cap = &chartTick{fixed(y(total)), "the device has " + units.Size(total).String()}
 		}
-		words = append(words, "the device has "+formatBytes(total))
+		words = append(words, "the device has "+units.Size(total).String())
 	}
 	c.XTicks = stepTicks(points, x)
 	if r.oom != nil {
@@ -219,7 +220,7 @@ func stepTicks(points []*line, x func(int) float64) (ticks []chartTick) {
 			continue
 		}
 		last, at = *l.Step, x(i)
-		ticks = append(ticks, chartTick{fixed(at), "step " + thousands(float64(last))})
+		ticks = append(ticks, chartTick{fixed(at), "step " + units.Count(int64(last))})
 	}
 	return ticks
 }
@@ -262,7 +263,7 @@ func path(points []*line, get func(*line) *float64, x func(int) float64, y func(
 				if !(*v <= best) {
 					best, at = *v, k
 				}
-				last = formatBytes(*v)
+				last = units.Size(*v).String()
 			}
 		}
 		if best != best {
@@ -290,12 +291,12 @@ func (r *record) table() (rows []tableRow) {
 		if v == nil {
 			return "–"
 		}
-		return formatBytes(*v)
+		return units.Size(*v).String()
 	}
 	for _, l := range points {
 		step := "–"
 		if l.Step != nil {
-			step = thousands(float64(*l.Step))
+			step = units.Count(int64(*l.Step))
 		}
 		rows = append(rows, tableRow{step, l.Phase, text(l.Allocated), text(l.Peak), text(l.Reserved), text(l.Free),
 			text(l.RSS), l.Type == "oom"})

@@ -35,7 +35,7 @@ func TestTimelineMarksWhatHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := page.String()
-	if len(a.Verdicts) == 0 || !strings.Contains(text, "ran out of memory at step 61, backward, asking for 2 GiB") {
+	if len(a.Verdicts) == 0 || !strings.Contains(text, "ran out of memory at step 61, backward, asking for 2GiB") {
 		t.Errorf("%d findings; the failing step is not named", len(a.Verdicts))
 	}
 	if n := strings.Count(text, `<circle class="dot"`); n != len(a.Verdicts) {
@@ -47,7 +47,7 @@ func TestTimelineMarksWhatHappened(t *testing.T) {
 			t.Errorf("the line of %s: %.60q", class, d)
 		}
 	}
-	if !strings.Contains(text, "the device has 16 GiB") {
+	if !strings.Contains(text, "the device has 16GiB") {
 		t.Error("the device's memory is not drawn")
 	}
 	if strings.Contains(text, "<img") || strings.Contains(text, "\x1b") || strings.Contains(text, "\u202e") ||
@@ -151,7 +151,7 @@ func TestTimelineOfASmallRun(t *testing.T) {
 			c.Cap != nil {
 			t.Errorf("%d steps: the line begins at %s (%v); the device: %v", steps, c.Lines[0].Path, err, c.Cap)
 		}
-		if !strings.Contains(c.Label, "the device has 24 GiB") {
+		if !strings.Contains(c.Label, "the device has 24GiB") {
 			t.Error(c.Label)
 		}
 	}

@@ -366,6 +366,6 @@ func (m *Mapping) watch(ctx context.Context, stall time.Duration) {
 func MapShare() budget.Share {
 	return budget.Share{Name: "map",
 		Bytes: int64(command.MemoryBytes + mapBufferBytes + mapAhead*queuedBytes + 2*job.MaxRecordBytes),
-		Why: fmt.Sprintf("a record and an answer of up to %dMiB, and up to %d records that wait for theirs; the command's "+
-			"own memory is not part of the cap", job.MaxRecordBytes>>20, mapAhead)}
+		Why: fmt.Sprintf("a record and an answer of up to %v, and up to %d records that wait for theirs; the command's "+
+			"own memory is not part of the cap", units.Size(job.MaxRecordBytes), mapAhead)}
 }

@@ -54,7 +54,7 @@ def line(progress: dict[str, Any], columns: int) -> str:
     if isinstance(progress.get("mb_per_s"), (int, float)):
         parts.append(f"{progress['mb_per_s']:.1f} MB/s")
     if isinstance(progress.get("rss_bytes"), int):
-        parts.append(f"{progress['rss_bytes'] / (1 << 20):.0f} MiB")
+        parts.append(f"{progress['rss_bytes'] / (1 << 20):.0f}MiB")
     while len(parts) > 1 and len("  ".join(parts)) > columns:
         parts.pop()
     text = "  ".join(parts)

@@ -188,9 +188,9 @@ def host_memory() -> tuple[int, int]:
 
 
 def format_bytes(n: float) -> str:
-    """1536 → "1.5 KiB"."""
+    """1536 → "1.5KiB", as the program writes sizes."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(n) < 1024:
-            return f"{n:.0f} B" if unit == "B" else f"{n:.1f} {unit}"
+            return f"{n:.0f}{unit}" if unit == "B" or n == int(n) else f"{n:.1f}{unit}"
         n /= 1024
-    return f"{n:.1f} TiB"
+    return f"{n:.1f}TiB"
