@@ -49,7 +49,7 @@
 // of the largest batch in the shard's width, the writer's piece, the bucketing window, and a fixed
 // part for its goroutine and the kernel's send buffer (streamOverhead). The padded batch never
 // exists as a whole: the writer makes it piece by piece from the rows. So every admitted stream can
-// always continue, however slow others are. While less than a quarter of the ledger's bytes for
+// always continue, however slow others are. While less than an eighth of the ledger's bytes for
 // streams is taken, or where it adds little to what the stream needs, a stream also gets a larger
 // piece, a larger send buffer and, where batches are large, memory to make some ahead (prefetch): as
 // much of this as fits (extras). A stream that does not fit waits for AdmitWait and is then refused with 503; one

@@ -77,6 +77,7 @@ type Server struct {
 	waiting   chan struct{} // has an element for each request that waits for memory
 	answering chan struct{} // has an element for each manifest that is being sent
 	live      *live
+	saidShort sync.Once
 
 	mu      sync.Mutex
 	nextID  uint64

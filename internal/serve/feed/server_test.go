@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -99,20 +101,22 @@ func TestExtras(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		window, rows, taken int64
+		world               int
 		piece               int
 		ahead               bool
 	}{
-		{"small batches", 0, 8, 0, 128 << 10, false},
-		{"large batches", 0, 1024, 0, 128 << 10, true},
-		{"much is taken", 0, 8, 5 << 20, 128 << 10, false},
-		{"a quarter is nearly taken", 0, 8, 5<<20 + 512<<10, 32 << 10, false},
-		{"a quarter is nearly taken, large batches", 0, 1024, 5 << 20, 128 << 10, false},
-		{"a quarter is taken", 0, 8, 6 << 20, smallPiece, false},
-		{"a window of packed rows", 2 << 20, 1024, 0, 128 << 10, true},
-		{"the third such", 2 << 20, 1024, 6 << 20, 32 << 10, false},
-		{"a large window", 12 << 20, 1024, 0, 128 << 10, true},
-		{"a second one", 7 << 20, 8, 15 << 20, 128 << 10, false},
-		{"no memory is left", 2 << 20, 8, streams - 2<<20 - 140<<10, smallPiece, false},
+		{"small batches", 0, 8, 0, 1, 128 << 10, false},
+		{"large batches", 0, 1024, 0, 1, 128 << 10, true},
+		{"much is taken", 0, 8, 2 << 20, 1, 128 << 10, false},
+		{"an eighth is nearly taken", 0, 8, 2<<20 + 512<<10, 1, 32 << 10, false},
+		{"an eighth is nearly taken, large batches", 0, 1024, 2 << 20, 1, 128 << 10, false},
+		{"an eighth is taken", 0, 8, 3 << 20, 1, smallPiece, false},
+		{"a window of packed rows", 2 << 20, 1024, 0, 1, 128 << 10, false},
+		{"the last of eight such", 2 << 20, 1024, 19 << 20, 8, 128 << 10, false},
+		{"a smaller window, where much is taken", 1 << 20, 8, 6 << 20, 8, 32 << 10, false},
+		{"a large window", 12 << 20, 1024, 0, 1, 128 << 10, true},
+		{"eight that just fit", 2<<20 + 900<<10, 8, 0, 8, smallPiece, false},
+		{"no memory is left", 2 << 20, 8, streams - 2<<20 - 140<<10, 1, smallPiece, false},
 	} {
 		const fixed = 1 << 20
 		ledger := budget.New(streams + fixed)
@@ -120,7 +124,7 @@ func TestExtras(t *testing.T) {
 			t.Fatal(c.name)
 		}
 		o := &Opening{BatchRows: int(c.rows), BatchTokens: 64 * c.rows, WindowBytes: c.window}
-		s := stream{opening: o, enc: newEncoder(o, false)}
+		s := stream{query: Query{World: c.world}, opening: o, enc: newEncoder(o, false)}
 		if err := s.acquire(t.Context(), ledger, fixed, time.Second, make(chan struct{}, 1)); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -129,6 +133,27 @@ func TestExtras(t *testing.T) {
 		}
 		if used := ledger.Used(); used != fixed+c.taken+s.leased.Load() {
 			t.Errorf("%s: %d bytes are leased, the stream shows %d", c.name, used-fixed-c.taken, s.leased.Load())
+		}
+	}
+}
+
+// The first stream that memory makes slow says so. One of small batches is not slow.
+func TestShortMemoryIsSaid(t *testing.T) {
+	var log bytes.Buffer
+	s := NewServer(Options{Backend: &fakeBackend{}, Ledger: budget.New(4 << 20),
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if _, ok := s.opts.Ledger.TryAcquire(s.opts.Ledger.Cap() - s.opts.Ledger.Used() - 1<<20); !ok {
+		t.Fatal("no memory at the start")
+	}
+	for i, rows := range []int{8, 1024, 1024} {
+		o := &Opening{BatchRows: rows, BatchTokens: 64 * int64(rows)}
+		st := &stream{id: uint64(i), opening: o, enc: newEncoder(o, false)}
+		if err := s.admit(httptest.NewRequest("GET", "/v1/batches", nil), st); err != nil {
+			t.Fatal(err)
+		}
+		st.lease.Release()
+		if said := strings.Count(log.String(), "small pieces"); said != min(i, 1) {
+			t.Errorf("after stream %d it was said %d times: %s", i, said, log.String())
 		}
 	}
 }

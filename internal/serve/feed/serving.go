@@ -113,6 +113,13 @@ func (s *Server) admit(r *http.Request, st *stream) error {
 	if err := st.acquire(r.Context(), s.opts.Ledger, s.fixed, s.opts.AdmitWait, s.waiting); err != nil {
 		return err
 	}
+	if st.extra == nil && st.wireBytes() > largeSendBytes {
+		s.saidShort.Do(func() {
+			s.opts.Log.Warn("the streams have taken so much of the memory cap that this one sends its large batches in "+
+				"small pieces, which takes a multiple of the time; serve with a larger memory cap", "stream", st.id,
+				"query", st.raw)
+		})
+	}
 	if c := connOf(r); c != nil {
 		if st.extra != nil {
 			c.setSendBuffer(st.send)

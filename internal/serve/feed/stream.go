@@ -24,9 +24,9 @@ const (
 	smallPiece = 8<<10 - 64
 	// A stream gets extras while streams have taken less than one in comfortPart of the ledger's bytes
 	// for them, the rest is for later streams, or where the extras are at most one in addedPart of what
-	// the stream needs anyway.
-	comfortPart = 4
-	addedPart   = 8
+	// the stream needs anyway. In either case the streams of all other ranks must fit, too.
+	comfortPart = 8
+	addedPart   = 4
 	// mostAhead is the maximum number of batches that a stream makes ahead, aheadBytes what they
 	// may lease together.
 	mostAhead  = 4
@@ -125,7 +125,9 @@ func (s *stream) acquireExtras(ledger *budget.Ledger, fixed, batch int64) {
 			}
 			more += int64(ahead) * batch
 		}
-		if ledger.Used()-fixed+more > (ledger.Cap()-fixed)/comfortPart && more > s.lease.Bytes()/addedPart {
+		need, all := s.lease.Bytes(), ledger.Cap()-fixed
+		if ledger.Used()-fixed+more > all/comfortPart && more > need/addedPart ||
+			(need+more)*int64(max(s.query.World, 1)) > all {
 			continue
 		}
 		if extra, ok := ledger.TryAcquire(more); ok {
