@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import runs  # noqa: E402
+import transformers  # noqa: E402
 from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 
 import dsload  # noqa: E402
@@ -157,13 +158,16 @@ def test_columns_that_forward_does_not_take_are_left_out(rows240: str, tmp_path:
 
 
 def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path: Path) -> None:
-    class Words(Small):
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.words = torch.nn.Embedding(number, 1)
+    def words(number: int) -> Any:
+        return transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(vocab_size=number, n_layer=1, n_embd=8, n_head=1, n_positions=512)
+        )
 
-        def get_input_embeddings(self) -> Any:
-            return self.words
+    class Folded(transformers.GPT2LMHeadModel):
+        def forward(self, input_ids: Any, attention_mask: Any, labels: Any) -> Any:
+            known = self.config.vocab_size
+            labels = torch.where(labels < 0, labels, labels % known)
+            return super().forward(input_ids=input_ids % known, attention_mask=attention_mask, labels=labels)
 
     class Hidden(Small):
         def get_input_embeddings(self) -> Any:
@@ -176,11 +180,11 @@ def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path
         largest = max(int(batch["input_ids"].max()) for batch in loader)
     with Loader(rows240, batch_size=48) as loader:
         with pytest.raises(dsload.DsloadError, match=f"embeddings for {largest} ids.*tokenizer of another model"):
-            Noting(Words(largest), arguments, train_dataset=loader).train()
+            Noting(words(largest), arguments, train_dataset=loader).train()
         with pytest.raises(dsload.DsloadError, match="--tokenizer FOLDER"):
-            Noting(Words(largest), arguments, eval_dataset=loader).evaluate()
+            Noting(words(largest), arguments, eval_dataset=loader).evaluate()
     with Loader(rows240, batch_size=48) as loader:
-        for model in Words(largest + 1), Hidden():
+        for model in words(largest + 1), Folded(words(101).config), Hidden():
             assert Noting(model, arguments, train_dataset=loader).train().global_step == 5
 
 
