@@ -41,7 +41,7 @@ func TestBucketParts(t *testing.T) {
 		want := treeOf(t, local)
 
 		out := b.URI + "/parts"
-		if text := b.run(t, machine("a"), 1, "merge", out); !strings.Contains(text, "--out "+out) {
+		if text := b.run(t, machine("a"), 2, "merge", out); !strings.Contains(text, "--out "+out) {
 			t.Errorf("no parts: %s", text)
 		}
 		b.stopPart(t, srv, syscall.SIGTERM, machine("a"), build(1, out))
