@@ -231,9 +231,8 @@ func newText(f framing) (framer, error) {
 	c := &cuttable{framing: f, blankRows: true}
 	c.spanner = lines{&c.framing}
 	if f.o.Format == Auto || f.o.Format == Tar {
-		whole := !f.w.need(min(sniffBytes, f.w.max))
-		text := f.w.unread()
-		c.wrapped = looksWrapped(text[:min(len(text), sniffBytes)], whole)
+		whole := !f.w.need(min(wrappedBytes, f.w.max))
+		c.wrapped = looksWrapped(f.w.unread(), whole)
 	}
 	return c, nil
 }

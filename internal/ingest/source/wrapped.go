@@ -12,6 +12,9 @@ import (
 // lines after which a sentence continues, in paragraphs or all about as long; indented lines.
 
 const (
+	// wrappedBytes of a text show how it is written. In a folder of small files, all of them would take as long
+	// as their ids.
+	wrappedBytes    = 8 << 10
 	minWrappedLines = 4   // fewer show nothing
 	widestWrapped   = 200 // characters; where more lines are longer, they are documents
 	narrowestWidth  = 40  // of lines that were broken at a width
@@ -19,8 +22,8 @@ const (
 
 // A textLine is what wrapping leaves of a line.
 type textLine struct {
-	chars, first int // characters of the line and of its first word
-	word         string
+	chars, first int    // characters of the line and of its first word
+	word         []byte // the first one, in the text
 	indented     bool
 	lower        bool // begins in lower case, or in a script without cases
 	ended        bool // ends as a sentence does
@@ -30,13 +33,16 @@ type textLine struct {
 	afterBlank   bool
 }
 
-// looksWrapped reports whether lines of text look like parts of documents. whole reports that text is
+// looksWrapped reports whether the first lines of text look like parts of documents. whole reports that text is
 // all there is.
 func looksWrapped(text []byte, whole bool) bool {
+	if len(text) > wrappedBytes {
+		text, whole = text[:wrappedBytes], false
+	}
 	if end := bytes.LastIndexByte(text, '\n'); !whole && end >= 0 {
 		text = text[:end]
 	}
-	var lines []textLine
+	lines := make([]textLine, 0, bytes.Count(text, []byte{'\n'})+1)
 	blank := true
 	for line := range bytes.Lines(text) {
 		if isBlank(line) {
@@ -58,21 +64,33 @@ func parseLine(line []byte) (l textLine) {
 	lead := line[:len(line)-len(body)]
 	l.indented = len(lead) > 1 || bytes.IndexByte(lead, '\t') >= 0
 	l.chars = utf8.RuneCount(line)
-	words := bytes.Fields(body)
-	l.words = len(words)
-	l.word = string(words[0])
+	for word := range bytes.FieldsSeq(body) {
+		if l.words++; l.words == 1 {
+			l.word = word
+		}
+		l.inner = l.inner || l.ended // the word before
+		l.ended = endsSentence(word)
+	}
 	first, _ := utf8.DecodeRune(body)
 	l.lower = unicode.IsLower(first) || unicode.Is(unicode.Lo, first)
-	if l.first = utf8.RuneCount(words[0]); isIdeographic(first) {
+	if l.first = utf8.RuneCount(l.word); isIdeographic(first) {
 		l.ideographic, l.first, l.words = true, 1, max(l.words, l.chars/2)
 	}
-	l.ended = endsSentence(words[len(words)-1])
-	l.inner = slices.ContainsFunc(words[:len(words)-1], endsSentence)
 	return l
 }
 
-// endsSentence reports whether a word ends as the last one of a sentence does.
+// endsSentence reports whether a word ends as the last one of a sentence does. Nearly all words end in ASCII,
+// which needs no tables.
 func endsSentence(word []byte) bool {
+	switch c := word[len(word)-1]; c {
+	case '.', '!', '?', ':', ';':
+		return true
+	case '"', '\'', ')', ']', '}', '*', '_':
+	default:
+		if c < utf8.RuneSelf {
+			return false
+		}
+	}
 	word = bytes.TrimRightFunc(word, func(r rune) bool {
 		return r == '"' || r == '\'' || r == ')' || r == ']' || r == '*' || r == '_' ||
 			unicode.In(r, unicode.Pf, unicode.Pe)
@@ -99,8 +117,8 @@ func areSentences(text []byte) bool {
 
 // isIdeographic reports whether a character is of a script that is written without spaces.
 func isIdeographic(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
-		unicode.Myanmar)
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai,
+		unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // looksIndented reports whether some lines are indented and others not, as in code.
@@ -151,7 +169,7 @@ func looksBroken(lines []textLine) bool {
 		if before.chars+1+l.first > width {
 			full++
 		}
-		if before.word == l.word {
+		if bytes.Equal(before.word, l.word) {
 			same++
 		}
 	}

@@ -73,12 +73,22 @@ func TestLooksWrapped(t *testing.T) {
 			false},
 		"numbered, all aligned": {joined(99, "\n", func(i int) string { return fmt.Sprintf("%6d\t", i) + sentence(i) }),
 			false},
+		"only later": {joined(200, "\n", sentence) +
+			joined(99, "\n\n", func(i int) string { return filled(paragraph(i), 72) }), false},
 		"few lines": {"one\n  two\nthree\n", false},
 		"blank":     {"\n \n\n", false},
 	} {
 		if got := looksWrapped([]byte(c.text), true); got != c.want {
 			t.Errorf("%s: %t\n%.300s", name, got, c.text)
 		}
+	}
+}
+
+// A folder may have a million small texts, and each is looked at.
+func TestLooksWrappedAllocates(t *testing.T) {
+	text := []byte(joined(99, "\n", func(i int) string { return "The " + lineOf(i, 12) + " (and so on)." }))
+	if n := testing.AllocsPerRun(10, func() { looksWrapped(text, true) }); n > 2 {
+		t.Errorf("%v allocations for %d lines, want one for the lines and one for their widths", n, 99)
 	}
 }
 
