@@ -18,7 +18,8 @@ const pythonOptions = "../../python/dsload/_options.py"
 
 const pythonHead = `"""The options of a build, from the program's own table.
 
-They are flags of "dsload build": True is a flag without a value, a list is a repeated flag; None and False are ignored.
+They are flags of "dsload build": True is a flag without a value, a list is a repeated flag; None and False are ignored,
+but for eos and bos, of which False means off.
 Written by: go test ./cmd/dsload -run TestPythonOptions -update
 """
 

@@ -33,7 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ._binary import find_binary
 from ._building.bar import Bar, is_shown
-from ._building.build import _flag
+from ._building.flags import flags
 from ._words import in_python
 from .errors import BuildError, DsloadError
 
@@ -237,7 +237,7 @@ class _Build:
             else os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
         )
         try:
-            flags = [f for name, value in self.options.items() for f in _flag(name, value)]
+            chosen = [f for name, value in self.options.items() for f in flags(name, value)]
             limits = ["--workers", str(self.workers), "--memory", str(self.memory)]
             self._again(
                 lambda: self._start(
@@ -251,7 +251,7 @@ class _Build:
                         "--out",
                         plan,
                         *limits,
-                        *flags,
+                        *chosen,
                         "--",
                         *self.sources,
                     ],

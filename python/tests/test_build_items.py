@@ -129,7 +129,7 @@ def test_items_are_called_items(tmp_path: Path, capfd: pytest.CaptureFixture[str
     """They reach the command through its standard input, which is no business of the caller's."""
     dsload.build(iter(["one", "two"]), out=tmp_path / "out")
     said = capfd.readouterr().err
-    assert "reading the items as jsonl" in said
+    assert "reading the items as jsonl\n" in said
     assert "; eos adds <|endoftext|>" in said  # not --eos
     with pytest.raises(dsload.BuildError, match=r"^read row 2 at byte \d+: no field \"text\""):
         dsload.build(iter([{"text": "one"}, {"txt": "two"}]), out=tmp_path / "bad")

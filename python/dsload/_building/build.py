@@ -17,6 +17,7 @@ from .._binary import required_binary
 from .._words import in_python
 from ..errors import BuildError
 from .bar import Bar, is_shown
+from .flags import flags
 from .items import encoded, sources_or_items
 from .mapping import Mapped
 
@@ -30,6 +31,14 @@ Source = Union[PathLike, Sequence[PathLike], Iterable[str], Iterable[Mapping[str
 
 _ITEM_FORMATS = (None, "auto", "jsonl", "chat")
 _END_SECONDS = 30.0
+# How messages name items, which the command reads from its standard input.
+_OF_ITEMS = (
+    ("standard input", "the items"),
+    ("read -:", "read the items:"),
+    (" -, row", " row"),
+    (" as jsonl, gzip", " as jsonl"),
+    (" as chat, gzip", " as chat"),
+)
 
 
 def build(
@@ -62,8 +71,9 @@ def build(
             the record alone, since a build that resumes begins anew with the record after its last checkpoint. Or a
             shell command that answers each line of JSON with one. Not on Windows.
         options: the flags of `dsload build` with underscores, which help(dsload.BuildOptions) lists. True means a flag
-            without a value, a list means a repeated flag; None and False are ignored. With `plan` and `partition`, part
-            of a plan is built; dsload.ray.build does it for all of them.
+            without a value, a list means a repeated flag; None and False are ignored, but for eos and bos, of which
+            False means off. With `plan` and `partition`, part of a plan is built; dsload.ray.build does it for all of
+            them.
 
     Returns:
         The command's result: examples and tokens of each split, why the build stopped, and so on.
@@ -90,17 +100,18 @@ def build(
         if options.get("format") != "chat":
             options["format"] = "jsonl"
         paths = ["-"]
+    chosen = [flag for name, value in options.items() for flag in flags(name, value)]
     mapped = Mapped(map) if callable(map) else None
     bar = Bar() if (is_shown() if progress is None else progress) else None
     # Without a reader of its progress, the command does not outlive this process if that is killed.
     command = [required_binary("build"), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
-    for name, value in {**options, "map": mapped.command if mapped is not None else map}.items():
-        command += _flag(name, value)
-    command += ["--", *(paths or ())]
+    command += [*chosen, *flags("map", mapped.command if mapped is not None else map), "--", *(paths or ())]
 
     def said(message: str) -> str:
         message = in_python(message)
-        return message if items is None else message.replace("standard input", "the items").replace(" -, row", " row")
+        for command, here in _OF_ITEMS if items is not None else ():
+            message = message.replace(command, here)
+        return message
 
     def report(line: dict[str, Any]) -> None:
         if bar is not None:
@@ -245,18 +256,3 @@ def _close(stream: Any) -> None:
     if stream is not None:
         with contextlib.suppress(BrokenPipeError):  # the command has ended and does not need the rest of the buffer
             stream.close()
-
-
-def _flag(name: str, value: Any) -> list[str]:
-    flag = "--" + name.replace("_", "-")
-    if value is None or value is False:
-        return []
-    if value is True:
-        return [flag]
-    if isinstance(value, (list, tuple)):
-        return [f"{flag}={_text(v)}" for v in value]
-    return [f"{flag}={_text(value)}"]
-
-
-def _text(value: Any) -> str:
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

@@ -30,6 +30,11 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
         return [], None
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)], None
+    if hasattr(source, "columns") and hasattr(source, "to_dict"):
+        raise TypeError(
+            f"source: {named(source)} is a table, which iterates over its columns; pass the texts of one, as in "
+            "iter(table['text']), or its records, as in iter(table.to_dict('records')) of pandas"
+        )
     if isinstance(source, (bytes, bytearray, Mapping)) or not isinstance(source, Iterable):
         raise TypeError(f"source: {named(source)} is not a path, a list of paths, or an iterable of strings or dicts")
     if isinstance(source, (list, tuple)) and all(isinstance(s, (str, os.PathLike)) for s in source):

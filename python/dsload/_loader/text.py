@@ -12,7 +12,8 @@ from typing import Any, Optional, Union
 
 from .._binary import find_binary, required_binary
 from .._building.bar import Bar, is_shown
-from .._building.build import _flag, _Run
+from .._building.build import _Run
+from .._building.flags import flags
 from .._options import LoaderOptions
 from .._words import in_python, nearest
 from ..errors import BuildError
@@ -112,9 +113,9 @@ def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str,
                 f"{os.fspath(path)} is a dataset, not text to build; several datasets are a mapping, "
                 "as in Loader({'a': FOLDER, 'b': FOLDER})"
             )
-        raise TypeError(
-            f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(path)} is a dataset, not text to build"
-        )
+        if not options:
+            raise TypeError(f"a list names text to build, and {os.fspath(path)} is a dataset: pass its name by itself")
+        raise TypeError(f"{unexpected(next(iter(options)))}: {os.fspath(path)} is a dataset, not text to build")
     return [os.fspath(p) for p in paths]
 
 
@@ -126,7 +127,7 @@ def served(
     paths = _sources(sources, options)
     if find_binary() is None or not _BUILD_ALONE.isdisjoint(options) or any("=" in path for path in paths):
         return None
-    return paths, [flag for name, value in options.items() for flag in _flag(name, value)]
+    return paths, [flag for name, value in options.items() for flag in flags(name, value)]
 
 
 def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
@@ -137,7 +138,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
     bar = Bar() if is_shown() else None
     command = [binary, "build", "--cached", "--json", "--progress", "json"]
     for name, value in options.items():
-        command += _flag(name, value)
+        command += flags(name, value)
     command += ["--", *paths]
 
     def report(line: dict[str, Any]) -> None:
