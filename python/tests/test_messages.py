@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dsload
@@ -74,6 +75,11 @@ def test_wrong_names_and_values_of_a_loader(dataset: str, text_lines: pathlib.Pa
     for kind in (ValueError, dsload.FeedError):
         refused(kind, "split: .*'vall'.*did you mean 'val'", split="vall")
         refused(kind, "mix: no dataset .a. is served", mix={"a": 1})
+    refused(ValueError, "mix: 3 is neither", mix=3)
+    refused(ValueError, "columns: 3 is not a list of names", columns=3)
+    for rows in (3, b"data", iter(["text"]), {"a": [dataset]}, [3], [None]):
+        refused(TypeError, r"^dataset: a.* is not the name .*dsload.build.iter|^dataset: None is", rows)
+    refused(TypeError, "a list names text to build, and .* is a dataset: pass its name", [dataset])
 
 
 @pytest.mark.server
@@ -92,3 +98,42 @@ def test_wrong_names_and_sources_of_a_build(tmp_path: pathlib.Path, text_lines: 
         dsload.build(iter([1]), out=out)
     with pytest.raises(TypeError, match="a value is an object"):
         dsload.build(iter([{"text": object()}]), out=out)
+
+
+class Table:
+    """What iterates over the names of its columns, as pandas' DataFrame does."""
+
+    columns = ("text",)
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def to_dict(self) -> Any:
+        return {"text": ["a", "b"]}
+
+
+@pytest.mark.server
+def test_values_of_a_build_that_are_none(tmp_path: pathlib.Path, text_lines: pathlib.Path) -> None:
+    def refused(kind: Any, match: str, source: Any = text_lines, **options: Any) -> None:
+        with pytest.raises(kind, match=match):
+            dsload.build(source, out=tmp_path / "out", **options)
+
+    refused(TypeError, "source: a Table is a table, which iterates over its columns", Table())
+    refused(TypeError, r"^tokenizer: an object is not a string.*save_pretrained", tokenizer=object())
+    refused(TypeError, "^where: a dict is not a string", where={"a": 1})
+    refused(TypeError, "^include: a set is not a string", include={"*.txt"})
+    for name in ("max_length", "tokenizer", "val"):
+        refused(TypeError, f"^{name}: it takes a value, which True is not", **{name: True})
+    for value in (None, False, np.False_):
+        refused(dsload.BuildError, "^unknown option: add_special_tokens", add_special_tokens=value)
+    refused(dsload.BuildError, "^read the items: no documents", iter([]))
+    with pytest.raises(TypeError, match=r"^tokenizer: an object is not"):
+        Loader(text_lines, tokenizer=object())  # type: ignore[arg-type]
+
+
+@pytest.mark.server
+def test_false_is_no_end_token(tmp_path: pathlib.Path) -> None:
+    for value, rows in ((None, 2), (False, 0), (True, 2), (np.True_, 2)):
+        out = tmp_path / str(value)
+        dsload.build(iter(["one", "two"]), out=out, pack="bfd", max_length=8, eos=value, overwrite=np.True_)
+        assert (dsload.RandomAccess(out)[0]["input_ids"] == 50256).sum() == rows, value

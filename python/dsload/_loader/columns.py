@@ -17,6 +17,8 @@ class Columns:
     """The columns that a loader yields. wanted: their names, or one of them; None for all."""
 
     def __init__(self, wanted: Union[Iterable[str], str, None]) -> None:
+        if wanted is not None and not isinstance(wanted, Iterable):
+            raise ValueError(f"columns: {wanted!r} is not a list of names, as in ('input_ids', 'labels')")
         self._wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted) if wanted is not None else None
         given = self._wanted
         # Without its companions, position_ids would not keep documents apart.

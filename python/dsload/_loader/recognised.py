@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
 from .._read.manifest import is_address
-from .._words import nearest
+from .._words import named, nearest
 from .text import Held, cached, is_text, of_text, parameters, served, unexpected
 
 
@@ -35,6 +35,7 @@ def recognise(
 
     text: a Loader's further arguments: options of a build.
     """
+    _check_names(dataset)
     for name in text:
         if nearest(name, parameters(), share=1.0):  # batchsize is not an option of a build
             raise TypeError(unexpected(name))
@@ -48,6 +49,17 @@ def recognise(
     if text:
         raise TypeError(unexpected(next(iter(text))))
     return _dataset_or_server(dataset, socket, url)
+
+
+def _check_names(dataset: Any) -> None:
+    """Raises TypeError for what can be the name of nothing."""
+    several = isinstance(dataset, (list, tuple, Mapping))
+    for one in (dataset.values() if isinstance(dataset, Mapping) else dataset) if several else (dataset,):
+        if not isinstance(one, (str, os.PathLike)) and (several or one is not None):
+            raise TypeError(
+                f"dataset: {named(one)} is not the name of a folder, file or server; rows that are in memory are built "
+                "first: dsload.build(iter(ROWS), out=FOLDER)"
+            )
 
 
 def _dataset_or_server(dataset: Any, socket: Any, url: Any) -> Recognised:

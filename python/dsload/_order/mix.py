@@ -60,6 +60,8 @@ def check(mix: Union[Mapping[str, float], str, None]) -> None:
         except ValueError as error:
             raise ValueError(f"mix: {error}") from None
         return
+    if not isinstance(mix, Mapping):
+        raise ValueError(f"mix: {mix!r} is neither {{name: weight}} nor text such as 'a=3,b=1'")
     if not mix:
         raise ValueError("mix: names no dataset")
     for name, weight in mix.items():
