@@ -45,6 +45,7 @@ class Feed:
         self._narrow = False  # the server can send batches with wire=narrow
         self._reconnect_seconds = reconnect_seconds
         self._closed = False
+        self._is_copy = False  # of a feed with a server of its own
         # Called when a stream breaks, since a worker's loader is closed by its trainer.
         self.closed_elsewhere: Optional[Callable[[], bool]] = None
         self._pid, self._responses = os.getpid(), set[Response]()
@@ -52,7 +53,8 @@ class Feed:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy in another process reads from the server and does not own it.
-        return {**self.__dict__, "server": None, "_pid": 0, "_responses": set(), "_lock": None}
+        copied = {"server": None, "_is_copy": self._is_copy or self.server is not None}
+        return {**self.__dict__, **copied, "_pid": 0, "_responses": set(), "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -132,10 +134,15 @@ class Feed:
                 now = time.monotonic()
                 deadline = deadline if deadline is not None else now + self._reconnect_seconds
                 if now >= deadline:
+                    hint = "once it is back, a loader that loads the state_dict() of this one continues there"
+                    if self._is_copy:
+                        hint = (
+                            "the server is that of the loader of which this one is a copy, and ends with it: make a "
+                            "Loader here, which can load the state_dict() of this one"
+                        )
                     raise StreamEnded(
                         f"the stream of {self.endpoint} ended at row {start}, before its end, and could not be "
-                        f"continued within {self._reconnect_seconds:g} s: {error}; once it is back, a loader that "
-                        "loads the state_dict() of this one continues there"
+                        f"continued within {self._reconnect_seconds:g} s: {error}; {hint}"
                     ) from error
             time.sleep(wait)
             wait = min(wait * 2, 2.0)

@@ -59,6 +59,9 @@ class Server:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._process: Optional[subprocess.Popen[bytes]] = None
+        self._folder = ""  # in which relative names of datasets mean the same in every start
+        with contextlib.suppress(OSError):
+            self._folder = os.getcwd()
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="dsload-log-")  # noqa: SIM115 (lives as long as the server)
         self.endpoint = Endpoint(path=_socket_path(), timeout=timeout)
         _owned.add(self)
@@ -71,7 +74,11 @@ class Server:
     def _start(self) -> None:
         command = [*self._command, "--socket", self.endpoint.path, "--", *self._datasets]
         stderr = subprocess.PIPE if self._of_text else self._log
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr)
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        self._log_start = self._log.seek(0, os.SEEK_END)
+        folder = self._folder if os.path.isdir(self._folder) else None
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr, cwd=folder)
         passing = None
         if self._process.stderr is not None:
             passing = threading.Thread(
@@ -123,9 +130,8 @@ class Server:
                 self._start()
 
     def log_tail(self) -> str:
-        """The last lines that the server wrote."""
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(self._log.tell() - 2000, 0))
+        """The last lines that the server wrote since it was started last."""
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - 2000, self._log_start))
         text = self._log.read().decode(errors="replace").strip()
         return "\n".join(text.splitlines()[-8:])
 

@@ -8,6 +8,7 @@ touched, for its checksum. The index in memory is a few numbers per record batch
 from __future__ import annotations
 
 import bisect
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Optional, Union
@@ -108,7 +109,8 @@ class InProcess:
     """Reads dataset folders as their server would. datasets: (name, folder) pairs."""
 
     def __init__(self, datasets: Sequence[tuple[str, str]]) -> None:
-        self._folders = dict(datasets)
+        # Shards are opened when they are needed, and the process may have changed its folder by then.
+        self._folders = {name: os.path.abspath(folder) for name, folder in datasets}
         self.manifests = {name: read_manifest(folder) for name, folder in datasets}
         self._splits: dict[tuple[str, str], Split] = {}
 
