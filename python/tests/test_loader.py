@@ -165,6 +165,17 @@ def test_rank_and_world_come_from_the_environment(dataset: str, monkeypatch: pyt
         Loader(dataset, rank=1)
 
 
+def test_only_a_step_of_slurm_has_ranks(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch script runs once, with the number of tasks that its steps may have in its environment."""
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    with Loader(dataset) as loader:
+        assert (loader.rank, loader.world) == (0, 1)
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    with Loader(dataset) as loader:
+        assert (loader.rank, loader.world) == (0, 2)
+
+
 PARAMETERS: list[dict[str, Any]] = [
     {}, {"shuffle": "none"}, {"shuffle": "block", "seed": 9}, {"bucket": 128, "group": 16}, {"bucket": 100000},
     {"max_tokens": 700},

@@ -8,7 +8,8 @@ from typing import Optional
 
 _VARIABLES = (
     ("RANK", "WORLD_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    # Not SLURM_NTASKS, which the script of a batch job has too: one process, however many tasks the job may start.
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
 )
