@@ -90,8 +90,8 @@ func (b *build) warnings() (warnings []fault.Text) {
 	}
 	if cut := b.tokenizer.Details().Truncation(); cut > 0 && cut < b.opts.MaxLength {
 		warnings = append(warnings,
-			fault.Textf("the tokenizer's file cuts texts at %d tokens, and rows have up to %d: "+
-				"{max-length} decides", cut, b.opts.MaxLength))
+			fault.Textf("the tokenizer's file cuts texts at %d tokens, without effect here: by {max-length} "+
+				"rows have up to %d", cut, b.opts.MaxLength))
 	}
 	for _, unused := range []fault.Text{b.unusedTextField(), b.unusedRecords(), b.unusedCSV()} {
 		if !unused.IsZero() {
