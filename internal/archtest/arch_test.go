@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/ingest/source/checksum": {"internal/fault", "internal/ingest/source/cause"},
 	"internal/ingest/source/cause":    {"internal/fault"},
 	"internal/ingest/example": {"internal/counts", "internal/csvscan", "internal/fault", "internal/jsonscan",
-		"tokenize"},
+		"internal/lazy", "tokenize"},
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/jsonscan",
 		"internal/lazy", "tokenize"},
 	"internal/ingest/example/chat/jinja": {},

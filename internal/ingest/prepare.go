@@ -148,6 +148,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
 		TemplateName: o.Template})
+	if errors.Is(err, example.ErrTemplate) {
+		err = &fault.Error{Class: fault.Usage, Option: "template", What: fault.Textf("%v", err), Err: err}
+	}
 	if err != nil {
 		return p, err
 	}

@@ -133,7 +133,11 @@ func (w whole) adviseRecord(located *source.RecordError, after string) error {
 	if err := w.explained(located); err != nil {
 		return err
 	}
-	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip%s", located, after)
+	fix := "fix the record"
+	if errors.Is(located.Cause, example.ErrTemplate) || errors.Is(located.Cause, chat.ErrTemplate) {
+		fix = "fix the template or the record"
+	}
+	return fault.Errorf("%w; %s, or pass {on-bad-record} skip%s", located, fix, after)
 }
 
 // explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.

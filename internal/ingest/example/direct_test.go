@@ -49,7 +49,7 @@ func TestDirectEqualsGeneral(t *testing.T) {
 		}
 	}
 	for _, body := range []string{`{{.a.b}}`, `{{trim .a}}`, `{{.a | html}}`, `{{$x := .a}}{{$x}}`, `{{.}}`,
-		`{{if .a}}{{end}}`, `{{define "prompt"}}{{.a}}{{end}}`} {
+		`{{if .a}}{{end}}`, `{{define "prompt"}}{{.a}}{{end}}{{define "target"}}{{.a}}{{end}}`} {
 		if w := newWorker(t, FormatOptions{Template: body}); w.f.template.direct != nil {
 			t.Errorf("%s has a direct form", body)
 		}

@@ -9,6 +9,7 @@ import (
 	"text/template"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // The bounds of one execution of a template. They depend only on the record and the template, since
@@ -231,8 +232,26 @@ func (m *meter) printf(format string, args ...any) (string, error) {
 	if _, err := m.step(verbs + int64(len(format))/stepBytes); err != nil {
 		return "", err
 	}
-	return m.formatted(all, bound, func() string { return fmt.Sprintf(format, args...) })
+	s, err := m.formatted(all, bound, func() string { return fmt.Sprintf(format, args...) })
+	if err == nil && strings.Contains(s, "%!") {
+		err = checkVerbs(format, s, args)
+	}
+	return s, err
 }
+
+// checkVerbs returns an error if s, made by printf, has one of fmt's complaints. The arguments may be texts
+// about them.
+func checkVerbs(format, s string, args []any) error {
+	wrong := wrongVerb().FindString(s)
+	if wrong == "" || wrongVerb().MatchString(fmt.Sprint(args...)) {
+		return nil
+	}
+	return fault.Of(ErrTemplate, "printf %q would write %s…: give each value a verb that fits it; "+
+		"texts and numbers of a record are printed with %%s", format, wrong)
+}
+
+// wrongVerb matches what fmt writes where a format and its arguments do not fit.
+var wrongVerb = lazy.Regexp(`%!(.\(([\w.*{}\[\] ]+=|MISSING\)|BADINDEX\))|\((EXTRA |NOVERB|BADINDEX|BADWIDTH|BADPREC))`)
 
 // text returns the text that html, js and urlquery escape: a single string, else the result of
 // print for the arguments.

@@ -8,6 +8,7 @@ import (
 	"text/template/parse"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -50,7 +51,10 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 	}
 	t, err := template.New(name).Funcs(templateFuncs).Option("missingkey=error").Parse(body)
 	if err != nil {
-		return nil, fault.Of(ErrTemplate, "%s", strings.TrimPrefix(err.Error(), "template: "))
+		return nil, fault.Of(ErrTemplate, "%s", unparsed(err))
+	}
+	if err := checkDefinitions(t, name, actions); err != nil {
+		return nil, err
 	}
 	u := &userTemplate{set: t, prompt: name, actionBytes: actions}
 	if t.Lookup("prompt") != nil {
@@ -59,7 +63,7 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 	if t.Lookup("target") != nil {
 		u.target = "target"
 	}
-	if prompt := t.Lookup(u.prompt); prompt == nil || prompt.Tree == nil || parse.IsEmptyTree(prompt.Root) {
+	if !hasText(t.Lookup(u.prompt)) {
 		return nil, fault.Of(ErrTemplate, "%s:1: it is empty; write a body, or {{define \"prompt\"}}", name)
 	}
 	if len(t.Templates()) == 1 {
@@ -76,6 +80,44 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 		u.makesStrings = u.makesStrings || found.makesStrings
 	}
 	return u, nil
+}
+
+func hasText(t *template.Template) bool {
+	return t != nil && t.Tree != nil && !parse.IsEmptyTree(t.Root)
+}
+
+// checkDefinitions refuses a template of which a part would be left out without a word, or that writes the
+// same for every record.
+func checkDefinitions(t *template.Template, name string, actions int) error {
+	prompt, target := t.Lookup("prompt") != nil, t.Lookup("target") != nil
+	switch {
+	case prompt && !target:
+		return fault.Of(ErrTemplate, "%s:1: it defines \"prompt\" and no \"target\"; define both, or write a body "+
+			"without definitions for a document", name)
+	case prompt && hasText(t.Lookup(name)):
+		return fault.Of(ErrTemplate, "%s:1: it has text outside of \"prompt\" and \"target\", which would be left out; "+
+			"move it into one of them", name)
+	case actions == 0 && hasText(t.Lookup(name)):
+		return fault.Of(ErrTemplate, "%s:1: it names no field, so that all documents would be the same; "+
+			"write a field as {{.title}}", name)
+	}
+	return nil
+}
+
+// noFunction matches the name of a function that text/template does not know.
+var noFunction = lazy.Regexp(`function "(\w+)" not defined$`)
+
+// unparsed says why a template cannot be parsed. A field without its dot looks like a function.
+func unparsed(err error) string {
+	s := strings.TrimPrefix(err.Error(), "template: ")
+	switch found := noFunction().FindStringSubmatch(s); {
+	case found != nil:
+		s += fmt.Sprintf("; write a field with a dot before it: {{.%s}}", found[1])
+	case strings.Contains(s, "bad character"), strings.Contains(s, "in operand"):
+		s += "; write a field whose name has other characters than letters, digits and _ as {{index . \"a-b\"}}, " +
+			"and an element of a list as {{index .list 0}}"
+	}
+	return s
 }
 
 // allowance returns what an execution may take for a record.
@@ -187,13 +229,22 @@ func (w *Worker) validate(dst *Formatted, limit int) error {
 
 func explain(err error, fields map[string]any) string {
 	s := strings.TrimPrefix(err.Error(), "template: ")
-	missing := strings.Contains(s, "map has no entry")
-	s = clip(s, maxExplained)
-	if missing {
+	missing, number := strings.Contains(s, "map has no entry"), strings.Contains(s, "json.Number")
+	list := strings.Contains(s, "got []interface {}")
+	s = clip(weighedArg().ReplaceAllString(s, "$1"), maxExplained)
+	switch {
+	case missing:
 		s += "; the fields are " + clip(strings.Join(sortedKeys(fields), ", "), maxExplained)
+	case number:
+		s += "; numbers of a record are texts in a template: write {{if eq .n \"3\"}}, and {{.n}} or %s to print one"
+	case list:
+		s += "; go through a list with {{range .list}}{{.}}{{end}}"
 	}
 	return s
 }
+
+// weighedArg matches an argument as instrument rewrote it.
+var weighedArg = lazy.Regexp(`\((\S+) \| ` + weighedFunc + `\)`)
 
 // maxExplained bounds how much of a record a message repeats.
 const maxExplained = 1 << 10

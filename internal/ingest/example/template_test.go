@@ -50,7 +50,7 @@ func TestHostileTemplatesEnd(t *testing.T) {
 		{"loop over a map", `{{range 100000}}{{range $.map}}{{break}}{{end}}{{end}}`, "for this record"},
 		{"comparison", `{{range 100000000}}{{if eq $.big $.big}}{{end}}{{end}}`, "steps"},
 		{"white space", `{{range 100000000}}{{$x := trim $.big}}{{end}}`, "steps"},
-		{"recursion", `{{define "prompt"}}{{template "prompt" .}}{{end}}`, "calls itself"},
+		{"recursion", `{{define "prompt"}}{{template "prompt" .}}{{end}}{{define "target"}}{{end}}`, "calls itself"},
 		{"recursion by two", `{{define "a"}}{{if true}}{{template "b" .}}{{end}}{{end}}{{define "b"}}{{template "a" .}}{{end}}{{template "a" .}}`, "calls itself"},
 		{"tree of templates", doublingTemplates(30), "steps"},
 	} {
@@ -187,7 +187,7 @@ func TestInstrumentedTemplatesEqualPlainOnes(t *testing.T) {
 		`{{(index .list 0)}} {{(.deep).k.v}} {{slice .s 0 3}} {{slice .list 1}} {{len .map}}`, `{{1 | index .list}}`,
 		`{{print .s 1 2 "a"}}|{{println .list .map}}|{{print}}|{{println}}`,
 		`{{printf "%s|%q|%v|%d|%5.2f|%-5s|%05d|%x|% x|%+v|%#v|%T|%%|%t" .s .s .list 3 1.5 "a" 7 "hi" "hi" .map .deep .n .yes}}`,
-		`{{printf "%[2]s %[1]s" "a" "b"}} {{printf "%*d|%-*d|%.*f" 5 1 4 2 1 2.5}} {{printf "%d %s"}} {{printf "%z %d" 1 "x"}} {{printf "%" }} {{printf "a" 1}}`,
+		`{{printf "%[2]s %[1]s" "a" "b"}} {{printf "%*d|%-*d|%.*f" 5 1 4 2 1 2.5}}`,
 		`{{html .s}} {{.s | html}} {{html .list}} {{html 1 "a"}}`, `{{js .s}} {{js .list}}`,
 		`{{urlquery .s}} {{urlquery .n}}`, `{{join (slice .names 0) "+"}}`,
 		`{{upper .s}} {{lower "ÀB"}} {{trim "  a "}} {{inc 3}}`,
@@ -246,6 +246,33 @@ func TestTemplatesPrintNoNull(t *testing.T) {
 		}
 		if c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %q, %v; want an error with %q", c.body, out.Prompt, err, c.says)
+		}
+	}
+}
+
+// A mistake in a template is an error that says what to write, and never a part of the text.
+func TestMistakesInTemplates(t *testing.T) {
+	record := `{"title":"T","n":3,"price":1.50,"tags":["a"],"go":"%!d(string=x)"}`
+	for body, says := range map[string]string{
+		`{{title}}`: "{{.title}}", `{{.a-b}}`: `{{index . "a-b"}}`, `{{.tags.0}}`: "{{index .list 0}}",
+		`{title}`: "names no field", `{{define "prompt"}}{{.title}}{{end}}`: `no "target"`,
+		`{{define "prompt"}}{{.title}}{{end}}{{define "completion"}}{{.n}}{{end}}`:       `no "target"`,
+		`{{define "prompt"}}{{.title}}{{end}}{{define "target"}}{{.n}}{{end}} {{.tags}}`: "would be left out",
+		`{{printf "%d" .n}}`: "%!d(json.Number=…", `{{printf "%.2f" .price}}`: "printed with %s",
+		`{{printf "%s %s" .title}}`: "%!s(MISSING)", `{{printf "%s" .title .n}}`: "%!(EXTRA ",
+		`{{printf "%d" .title}}`: "%!d(string=", `{{printf "%*s" .n .title}}`: "%!(BADWIDTH", `{{printf "%" .n}}`: "%!(NOVERB",
+		`{{if gt .n 2}}x{{end}}`: `at <gt .n 2>`, `{{if eq .n 3}}x{{end}}`: `{{if eq .n "3"}}`,
+		`{{join .tags ", "}}`:                            "{{range .list}}",
+		`{{if eq .n "3"}}{{.n}}{{end}}`:                  "",
+		`{{printf "%s %v %s!(%5s) %%!" .go .n "9%" .n}}`: "",
+	} {
+		f, err := NewFormatter(FormatOptions{Template: body})
+		if err == nil {
+			err = f.NewWorker().Format(&Formatted{}, Record{}, []byte(record))
+		}
+		if says == "" && err != nil || says != "" && (err == nil || !errors.Is(err, ErrTemplate) ||
+			!strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v; want an error with %q", body, err, says)
 		}
 	}
 }
