@@ -81,7 +81,7 @@ func TestComparisonsInColumns(t *testing.T) {
 	}
 }
 
-// Values that are compared as texts, though the bound is a number, are reported.
+// Values that are compared as texts, though they or the bound are numbers, are reported.
 func TestComparedAsText(t *testing.T) {
 	columns, row := []string{"n", "word", "empty", "nan"}, []string{"2", "n/a", "", "nan"}
 	record := []byte(`{"n": 2, "word": "10", "none": null, "list": ["a"], "ok": true}`)
@@ -89,6 +89,7 @@ func TestComparedAsText(t *testing.T) {
 		"n>=3": {false, false}, "word>=3": {true, true}, "word>=b": {false, false}, "word!=3": {false, false},
 		"word=3": {false, false}, "none>3": {false, false}, "list>3": {false, false}, "ok>3": {false, false},
 		"empty<3": {false, false}, "nan<3": {false, false}, "n<3;word<=5": {true, true},
+		"n>=b": {true, true}, "n=b": {false, false}, "n!=b": {false, false}, "nan<b": {false, false}, "ok<b": {false, false},
 	} {
 		f := newWhere(t, where)
 		v, err := f.JSON(record, 0)

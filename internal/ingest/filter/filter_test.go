@@ -73,8 +73,23 @@ func TestBadConditions(t *testing.T) {
 		{Options{Where: []string{"lang~=en"}}, "`match`"},
 		{Options{Where: []string{"lang!>en"}}, "! stands before = alone"},
 		{Options{Where: []string{"a..b=1"}}, "is empty"},
+		{Options{Where: []string{"lang===en"}}, "begin with ="},
+		{Options{Where: []string{"lang=~en"}}, "`match`"},
+		{Options{Where: []string{"lang in (en, de)"}}, "`where` lang=en `where` lang=de"},
+		{Options{Where: []string{"score>1 AND score<4"}}, "two conditions, with AND between them"},
+		{Options{Where: []string{`lang="en" or lang="de"`}}, "with or between"},
+		{Options{Where: []string{"lang=en && ok"}}, ""}, // may be a value
+		{Options{Where: []string{"lang=en && meta.list[0]!=3"}}, "with && between"},
+		{Options{Where: []string{"score>1||x<2"}}, "with || between"},
+		{Options{Where: []string{"score>=2,score<4"}}, "with , between"},
+		{Options{Where: []string{"score>=2; score <4"}}, "with ; between"},
+		{Options{Where: []string{"lang=en and n is null"}}, "with and between"},
+		{Options{Where: []string{`title="a and b=c"`}}, ""},
+		{Options{Where: []string{"title=Jack and Jill, and 3 others"}}, ""},
+		{Options{Where: []string{"url=http://a.b/?x=1&y=2", "path='~/x'", "eq='=x'"}}, ""},
 	} {
-		if _, err := NewFilter(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := NewFilter(c.o)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}
 	}

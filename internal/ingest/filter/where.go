@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // A condition is all that Where asks of a field. It holds if the field equals one of values, where
@@ -69,7 +70,8 @@ func splitCondition(text string) (field, operator, value string, err error) {
 	const usage = "write FIELD=VALUE, as in lang=en, or compare by !=, >=, <=, > or <"
 	at := strings.IndexAny(text, "=<>")
 	if at < 0 {
-		return bad("%s; quote such a condition, since a shell takes > and < for itself: {where} 'score>=3'", usage)
+		return bad("%s; quote such a condition, since a shell takes > and < for itself: {where} 'score>=3'; "+
+			"for one of several values write {where} lang=en {where} lang=de, and for none FIELD=null", usage)
 	}
 	field = text[:at]
 	for _, operator = range operators {
@@ -84,7 +86,13 @@ func splitCondition(text string) (field, operator, value string, err error) {
 	if operator == "=" {
 		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
 	}
-	field, value = strings.TrimSpace(field), unquoted(strings.TrimSpace(value))
+	given := strings.TrimSpace(value)
+	field, value = strings.TrimSpace(field), unquoted(given)
+	quoted := value != given && !strings.Contains(value, given[:1])
+	if more := several().FindStringSubmatch(given); more != nil && !quoted {
+		return bad("it seems to be two conditions, with %s between them; give each a {where} of its own, or put VALUE in "+
+			"quotes if that is a part of it", strings.TrimSpace(more[1]))
+	}
 	switch {
 	case field == "":
 		return bad("the name of the field is missing; %s", usage)
@@ -92,6 +100,9 @@ func splitCondition(text string) (field, operator, value string, err error) {
 		return bad("a value is not compared with an expression; choose by the text with {match}")
 	case strings.HasSuffix(field, "!"):
 		return bad("! stands before = alone; %s", usage)
+	case operator == "=" && value != "" && value == given && strings.Contains("=~", value[:1]):
+		return bad("VALUE would begin with %s; %s, choose by an expression with {match}, and put a VALUE that begins so "+
+			"in quotes", value[:1], usage)
 	case operator == "=" && value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]):
 		return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
 	case operator == "=":
@@ -104,6 +115,9 @@ func splitCondition(text string) (field, operator, value string, err error) {
 	}
 	return field, operator, value, nil
 }
+
+// several matches what joins two conditions in other languages, and the sign of the second one.
+var several = lazy.Regexp(`(?i)(\s(and|or)\s|&&|\|\||[,;])\s*[\w.\[\]]*\s*([!=<>]=|[=<>]|\s(in|like|is|between)\s)`)
 
 // unquoted returns the value between two quotes.
 func unquoted(value string) string {
@@ -149,14 +163,15 @@ func (f *Filter) JSON(record []byte, decided uint64) (v Verdict, err error) {
 		}
 		v.Has |= 1 << i
 		v.Holds = v.Holds && c.holdsJSON(value)
-		v.AsText = v.AsText || value[0] == '"' && c.wantsNumber()
+		number := value[0] == '-' || value[0] >= '0' && value[0] <= '9'
+		v.AsText = v.AsText || value[0] == '"' && c.wants(true) || number && c.wants(false)
 	}
 	return v, nil
 }
 
-// wantsNumber reports whether a bound is a number.
-func (c *condition) wantsNumber() bool {
-	return slices.ContainsFunc(c.bounds, func(b bound) bool { return b.isNumber })
+// wants reports whether a bound is a number, or whether one is none.
+func (c *condition) wants(number bool) bool {
+	return slices.ContainsFunc(c.bounds, func(b bound) bool { return b.isNumber == number })
 }
 
 // Row judges a record of untyped columns; value returns the field of a column. decided is that of JSON.
@@ -175,7 +190,7 @@ func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64)
 		v.Has |= 1 << i
 		text := value(at)
 		v.Holds = v.Holds && c.holdsText(text, wanted.equalsText)
-		v.AsText = v.AsText || len(text) > 0 && c.wantsNumber() && !isNumber(string(text)) && !isNaN(text)
+		v.AsText = v.AsText || len(text) > 0 && len(c.bounds) > 0 && !isNaN(text) && c.wants(!isNumber(string(text)))
 	}
 	return v
 }
