@@ -185,7 +185,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return printMemory(stdout, plan, f.asJSON)
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
-		fmt.Fprintf(stderr, "no source given: building from %s\n", option.DefaultSource)
+		fmt.Fprintf(stderr, "no source given: building from %s (- reads standard input)\n", option.DefaultSource)
 	}
 	if cmd.Flags().Changed("preview") {
 		o.Notice = notices(f.progress, stderr)

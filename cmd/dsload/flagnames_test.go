@@ -17,6 +17,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Names that flags have elsewhere lead to flags of build, and are none themselves.
+func TestFlagSynonyms(t *testing.T) {
+	build, _, err := newRootCommand().Find([]string{"build"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, meant := range flagSynonyms {
+		if build.Flags().Lookup(meant) == nil || build.Flags().Lookup(name) != nil {
+			t.Errorf("%s: %s", name, meant)
+		}
+	}
+}
+
 // TestNamedOptionsAreFlags looks at every option that a message of a package names.
 func TestNamedOptionsAreFlags(t *testing.T) {
 	known := map[fault.Option]bool{}

@@ -49,6 +49,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
+		} else if kind == "float64" {
+			reason = fmt.Sprintf("%q is not a number: write a share such as 0.1, which is 10%%", value)
 		}
 		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)
 	}
@@ -60,8 +62,23 @@ func isDigits(s string) bool {
 	return err == nil
 }
 
-// nearestFlag returns the flag of cmd whose name is nearest to the typed one, or "".
+// flagSynonyms maps names that flags have in other tools to ours.
+var flagSynonyms = map[string]string{
+	"seq-len": "max-length", "seq-length": "max-length", "block-size": "max-length", "context-length": "max-length",
+	"num-proc": "workers", "nproc": "workers", "jobs": "workers", "j": "workers", "threads": "workers",
+	"append-eos": "eos", "append-eod": "eos", "add-eos": "eos", "add-bos": "bos",
+	"text-column": "text-field", "text-key": "text-field", "json-key": "text-field",
+	"json-keys": "text-field", "field": "text-field", "val-size": "max-val-examples", "test-size": "max-val-examples",
+	"limit": "max-examples", "filter": "where", "regex": "match", "force": "overwrite",
+	"dry-run": "preview", "skip-bad": "on-bad-record", "vocab": "tokenizer", "model": "tokenizer",
+}
+
+// nearestFlag returns the flag of cmd that has the typed name elsewhere, or the nearest one to it, or "".
 func nearestFlag(cmd *cobra.Command, typed string) string {
+	meant := flagSynonyms[strings.ReplaceAll(strings.ToLower(typed), "_", "-")]
+	if meant != "" && cmd.Flags().Lookup(meant) != nil {
+		return meant
+	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

@@ -62,13 +62,13 @@ func (a *addition) open() error {
 	o := &a.b.opts
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
-		near := spelling.NearestFile(o.Out)
-		if near != "" && near != filepath.Clean(o.Out) {
-			near = "; did you mean " + near + "?"
+		what := fault.Textf("build it first, without {append}")
+		if errors.Is(err, shard.ErrUnfinished) {
+			what = fault.Plain("its build is unfinished: finish it first, with the command that began it")
+		} else if near := spelling.NearestFile(o.Out); near != "" {
+			what = fault.Textf("%v; did you mean %s?", what, near)
 		}
-		return fault.BadOption("append", nil,
-			"%s holds no finished dataset to add to; build it first, without {append}%s",
-			o.Out, near)
+		return fault.BadOption("append", nil, "%s holds no finished dataset to add to; %v", o.Out, what)
 	}
 	if err != nil {
 		return err

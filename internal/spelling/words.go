@@ -36,7 +36,8 @@ func NearestFile(name string) string {
 		return ""
 	}
 	slices.Sort(entries)
-	near := Nearest(filepath.Base(name), entries)
+	base := filepath.Base(name) // which a link that leads nowhere has, too
+	near := Nearest(base, slices.DeleteFunc(entries, func(entry string) bool { return entry == base }))
 	if near == "" {
 		return ""
 	}

@@ -33,6 +33,7 @@ func TestMissingFile(t *testing.T) {
 		filepath.Join(dir, "corpus.tx"):       "no such file or directory; did you mean " + near + "?",
 		filepath.Join(dir, "zebra"):           "no such file or directory",
 		filepath.Join(dir, "no", "corpus.tx"): "no such file or directory",
+		filepath.Join(dir, "other.csv"):       "no such file or directory", // a link that leads nowhere
 	} {
 		if got := MissingFile(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

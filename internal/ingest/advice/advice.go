@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,7 +248,9 @@ func File(err error) error {
 		source.IsRemote(missing.URI) {
 		return err
 	}
-	if near := spelling.NearestFile(missing.URI); near != "" {
+	if _, failed := os.Lstat(missing.URI); failed == nil {
+		missing.Hint = "it is a link that leads nowhere"
+	} else if near := spelling.NearestFile(missing.URI); near != "" {
 		missing.Hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return err
