@@ -188,6 +188,35 @@ def test_a_dataset_of_another_models_tokenizer_is_refused(rows240: str, tmp_path
             assert Noting(model, arguments, train_dataset=loader).train().global_step == 5
 
 
+def test_rows_longer_than_the_models_positions(rows240: str, tmp_path: Path) -> None:
+    """An error of its own for a table of positions, and none for positions that are computed."""
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=1, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    size: dict[str, Any] = {"vocab_size": 50257, "bos_token_id": 0, "eos_token_id": 0}
+    learned = GPT2LMHeadModel(GPT2Config(n_positions=8, n_embd=8, n_layer=1, n_head=1, **size))
+    computed = LlamaForCausalLM(
+        LlamaConfig(
+            max_position_embeddings=8,
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            **size,
+        )
+    )
+    with Loader(rows240, batch_size=8, shuffle="none") as loader:
+        with pytest.raises(dsload.DsloadError, match=r"embeddings for 8 positions, and a row has \d+ tokens"):
+            Noting(learned, arguments, train_dataset=loader).train()
+        assert Noting(computed, arguments, train_dataset=loader).train().global_step == 1
+    longest = max(len(row["input_ids"]) for row in dsload.RandomAccess(rows240))
+    learned = GPT2LMHeadModel(GPT2Config(n_positions=longest, n_embd=8, n_layer=1, n_head=1, **size))
+    with Loader(rows240, batch_size=2, pack="bfd", max_length=4 * longest) as loader:
+        assert Noting(learned, arguments, train_dataset=loader).train().global_step == 1, "its documents are not longer"
+
+
 def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
     with Loader(rows240, batch_size=16) as loader:
         train(loader, tmp_path, stop=Stop(3))

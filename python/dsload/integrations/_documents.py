@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from .._for_models import FOR_MODELS, PackedBatch
 from ..errors import DsloadError
 
 _CARRIED = ("linear_attention", "mamba", "conv", "recurrent", "hybrid")  # layers that pass a state from token to token
+_TABLES = ("wpe", "position_embeddings", "embed_positions")  # transformers' names of embeddings of positions
 _INSTEAD = (
     "train on rows that are not packed, or, if the model does it in a way of its own, "
     "set keeps_documents_apart = True in the trainer's class"
@@ -50,6 +51,23 @@ def check_ids(model: Any, ids: Any) -> None:
             f"{type(base_of(model)).__name__}: it has embeddings for {words} ids, and the batch has the id {most}: the "
             "dataset was built with the tokenizer of another model; build it with this one's (--tokenizer FOLDER), or "
             "call model.resize_token_embeddings if only new tokens are missing"
+        )
+
+
+def check_positions(model: Any, batch: Mapping[str, Any]) -> None:
+    """Raises DsloadError for rows that are longer than the model's table of positions, which is an error as obscure as
+    that of ids. Models that compute positions take rows of any length."""
+    base = base_of(model)
+    most = getattr(getattr(base, "config", None), "max_position_embeddings", None)
+    ids = batch["input_ids"]
+    if not isinstance(most, int) or not ids.numel() or ids.shape[-1] <= most:
+        return
+    longest = int(batch["position_ids"].max()) + 1 if "position_ids" in batch else int(ids.shape[-1])
+    tables = (m for name, m in base.named_modules() if name.rpartition(".")[2] in _TABLES)
+    if longest > most and any(hasattr(table, "num_embeddings") for table in tables):
+        raise DsloadError(
+            f"{type(base).__name__}: it has embeddings for {most} positions, and a row has {longest} tokens: build the "
+            f"dataset with max_length={most} or less"
         )
 
 

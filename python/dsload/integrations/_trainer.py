@@ -50,7 +50,7 @@ class TrainerMixin(CountedOnce):
     Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the
     next order.
 
-    Ids that the model has no embedding for are an error, before the batch goes to the model.
+    Ids and positions that the model has no embedding for are an error, before the batch goes to the model.
 
     Packed rows give the loss of their documents alone. A model of transformers that does not keep documents apart is
     refused at its first batch; set `keeps_documents_apart = True` in your class for one that does so in a way of its
@@ -132,6 +132,7 @@ class TrainerMixin(CountedOnce):
         ours = packed or (isinstance(inputs, dict) and "input_ids" in inputs and "next" in inputs)
         if ours:
             _documents.check_ids(self.model, inputs["input_ids"])  # type: ignore[attr-defined]
+            _documents.check_positions(self.model, inputs)  # type: ignore[attr-defined]
         if ours and self.args.remove_unused_columns:  # type: ignore[attr-defined]
             self._set_signature_columns_if_needed()  # type: ignore[attr-defined]
             names = {*self._signature_columns, *(_documents.taken(self.model) if packed else ())}  # type: ignore[attr-defined]
