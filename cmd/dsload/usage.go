@@ -51,6 +51,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		} else if kind == "float64" {
 			reason = fmt.Sprintf("%q is not a number: write a share such as 0.1, which is 10%%", value)
+		} else if kind == "bool" {
+			reason = fmt.Sprintf("%q is neither true nor false", value)
 		}
 		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)
 	}
