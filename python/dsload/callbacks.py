@@ -146,7 +146,9 @@ class Webhook:
 
 
 def _secret_url() -> str:
-    url = os.environ[WEBHOOK_VARIABLE]
+    url = os.environ.get(WEBHOOK_VARIABLE)
+    if not url:
+        raise KeyError(f"{WEBHOOK_VARIABLE} is not set: it holds the webhook's https URL")
     local = url.startswith(("http://localhost:", "http://127.0.0.1:", "http://[::1]:"))
     if not url.startswith("https://") and not local:
         raise ValueError(f"{WEBHOOK_VARIABLE} must hold an https URL")

@@ -77,7 +77,7 @@ def test_a_webhook_that_fails_warns_once_without_its_secret(hook: Any, monkeypat
 
 def test_webhook_needs_its_secret_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(callbacks.WEBHOOK_VARIABLE, raising=False)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="is not set"):
         callbacks.Webhook()
     monkeypatch.setenv(callbacks.WEBHOOK_VARIABLE, f"http://example.org/{SECRET}")
     with pytest.raises(ValueError, match="https") as caught:

@@ -116,7 +116,7 @@ class Table:
 def test_values_of_a_build_that_are_none(tmp_path: pathlib.Path, text_lines: pathlib.Path) -> None:
     def refused(kind: Any, match: str, source: Any = text_lines, **options: Any) -> None:
         with pytest.raises(kind, match=match):
-            dsload.build(source, out=tmp_path / "out", **options)
+            dsload.build(source, **{"out": tmp_path / "out", **options})
 
     refused(TypeError, "source: a Table is a table, which iterates over its columns", Table())
     refused(TypeError, r"^tokenizer: an object is not a string.*save_pretrained", tokenizer=object())
@@ -127,6 +127,10 @@ def test_values_of_a_build_that_are_none(tmp_path: pathlib.Path, text_lines: pat
     for value in (None, False, np.False_):
         refused(dsload.BuildError, "^unknown option: add_special_tokens", add_special_tokens=value)
     refused(dsload.BuildError, "^read the items: no documents", iter([]))
+    refused(dsload.BuildError, "unknown option: batch_size.*an option of dsload.Loader", batch_size=8)
+    refused(ValueError, "does not expand the ~ of '~/data'", out="~/data")
+    with pytest.raises(FileNotFoundError, match=r"expanduser\('~/data'\)"):
+        Loader("~/data")
     with pytest.raises(TypeError, match=r"^tokenizer: an object is not"):
         Loader(text_lines, tokenizer=object())  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -90,6 +91,8 @@ def build(
     for name in ("json", "help", "explain_memory"):
         if name in options:
             raise TypeError(f"build() has no option {name!r}: the command's result is returned as a dict")
+    if str(out).startswith("~"):
+        raise ValueError(f"out: Python does not expand the ~ of {str(out)!r}; pass os.path.expanduser({str(out)!r})")
     paths, items = sources_or_items(source)
     if items is not None:
         if options.get("format") not in _ITEM_FORMATS:
@@ -133,7 +136,7 @@ def build(
         raise mapped.error
     if code != 0:
         message = said(messages[-1]) if messages else f"dsload build ended with exit code {code}"
-        raise BuildError(message + _hint(paths if items is None else None), code)
+        raise BuildError(message + _hint(message, paths if items is None else None), code)
     for line in messages:  # what the build says about dropped and replaced text
         print(said(line), file=sys.stderr)
     result: dict[str, Any] = json.loads(stdout)
@@ -144,8 +147,13 @@ def build(
     return result
 
 
-def _hint(paths: Optional[Sequence[str]]) -> str:
-    """What to do where strings that were to be texts were taken for names of files."""
+def _hint(message: str, paths: Optional[Sequence[str]]) -> str:
+    """What to do where an option is the Loader's, or strings that were to be texts were taken for names of files."""
+    from .._loader.text import parameters  # it imports this module
+
+    unknown = re.match(r"unknown option: (\w+)", message)
+    if unknown and unknown[1] in parameters():
+        return f"; {unknown[1]} is an option of dsload.Loader, which reads what is built"
     if any(" " in p and "://" not in p and not os.path.exists(p) for p in paths or ()):
         return "; strings name files: to build texts themselves, pass an iterator of them, as in build(iter(texts))"
     return ""

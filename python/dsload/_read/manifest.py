@@ -88,6 +88,8 @@ def read_manifest(folder: str) -> dict[str, Any]:
 
 def _missing(name: str) -> str:
     """A message for a file or folder that does not exist, with the name that was probably meant."""
+    if name.startswith("~"):
+        return f"{name}: no such file or directory; Python does not expand ~: pass os.path.expanduser({name!r})"
     folder, base = os.path.split(name.rstrip("/"))
     try:
         names = sorted(itertools.islice((e.name for e in os.scandir(folder or ".")), 10_000))

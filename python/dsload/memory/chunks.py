@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
+from .._words import named
 from . import _batches, _checks, _device
 
 
@@ -404,10 +405,15 @@ def evaluate_in_batches(
         save_to, save_every, on_progress: as in generate_in_chunks, counted in rows.
 
     Raises:
-        ValueError: if `function` returns another number of results than rows.
+        TypeError, ValueError: for data that is not a dict, or has no labels where there is no function; if `function`
+        returns another number of results than rows.
         The allocator's error if a single row does not fit.
     """
     batch_size = _checks.whole("batch_size", batch_size)
+    if not isinstance(data, Mapping):
+        raise TypeError(f"data: {named(data)} is not a dict of tensors; of a Loader, pass each batch")
+    if function is None and "labels" not in data:
+        raise ValueError(f"data: it has no labels, which the loss of tokens needs, but {', '.join(data)}")
     import torch
 
     device = next(iter(model.parameters())).device
