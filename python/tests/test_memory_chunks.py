@@ -208,5 +208,5 @@ def test_an_evaluation_of_what_has_no_labels() -> None:
     ids = torch.ones(2, 3, dtype=torch.int64)
     with pytest.raises(TypeError, match="data: a list is not a dict of tensors"):
         evaluate_in_batches(torch.nn.Linear(1, 1), [ids])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="data: it has no labels, .* but input_ids, attention_mask"):
+    with pytest.raises(ValueError, match=r"data: it has no labels, .* but input_ids, attention_mask"):
         evaluate_in_batches(torch.nn.Linear(1, 1), {"input_ids": ids, "attention_mask": ids})
