@@ -40,7 +40,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
-		if kind := invalid.GetFlag().Value.Type(); kind == "int" || kind == "int64" {
+		switch invalid.GetFlag().Value.Type() {
+		case "int", "int64":
 			usual := invalid.GetFlag().DefValue
 			if usual == "0" {
 				usual = "1"
@@ -49,9 +50,9 @@ func flagError(cmd *cobra.Command, err error) error {
 			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
-		} else if kind == "float64" {
+		case "float64":
 			reason = fmt.Sprintf("%q is not a number: write a share such as 0.1, which is 10%%", value)
-		} else if kind == "bool" {
+		case "bool":
 			reason = fmt.Sprintf("%q is neither true nor false", value)
 		}
 		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)

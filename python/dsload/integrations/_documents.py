@@ -34,35 +34,37 @@ def taken(model: Any) -> tuple[str, ...]:
     return FOR_MODELS if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
 
 
-def check_ids(model: Any, ids: Any) -> None:
-    """Raises DsloadError for ids that the model has no embedding for: of an accelerator, an assertion in a kernel.
+def check(model: Any, batch: Mapping[str, Any]) -> None:
+    """Raises DsloadError for ids and positions without an embedding: of an accelerator, an assertion in a kernel.
 
-    Only of transformers' models: a forward of your own may change the ids before it looks them up.
+    Only of transformers' models: a forward of your own may change them before it looks them up.
     """
-    if not type(base_of(model)).forward.__module__.startswith("transformers"):
-        return
+    base, ids = base_of(model), batch["input_ids"]
+    if ids.numel() and type(base).forward.__module__.startswith("transformers"):
+        _check_ids(base, ids)
+        _check_positions(base, batch)
+
+
+def _check_ids(base: Any, ids: Any) -> None:
     try:
-        words = getattr(model.get_input_embeddings(), "num_embeddings", None)
+        words = getattr(base.get_input_embeddings(), "num_embeddings", None)
     except (AttributeError, NotImplementedError):  # transformers' own raises it where it does not find them
         return
-    most = int(ids.max()) if ids.numel() else 0
+    most = int(ids.max())
     if words is not None and most >= words:
         raise DsloadError(
-            f"{type(base_of(model)).__name__}: it has embeddings for {words} ids, and the batch has the id {most}: the "
+            f"{type(base).__name__}: it has embeddings for {words} ids, and the batch has the id {most}: the "
             "dataset was built with the tokenizer of another model; build it with this one's (--tokenizer FOLDER), or "
             "call model.resize_token_embeddings if only new tokens are missing"
         )
 
 
-def check_positions(model: Any, batch: Mapping[str, Any]) -> None:
-    """Raises DsloadError for rows that are longer than the model's table of positions, which is an error as obscure as
-    that of ids. Models that compute positions take rows of any length."""
-    base = base_of(model)
-    most = getattr(getattr(base, "config", None), "max_position_embeddings", None)
-    ids = batch["input_ids"]
-    if not isinstance(most, int) or not ids.numel() or ids.shape[-1] <= most:
+def _check_positions(base: Any, batch: Mapping[str, Any]) -> None:
+    """Models that compute positions take rows of any length; of the others, their tables are known by name."""
+    most, width = getattr(base.config, "max_position_embeddings", None), int(batch["input_ids"].shape[-1])
+    if not isinstance(most, int) or width <= most:
         return
-    longest = int(batch["position_ids"].max()) + 1 if "position_ids" in batch else int(ids.shape[-1])
+    longest = int(batch["position_ids"].max()) + 1 if "position_ids" in batch else width
     tables = (m for name, m in base.named_modules() if name.rpartition(".")[2] in _TABLES)
     if longest > most and any(hasattr(table, "num_embeddings") for table in tables):
         raise DsloadError(

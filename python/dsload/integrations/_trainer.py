@@ -131,8 +131,7 @@ class TrainerMixin(CountedOnce):
         packed = isinstance(inputs, PackedBatch)
         ours = packed or (isinstance(inputs, dict) and "input_ids" in inputs and "next" in inputs)
         if ours:
-            _documents.check_ids(self.model, inputs["input_ids"])  # type: ignore[attr-defined]
-            _documents.check_positions(self.model, inputs)  # type: ignore[attr-defined]
+            _documents.check(self.model, inputs)  # type: ignore[attr-defined]
         if ours and self.args.remove_unused_columns:  # type: ignore[attr-defined]
             self._set_signature_columns_if_needed()  # type: ignore[attr-defined]
             names = {*self._signature_columns, *(_documents.taken(self.model) if packed else ())}  # type: ignore[attr-defined]
