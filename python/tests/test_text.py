@@ -178,3 +178,15 @@ def test_the_oldest_that_is_not_in_use_is_evicted(
     assert f"evicted {folders['older']}" in capfd.readouterr().err
     assert len(rows(held)) == 400
     held.close()
+
+
+@pytest.mark.parametrize("shuffle", ["full", "none"])
+def test_what_a_build_says_names_pythons_options(
+    tmp_path: Path, cache: Path, capfd: pytest.CaptureFixture[str], shuffle: str
+) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("one\ntwo\n")
+    with Loader(source, text_field="body", format="text", shuffle=shuffle) as loader:
+        assert loader.num_examples == 2
+    said = capfd.readouterr().err
+    assert "text_field" in said and "--" not in said

@@ -177,7 +177,7 @@ def _pass_on(stderr: IO[bytes], log: int) -> None:
             out.write(line)
             if not line.startswith((b"dsload: ", b"time=")):
                 with contextlib.suppress(OSError, ValueError):
-                    print(line.decode(errors="replace").rstrip("\n"), file=sys.stderr, flush=True)
+                    print(in_python(line.decode(errors="replace").rstrip("\n")), file=sys.stderr, flush=True)
 
 
 def _socket_path() -> str:

@@ -146,9 +146,9 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
             bar(line)
 
     try:
-        code, stdout, messages = _Run(command, report, lambda text: print(text, file=sys.stderr, flush=True)).to_end(
-            None
-        )
+        code, stdout, messages = _Run(
+            command, report, lambda text: print(in_python(text), file=sys.stderr, flush=True)
+        ).to_end(None)
     finally:
         if bar is not None:
             bar.close()

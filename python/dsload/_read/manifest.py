@@ -69,6 +69,11 @@ def open_manifest(folder: str) -> int:
     except FileNotFoundError as error:
         if not os.path.lexists(folder):
             raise FileNotFoundError(_missing(folder)) from error
+        if any(os.path.exists(os.path.join(folder, name)) for name in ("dataset_info.json", "dataset_dict.json")):
+            raise FileNotFoundError(
+                f"{folder}: a folder of datasets' save_to_disk, whose text is not tokenized yet; build a dataset of it "
+                f"with dsload.build({folder!r}, out=…), and load that folder"
+            ) from error
         raise FileNotFoundError(
             f"{path}: no dataset is there; dsload.build(SOURCE, out=FOLDER) writes one, and the same call resumes "
             "one that is unfinished"
