@@ -1,6 +1,6 @@
 """A training loop with Accelerate, fed by dsload, that survives running out of memory and can be killed at any step.
 
-    pip install dsload[transformers]
+    pip install "torch>=2.1" "transformers>=4.40" accelerate    # beside dsload, which is not on PyPI
     accelerate launch accelerate_loop.py DATASET --out run --steps 200
     accelerate launch accelerate_loop.py DATASET --out run --steps 200    # the same again resumes from the last
     checkpoint

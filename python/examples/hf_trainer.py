@@ -1,6 +1,6 @@
 """Fine-tune a model made from a config with Hugging Face's Trainer, fed by dsload.
 
-    pip install dsload[transformers]
+    pip install "torch>=2.1" "transformers>=4.40" accelerate    # beside dsload, which is not on PyPI
     python hf_trainer.py DATASET --out run --steps 200            # a dataset folder of `dsload build`
     python hf_trainer.py DATASET --out run --steps 200 --resume   # continues from the last checkpoint
 

@@ -1,6 +1,6 @@
 """A Lightning DataModule fed by dsload.
 
-    pip install dsload[lightning,transformers]
+    pip install "torch>=2.1" pytorch-lightning transformers    # beside dsload, which is not on PyPI
     python lightning_module.py DATASET --steps 100
 
 Lightning saves a DataModule's state in its checkpoints, so `trainer.fit(..., ckpt_path=…)` continues at the right row.

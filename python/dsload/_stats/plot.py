@@ -25,7 +25,7 @@ def figure(report: dict[str, Any]) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plot() needs matplotlib: pip install matplotlib, or dsload[plot]") from error
+        raise ImportError("plot() needs matplotlib: pip install matplotlib") from error
     splits = report["splits"]
     # Not pyplot's, which keeps its figures, and shows them in a notebook a second time.
     shown: Figure = type("Figure", (Figure,), {"_repr_png_": _png})(figsize=(17, 4 * len(splits)), layout="constrained")

@@ -22,7 +22,7 @@ def _base() -> Any:
             return importlib.import_module(name).Callback
         except ImportError:
             continue
-    raise ImportError("dsload.integrations.LoaderCallback needs Lightning: pip install dsload[lightning]")
+    raise ImportError("dsload.integrations.LoaderCallback needs Lightning: pip install pytorch-lightning")
 
 
 def callback_class() -> Any:
