@@ -131,6 +131,8 @@ def test_values_of_a_build_that_are_none(tmp_path: pathlib.Path, text_lines: pat
     refused(ValueError, "does not expand the ~ of '~/data'", out="~/data")
     with pytest.raises(FileNotFoundError, match=r"expanduser\('~/data'\)"):
         Loader("~/data")
+    with pytest.raises(FileNotFoundError, match="the address of a server begins with http://"):
+        Loader("localhost:8080")
     (tmp_path / "dataset_info.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match=r"save_to_disk, whose text is not tokenized yet; .*dsload.build"):
         Loader(tmp_path)

@@ -66,3 +66,8 @@ def test_a_copy_of_a_loader_that_is_closed(dataset: str) -> None:
         with pytest.raises(StreamEnded, match="of which this one is a copy, and ends with it: make a Loader here"):
             next(iter(other))
         other.close()
+
+
+def test_a_socket_is_no_text_to_build(dataset: str) -> None:
+    with Loader(dataset, output="numpy") as loader, pytest.raises(TypeError, match=r"'tokenizer'.*option of its build"):
+        Loader(loader._endpoint.path, tokenizer="gpt2")

@@ -77,7 +77,7 @@ class Loader:
         mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in
             "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE
-            (or SLURM's, MPI's), else 0 of 1.
+            (or those of a step of Slurm, or MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask",
             "labels"), and of packed rows ("input_ids", "position_ids", "labels"). An unknown name is an error that

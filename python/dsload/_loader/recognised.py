@@ -40,7 +40,7 @@ def recognise(
         if nearest(name, parameters(), share=1.0):  # batchsize is not an option of a build
             raise TypeError(unexpected(name))
     built = {**text, **of_text(dataset, pack=pack, max_length=max_length)}
-    if socket is None and url is None and is_text(dataset, built):
+    if socket is None and url is None and is_text(dataset, built) and not _is_socket(dataset):
         unbuilt = served(dataset, built) if in_build_order else None
         if unbuilt is not None:
             return Recognised(None, None, None, unbuilt, from_text=True)
@@ -75,10 +75,12 @@ def _dataset_or_server(dataset: Any, socket: Any, url: Any) -> Recognised:
             f"no dataset is served from an address of kind {dataset.split('://')[0]}://; if it holds text to build, "
             "pass an option of dsload.build with it, such as tokenizer='gpt2'"
         )
-    if isinstance(dataset, (str, os.PathLike)):
-        try:
-            if stat.S_ISSOCK(os.stat(dataset).st_mode):
-                return Recognised(None, dataset, None)
-        except (OSError, ValueError):
-            pass  # opening the folder reports what is wrong with it
-    return Recognised(dataset, socket, url)
+    return Recognised(None, dataset, None) if _is_socket(dataset) else Recognised(dataset, socket, url)
+
+
+def _is_socket(dataset: Any) -> bool:
+    """Reports whether a Loader's argument is the path of a server's socket."""
+    try:
+        return isinstance(dataset, (str, os.PathLike)) and stat.S_ISSOCK(os.stat(dataset).st_mode)
+    except (OSError, ValueError):
+        return False  # opening it as a folder reports what is wrong with it

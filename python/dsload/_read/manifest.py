@@ -95,6 +95,8 @@ def _missing(name: str) -> str:
     """A message for a file or folder that does not exist, with the name that was probably meant."""
     if name.startswith("~"):
         return f"{name}: no such file or directory; Python does not expand ~: pass os.path.expanduser({name!r})"
+    if re.fullmatch(r"[\w.-]+:\d+", name):
+        return f"{name}: no such file or directory; the address of a server begins with http:// or https://"
     folder, base = os.path.split(name.rstrip("/"))
     try:
         names = sorted(itertools.islice((e.name for e in os.scandir(folder or ".")), 10_000))
