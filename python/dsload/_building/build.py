@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from .._binary import required_binary
+from .._query import Query
 from .._words import in_python
 from ..errors import BuildError
 from .bar import Bar, is_shown
@@ -149,10 +150,8 @@ def build(
 
 def _hint(message: str, paths: Optional[Sequence[str]]) -> str:
     """What to do where an option is the Loader's, or strings that were to be texts were taken for names of files."""
-    from .._loader.text import parameters  # it imports this module
-
     unknown = re.match(r"unknown option: (\w+)", message)
-    if unknown and unknown[1] in parameters():
+    if unknown and unknown[1] in Query.__dataclass_fields__:
         return f"; {unknown[1]} is an option of dsload.Loader, which reads what is built"
     if any(" " in p and "://" not in p and not os.path.exists(p) for p in paths or ()):
         return "; strings name files: to build texts themselves, pass an iterator of them, as in build(iter(texts))"
