@@ -217,6 +217,21 @@ def test_rows_longer_than_the_models_positions(rows240: str, tmp_path: Path) -> 
         assert Noting(learned, arguments, train_dataset=loader).train().global_step == 1, "its documents are not longer"
 
 
+def test_a_masked_language_model_is_warned_of(rows240: str, tmp_path: Path) -> None:
+    class SmallForMaskedLM(Small):
+        pass
+
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=1, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    with Loader(rows240, batch_size=8) as loader:
+        with pytest.warns(UserWarning, match="no token of the loader's batches is masked"):
+            Noting(SmallForMaskedLM(), arguments, train_dataset=loader).train()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            Noting(Small(), arguments, train_dataset=loader).train()
+
+
 def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
     with Loader(rows240, batch_size=16) as loader:
         train(loader, tmp_path, stop=Stop(3))

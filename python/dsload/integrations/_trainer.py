@@ -86,6 +86,7 @@ class TrainerMixin(CountedOnce):
                     "make a new Loader"
                 )
             _say_ignored(options, loader)
+            _say_unmasked(self.model, loader)  # type: ignore[attr-defined]
             rows = _set_batch_size(options, "train", loader)
             if rows is not None:
                 self._train_batch_size = rows
@@ -233,6 +234,17 @@ def _say_ignored(options: Any, loader: Loader) -> None:
                 f"{name}={given!r} has no effect: the loader decides the rows and their order; see its {ours}",
                 stacklevel=3,
             )
+
+
+def _say_unmasked(model: Any, loader: Loader) -> None:
+    """Warns of a masked language model, whose loss is small if it copies the loader's labels."""
+    name = type(_documents.base_of(model)).__name__
+    if name.endswith("ForMaskedLM") and loader._query.labels != "none":
+        warnings.warn(
+            f"{name}: no token of the loader's batches is masked, and their labels are the ids, which the model learns "
+            "to copy; train it on dsload.RandomAccess with transformers' DataCollatorForLanguageModeling, which masks",
+            stacklevel=3,
+        )
 
 
 def _loader_of(trainer: Any, name: str, given: Any = None) -> Optional[Loader]:
