@@ -125,6 +125,21 @@ def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert seen and all("examples" in p for p in seen)
 
 
+def test_losses_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSLOAD_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b'{"text": "one two three four five"}\n{"txt": "two"}\n{"text": "a"}\n')
+    options: Any = {"on_bad_record": "skip", "max_length": 4, "overflow": "drop"}
+    for use in (
+        lambda: dsload.build(source, out=tmp_path / "out", **options),
+        lambda: dsload.Loader(source, **options),
+    ):
+        use()
+        said = capfd.readouterr().err
+        assert "note: bad records skipped, of which rejects.jsonl lists the first: 1\n" in said
+        assert "note: documents longer than max_length dropped: 1\n" in said
+
+
 def test_items_are_called_items(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """They reach the command through its standard input, which is no business of the caller's."""
     dsload.build(iter(["one", "two"]), out=tmp_path / "out")

@@ -141,11 +141,21 @@ def build(
     for line in messages:  # what the build says about dropped and replaced text
         print(said(line), file=sys.stderr)
     result: dict[str, Any] = json.loads(stdout)
-    for note in result.get("notes", ()):
+    for note in notes(result):
         print(f"note: {said(note)}", file=sys.stderr)
     if result.get("cut_by"):
         print(f"stopped: {said(result['stopped'])}", file=sys.stderr)
     return result
+
+
+def notes(result: Mapping[str, Any]) -> list[str]:
+    """The notes of a command's result, and the losses that the command itself has in other lines of its summary."""
+    losses = (
+        ("rejected", "bad records skipped, of which rejects.jsonl lists the first"),
+        ("dropped", "documents longer than max_length dropped"),
+    )
+    lost = [f"{what}: {result[name]:,}" for name, what in losses if result.get(name)]
+    return [*lost, *(result.get("notes") or ())]
 
 
 def _hint(message: str, paths: Optional[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 from .._binary import find_binary, required_binary
 from .._building.bar import Bar, is_shown
-from .._building.build import _Run
+from .._building.build import _Run, notes
 from .._building.flags import flags
 from .._options import LoaderOptions
 from .._words import in_python, nearest
@@ -155,7 +155,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
     if code != 0:
         raise BuildError(refusal(messages[-1]) if messages else f"dsload build ended with exit code {code}", code)
     result: dict[str, Any] = json.loads(stdout)
-    for note in result.get("notes") or ():
+    for note in notes(result):
         print(f"note: {in_python(note)}", file=sys.stderr)
     return str(result["out"])
 
