@@ -64,11 +64,8 @@ func describe(s *report.Summary) string {
 		fmt.Fprintf(&b, "; kept: %s", plural(left, "document"))
 	}
 	fmt.Fprintf(&b, ", %s of text", formatSize(s.TextBytes))
-	if s.Rejected > 0 {
-		fmt.Fprintf(&b, ", %s skipped (see rejects.jsonl)", plural(s.Rejected, "bad record"))
-	}
-	if s.Dropped > 0 {
-		fmt.Fprintf(&b, ", %s longer than --max-length dropped", plural(s.Dropped, "document"))
+	for _, lost := range losses(s.Rejected, s.Dropped) {
+		b.WriteString(", " + lost)
 	}
 	b.WriteByte('\n')
 	if s.Replaced > 0 {
@@ -91,6 +88,17 @@ func describe(s *report.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// losses returns what the summary says of records and documents that were left out as bad, or as too long.
+func losses(rejected, dropped int64) (lost []string) {
+	if rejected > 0 {
+		lost = append(lost, plural(rejected, "bad record")+" skipped (see rejects.jsonl)")
+	}
+	if dropped > 0 {
+		lost = append(lost, plural(dropped, "document")+" longer than --max-length dropped")
+	}
+	return lost
 }
 
 // readLabel returns the label of the counts of documents and text. After an addition these count what it read, while

@@ -213,11 +213,8 @@ func (in *inspection) text(width int) string {
 			"%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n",
 			plural(n, "example"), formatCount(c.ValRest), formatCount(c.CopiedExamples))
 	}
-	if n := c.Rejected; n > 0 {
-		fmt.Fprintf(&b, "%s skipped (see rejects.jsonl)\n", plural(n, "bad record"))
-	}
-	if n := c.Dropped; n > 0 {
-		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
+	for _, lost := range losses(c.Rejected, c.Dropped) {
+		b.WriteString(lost + "\n")
 	}
 	if in.Adding {
 		b.WriteString("an addition is unfinished: run its command again to finish it, " +

@@ -149,9 +149,11 @@ func startTextBuild(cmd *cobra.Command, sources, flags []string) (*textBuild, er
 func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 	defer close(b.done)
 	var last struct {
-		Out   string   `json:"out"`
-		Notes []string `json:"notes"` // what the build left out, or did in an unexpected way
-		Error string   `json:"error"`
+		Out      string   `json:"out"`
+		Rejected int64    `json:"rejected"`
+		Dropped  int64    `json:"dropped"`
+		Notes    []string `json:"notes"` // what the build left out, or did in an unexpected way
+		Error    string   `json:"error"`
 	}
 	readErr := lines.Decode(&last)
 	_, _ = io.Copy(io.Discard, lines.Buffered())
@@ -175,7 +177,7 @@ func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 		b.reason = b.err.Error()
 		return
 	}
-	for _, note := range last.Notes {
+	for _, note := range append(losses(last.Rejected, last.Dropped), last.Notes...) {
 		fmt.Fprintln(stderr, "note: "+oneLine(note))
 	}
 	entry, err := textcache.Hold(b.Folder)

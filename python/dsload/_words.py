@@ -14,7 +14,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 # A word after a flag is its value where a clause ends with it, but for words that end clauses themselves.
 _VALUE = re.compile(
     r"=(\S+?)(?=[,;)]|[:.]?(?:\s|$))"
-    r"| ('[^']*'|(?!(?:out|too|again|alone|instead|here|there)\b)[^\s,;]+?)(?=[,;)]|:?$|: )"
+    r"| ('[^']*'|(?!(?:out|too|again|alone|instead|here|there|dropped)\b)[^\s,;]+?)(?=[,;)]|:?$|: )"
 )
 
 

@@ -128,7 +128,7 @@ def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixtur
 def test_losses_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSLOAD_CACHE", str(tmp_path / "cache"))
     source = tmp_path / "in.jsonl"
-    source.write_bytes(b'{"text": "one two three four five"}\n{"txt": "two"}\n{"text": "a"}\n')
+    source.write_text('{"text": "one two three four five"}\n{"txt": "two"}\n{"text": "a"}\n')
     options: Any = {"on_bad_record": "skip", "max_length": 4, "overflow": "drop"}
     for use in (
         lambda: dsload.build(source, out=tmp_path / "out", **options),
@@ -138,6 +138,12 @@ def test_losses_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str], monk
         said = capfd.readouterr().err
         assert "note: bad records skipped, of which rejects.jsonl lists the first: 1\n" in said
         assert "note: documents longer than max_length dropped: 1\n" in said
+    options["max_length"] = 3  # not in the cache
+    with dsload.Loader(source, shuffle="none", output="numpy", **options) as loader:
+        assert sum(len(batch["row"]) for batch in loader) == 1
+    said = capfd.readouterr().err
+    assert "note: 1 bad record skipped (see rejects.jsonl)\n" in said
+    assert "note: 1 document longer than max_length dropped\n" in said
 
 
 def test_items_are_called_items(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,10 @@ from dsload._words import did_you_mean, in_python
             "run 'dsload verify x --json' or set --on-bad-record skip",
             "run 'dsload verify x --json' or set on_bad_record='skip'",
         ),
+        (
+            "no examples: documents longer than --max-length dropped: 3",
+            "no examples: documents longer than max_length dropped: 3",
+        ),
         ("a file--name and a -- b are no flags", "a file--name and a -- b are no flags"),
     ],
 )

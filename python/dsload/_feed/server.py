@@ -59,6 +59,7 @@ class Server:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._process: Optional[subprocess.Popen[bytes]] = None
+        self._passing: Optional[threading.Thread] = None
         self._folder = ""  # in which relative names of datasets mean the same in every start
         with contextlib.suppress(OSError):
             self._folder = os.getcwd()
@@ -85,6 +86,7 @@ class Server:
                 target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True
             )
             passing.start()
+        self._passing = passing
         deadline = time.monotonic() + _START_SECONDS
         wait = 0.002
         while True:
@@ -147,6 +149,8 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if self._passing is not None:
+            self._passing.join(1)  # so that the last that a build said is not lost
         # A killed server leaves its socket and the lock next to it.
         for path in (self.endpoint.path, self.endpoint.path + ".lock"):
             with contextlib.suppress(OSError):
