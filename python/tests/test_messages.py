@@ -83,6 +83,7 @@ def test_wrong_names_and_values_of_a_loader(dataset: str, text_lines: pathlib.Pa
     refused(ValueError, "columns: 3 is not a list of names", columns=3)
     for rows in (3, b"data", iter(["text"]), {"a": [dataset]}, [3], [None]):
         refused(TypeError, r"^dataset: a.* is not the name .*dsload.build.iter|^dataset: None is", rows)
+    refused(NotADirectoryError, "a file of the dataset .*; load that folder", f"{dataset}/manifest.json")
     refused(TypeError, "a list names text to build, and .* is a dataset: pass its name", [dataset])
 
 

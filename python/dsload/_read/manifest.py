@@ -62,6 +62,9 @@ def open_manifest(folder: str) -> int:
     try:
         return open_regular(path)
     except NotADirectoryError as error:
+        parent = os.path.dirname(folder) or "."
+        if os.path.exists(os.path.join(parent, "manifest.json")):
+            raise NotADirectoryError(f"{folder}: a file of the dataset {parent}; load that folder") from error
         raise NotADirectoryError(
             f"{folder}: a file, not a dataset folder; build one of it with dsload.build({folder!r}, out=…), and load "
             "that folder"
