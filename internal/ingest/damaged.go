@@ -6,6 +6,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // noteDamage counts a bad record that stands for a part of an input, and says so at once.
@@ -34,6 +35,9 @@ func (b *build) adviseSkip(err error) error {
 	var input *source.InputError
 	if b.opts.OnBadRecord == option.SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
 		return err
+	}
+	if errors.Is(err, cause.Malformed) {
+		return fault.Advise(err, "fix it, or leave out what cannot be read with {on-bad-record} skip")
 	}
 	return fault.Advise(err, "or leave out what cannot be read with {on-bad-record} skip")
 }

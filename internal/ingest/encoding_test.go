@@ -27,6 +27,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 		{"ru.txt", cyrillic(strings.Repeat("Привет всем\n", 9)), "iconv -f ENCODING", "looks like"},
 		{"cut.txt", french + "cut \xc3\n", "that became U+FFFD: 1, the first in DIR/cut.txt, row 21", "looks like"},
 		{"utf8.txt", french, "", "iconv"},
+		{"half.jsonl", `{"text":"cut \ud83d"}` + "\n", "halves of surrogate pairs, such as \\ud83d", "iconv"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -140,6 +141,32 @@ func TestAdviceOnFields(t *testing.T) {
 		if c.follow != nil {
 			c.follow(&o)
 			mustBuild(t, o)
+		}
+	}
+}
+
+// The first record may be a table by columns or a whole file of records by key: one field of it is not the text of
+// all.
+func TestAdviceOnWholeTables(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct{ record, want string }{
+		{`{"text":{"0":"a","1":"b"}}`, `to_json(NAME, orient="records", lines=True)`},
+		{`{"text":{"body":"a"}}`, "take the text inside it with `text-field` text.body"},
+		{`{"x":{"text":"a"},"y":{"text":"b"}}`, "as with `jq -c '.[]'`; else take the text with `text-field` x.text"},
+		{`{"x":{"text":"a"},"y":{"n":1}}`, `"x.text" looks like the text; take it with`},
+		{"text\n", "a header alone"},
+		{tableOf(t, "id", "text", "text"), `several columns are named "text"`},
+		{"# a title\ntext,lang\na,en\n", `the only column is "# a title", which may be a line above the header`},
+	} {
+		name := filepath.Join(dir, fmt.Sprintf("%d.jsonl", i))
+		if c.record[0] != '{' {
+			name = filepath.Join(dir, fmt.Sprintf("%d.csv", i))
+		}
+		put(t, name, []byte(c.record))
+		_, err := Run(context.Background(), option.Options{Out: filepath.Join(dir, "data"),
+			Resources: option.Resources{LoadedTokenizer: gpt2()}, Settings: option.Settings{Sources: []string{name}}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\nwant %s", c.record, err, c.want)
 		}
 	}
 }

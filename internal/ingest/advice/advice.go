@@ -125,6 +125,9 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
 	case field.Likely != "" && !lists.IsZero():
 		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
+	case field.Keyed && err.Row == 1 && err.Member == "":
+		advice = fault.Textf("if the record is an object of records, write them as lines, as with `jq -c '.[]'`; "+
+			"else take the text with {text-field} %s", shell.Quote(field.Likely))
 	case field.Likely != "":
 		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
 	case !lists.IsZero():
@@ -143,6 +146,10 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 
 // NotText adds to the error of a record whose field of the text holds something else what to do.
 func NotText(err *source.RecordError, found *example.NotTextError) error {
+	if found.ByRow {
+		return fault.Advise(err, "a table that pandas wrote column by column is written again with "+
+			"to_json(NAME, orient=\"records\", lines=True)")
+	}
 	way := fault.Textf("make the text of it with {template}")
 	if found.Inside != "" {
 		way = fault.Textf("take the text inside it with {text-field} %s", shell.Quote(found.Inside))
@@ -159,7 +166,7 @@ func ofEveryRecord(advice fault.Text) fault.Text {
 // ofLaterSource restricts the advice about a source after the first: those before it may have what it lacks.
 func ofLaterSource(advice fault.Text) fault.Text {
 	return fault.Textf("%v, if every source is like this; else build the others first, and then add this "+
-		"one with {append} and its own flags", advice)
+		"one with {append} and its own flags, or leave it out (of a folder with {exclude})", advice)
 }
 
 // Records returns how to read the elements of the arrays in a record that is the whole file, or the first
@@ -214,7 +221,7 @@ func Column(err error) error {
 	case len(column.Has) > 1:
 		advice = fault.Textf("take one with {text-field}")
 	default:
-		advice = fault.Textf("make the text of other columns with {template}, or leave this source out")
+		advice = fault.Textf("make the text of columns with {template}, or leave this source out")
 	}
 	if column.Later {
 		advice = ofLaterSource(advice)

@@ -43,7 +43,7 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 		data = data[1:]
 	}
 	if len(c.ends) < columns {
-		return fault.Of(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
+		return fault.Of(ErrMalformed, "%d fields where there are %d columns", len(c.ends), columns)
 	}
 	return nil
 }

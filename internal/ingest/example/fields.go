@@ -2,6 +2,7 @@ package example
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,7 @@ type FieldError struct {
 	Usual  bool     // which has a usual name
 	Chat   string   // a field of messages, or ""
 	Lists  []string // fields that hold lists of objects, none of which is a chat
+	Keyed  bool     // several fields hold objects with a text, which may be the records
 	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
 	// for the text; nil for other files.
 	Names []string
@@ -111,7 +113,7 @@ func printable(name string) string {
 // missingField returns the error for a field that a well-formed JSON record lacks.
 func missingField(name string, data []byte) error {
 	e := &FieldError{Field: name}
-	longest, inside := -1, ""
+	longest, inside, keyed := -1, "", 0
 	var s jsonscan.Scanner
 	s.Reset(data)
 	err := s.Members(func(key []byte) error {
@@ -127,8 +129,11 @@ func missingField(name string, data []byte) error {
 		if kind == '"' {
 			n = s.Offset() - start - len(`""`)
 		}
-		if kind == '{' && inside == "" {
-			inside = textInside(name, data[start:s.Offset()])
+		if kind == '{' && keyed < 2 {
+			if path := textInside(name, data[start:s.Offset()]); path != "" {
+				keyed++
+				inside = cmp.Or(inside, path)
+			}
 		}
 		e.add(name, n, kind == '[', &longest)
 		return nil
@@ -137,7 +142,7 @@ func missingField(name string, data []byte) error {
 		return asProblem(err)
 	}
 	if inside != "" && !e.Usual {
-		e.Likely, e.Usual = inside, true
+		e.Likely, e.Usual, e.Keyed = inside, true, keyed > 1
 	}
 	return e
 }
@@ -168,6 +173,7 @@ const Null = "null"
 type NotTextError struct {
 	Field, Kind string
 	Inside      string // the path of a string in it that looks like the text, or ""
+	ByRow       bool   // it is an object whose first key is 0, as in a table that pandas wrote by columns
 }
 
 func (e *NotTextError) Error() string {

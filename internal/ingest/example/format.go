@@ -218,6 +218,10 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 		return w.execute(dst, fields, size, limit)
 	}
 	if err := w.fields.parse(data, rec.Comma, len(rec.Columns)); err != nil {
+		if len(rec.Columns) == 1 {
+			return fault.Of(ErrMalformed, "%v; the only column is %q, which may be a line above the header, or have "+
+				"another {delimiter}", err, printable(rec.Columns[0]))
+		}
 		return err
 	}
 	w.locate(rec.Columns)

@@ -1,6 +1,7 @@
 package example
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -75,13 +76,14 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 const fieldSeparator = "\n\n"
 
 func notText(path *FieldPath, found foundValue, data []byte) error {
-	kind, inside := "a number", ""
+	kind, inside, byRow := "a number", "", false
 	switch found.kind {
 	case '{':
 		kind = "an object"
 		if path.isPlain() {
 			inside = textInside(path.name, data[found.start:found.end])
 		}
+		byRow = bytes.HasPrefix(bytes.TrimLeft(data[found.start+1:found.end], " \t\r\n"), []byte(`"0":`))
 	case '[':
 		kind = "a list"
 	case 'n':
@@ -91,7 +93,7 @@ func notText(path *FieldPath, found foundValue, data []byte) error {
 	case 'N':
 		kind = "NaN"
 	}
-	return &NotTextError{path.name, kind, inside}
+	return &NotTextError{path.name, kind, inside, byRow}
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -75,6 +75,10 @@ func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	where := fmt.Sprintf("ill-formed UTF-8 sequences that became U+FFFD: %s, the first in %s, row %s",
 		units.Count(replaced), f.First, units.Count(f.Row))
 	from := f.encoding()
+	if f.High == 0 { // no byte is ill-formed: what is read has numbers of characters
+		return []fault.Text{fault.Textf("%s; they are halves of surrogate pairs, such as \\ud83d, which are left where "+
+			"a text was cut inside a character", where)}
+	}
 	if from == "" {
 		return []fault.Text{fault.Textf("%s; if the text is in another encoding, convert it with %s and build from that",
 			where, source.Iconv("ENCODING", f.Iconv))}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/csvscan"
@@ -39,10 +40,11 @@ func newCSV(f framing) (framer, error) {
 			continue
 		}
 		if c.o.Columns != nil {
+			line := c.w.unread()[:max(n, 0)]
 			if c.columns = c.o.Columns; c.comma == 0 {
-				c.comma = separatorOf(c.w.unread()[:max(n, 0)], len(c.columns))
+				c.comma = separatorOf(line, len(c.columns))
 			}
-			return c, nil // the record's error is reported when it is read
+			return c, c.checkNoHeader(line) // the record's error is reported when it is read
 		}
 		if err == nil && c.comma == 0 {
 			c.comma = sniffComma(c.w.unread()[:n])
@@ -56,6 +58,9 @@ func newCSV(f framing) (framer, error) {
 			return nil, fault.Of(cause.Malformed, "the header cannot be read: %v", err)
 		}
 		if err := c.setHeader(c.w.unread()[:n]); err != nil {
+			return nil, err
+		}
+		if err := c.checkHeader(); err != nil {
 			return nil, err
 		}
 		c.w.consume(total)
@@ -92,6 +97,34 @@ func (c *csvFramer) setHeader(line []byte) error {
 		return fault.Of(cause.TooLarge, "the header has %d columns, more than %d", n, maxColumns)
 	}
 	trimColumns(c.columns)
+	return nil
+}
+
+// checkNoHeader returns an error if the first line has the names that Options.Columns gives: each of them would
+// become a text.
+func (c *csvFramer) checkNoHeader(line []byte) error {
+	first := csvFramer{comma: c.comma}
+	if first.setHeader(line) != nil || !slices.EqualFunc(first.columns, c.columns, strings.EqualFold) {
+		return nil
+	}
+	return fault.Of(cause.Unsupported, "its first line has the names of {columns}: it is a header; leave {columns} out")
+}
+
+// checkHeader refuses a header that is none, and one in which a wanted field is the name of several columns.
+func (c *csvFramer) checkHeader() error {
+	seen := make(map[string]bool, len(c.columns))
+	for i, name := range c.columns {
+		if i == 0 && len(name) <= len("sep=;") && strings.HasPrefix(strings.ToLower(name), "sep=") {
+			return fault.Of(cause.Unsupported, "its first line, sep=, is for Excel and no header; remove it, "+
+				"as with `tail -n +2`")
+		}
+		wanted := c.o.Fields == nil && name != "" || slices.Contains(c.o.Fields, name)
+		if wanted && seen[name] {
+			return fault.Of(cause.Unsupported, "several columns of its header are named %q; give each another name, "+
+				"so that it is clear which to read", name)
+		}
+		seen[name] = true
+	}
 	return nil
 }
 

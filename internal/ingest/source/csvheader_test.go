@@ -50,6 +50,42 @@ func TestCSVCarriageReturns(t *testing.T) {
 	}
 }
 
+// A first line that is no header, a header where there should be none, and one that does not tell which column to
+// read, are refused: each made texts of names, or read one column of two.
+func TestCSVHeadersThatMislead(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text string
+		o    Options
+		says string
+	}{
+		"sep":      {"sep=;\ntext;lang\na;en\n", Options{}, "for Excel"},
+		"sep,":     {"sep=,\ntext,lang\na,en\n", Options{}, "for Excel"},
+		"quoted":   {"\"sep=\t\"\ntext\tlang\na\ten\n", Options{}, "for Excel"},
+		"names":    {"text,lang\na,en\n", Options{Columns: []string{"text", "lang"}}, "leave `columns` out"},
+		"case":     {"Text;Lang\na;en\n", Options{Columns: []string{"text", "lang"}}, "leave `columns` out"},
+		"records":  {"text,en\na,en\n", Options{Columns: []string{"text", "lang"}}, ""},
+		"twice":    {"text,id,text\na,1,b\n", Options{Fields: []string{"text"}}, `named "text"`},
+		"unwanted": {"id,text,id,,\n1,a,2,,\n", Options{Fields: []string{"text"}}, ""},
+		"all":      {"id,text,id,,\n1,a,2,,\n", Options{}, `named "id"`},
+		"no names": {"a,,\n1,2,3\n", Options{}, ""},
+	} {
+		c.o.Format, c.o.Args = CSV, []string{write(t, dir, name+".csv", c.text)}
+		set := openSet(t, c.o)
+		_, err := readFrom(t, set, Position{})
+		set.Close()
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, cause.Unsupported) ||
+			!strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+	set := openSet(t, Options{Args: []string{write(t, dir, "alone.csv", "text,lang\n")}})
+	defer set.Close()
+	if _, err := readFrom(t, set, Position{}); err == nil || !strings.Contains(err.Error(), "a header alone") {
+		t.Error(err)
+	}
+}
+
 // Where archives hold nothing to read, the error says what they hold.
 func TestNothingInArchive(t *testing.T) {
 	dir := t.TempDir()

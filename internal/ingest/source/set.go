@@ -175,6 +175,8 @@ func (s *Set) noDocuments(skipped *Members) error {
 	switch n := s.Len(); {
 	case n == 1 && skipped != nil:
 		what = "none of its files is read: skipped " + skipped.Text
+	case n == 1 && s.opts.Columns == nil && s.formats[CSV] > 0:
+		what = "it is empty, blank or a header alone"
 	case n == 2:
 		what = "it and 1 other are empty or blank"
 	case n > 1:

@@ -85,7 +85,7 @@ func (e *ColumnError) Error() string {
 	case e.Chat != "":
 		return fmt.Sprintf("%s; %q looks like the messages of a chat", e.text, e.Chat)
 	case has == "":
-		return e.text + ", and no column of text"
+		return e.text + ", and no other column is text"
 	}
 	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
 }

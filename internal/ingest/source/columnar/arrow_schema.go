@@ -217,8 +217,12 @@ func (a *arrowField) check(path string) error {
 	return nil
 }
 
-// checkText checks that the column of the text, if one is wanted, is there and holds text.
+// checkText checks that no two wanted columns have one name, and that the column of the text, if one is wanted,
+// is there and holds text.
 func (f *arrowFile) checkText() error {
+	if err := checkNames(f.top, func(a *arrowField) string { return a.name }); err != nil {
+		return err
+	}
 	name := f.options.Text
 	switch {
 	case name == "":

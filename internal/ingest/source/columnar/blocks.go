@@ -85,3 +85,16 @@ func (l *columnList) missing(name, kind string) *ColumnError {
 	}
 	return e
 }
+
+// checkNames refuses wanted columns of one name: it is not clear which is to be read.
+func checkNames[C any](columns []C, name func(C) string) error {
+	seen := make(map[string]bool, len(columns))
+	for _, c := range columns {
+		if seen[name(c)] {
+			return unreadType("several columns are named %q; give each another name, so that it is clear which to read",
+				name(c))
+		}
+		seen[name(c)] = true
+	}
+	return nil
+}

@@ -201,3 +201,20 @@ func TestLongFlat(t *testing.T) {
 		t.Errorf("beyond the end of the file: %v", long.err)
 	}
 }
+
+// Of several columns of one name it is not clear which is wanted. In unwanted ones it does no harm.
+func TestColumnsOfOneName(t *testing.T) {
+	data := columnartest.Parquet{Columns: 2, Groups: 1}.Bytes()
+	data = bytes.Replace(data, []byte("column1"), []byte("column0"), 1)
+	for _, o := range []Options{{Columns: []string{"column0"}}, {Text: "column0"}, {}} {
+		o.MaxMetadata = 1 << 20
+		if _, err := OpenParquet(bytes.NewReader(data), int64(len(data)), o); !errors.Is(err, ErrType) ||
+			!strings.Contains(err.Error(), `several columns are named "column0"`) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	o := Options{Text: "text", MaxMetadata: 1 << 20}
+	if _, err := OpenParquet(bytes.NewReader(data), int64(len(data)), o); err != nil {
+		t.Error(err)
+	}
+}

@@ -116,8 +116,12 @@ func (o *Options) wants(name []byte) bool {
 	return false
 }
 
-// checkText checks that the column of the text, if one is wanted, is there and holds text.
+// checkText checks that no two wanted columns have one name, and that the column of the text, if one is wanted,
+// is there and holds text.
 func (f *parquetFile) checkText() error {
+	if err := checkNames(f.top, func(n *node) string { return n.name }); err != nil {
+		return err
+	}
 	name := f.options.Text
 	switch {
 	case name == "":
@@ -144,7 +148,7 @@ func (n *node) kindName() string {
 	case n.kind == typeFixed:
 		return "bytes of a fixed length"
 	}
-	return "a number or time"
+	return "a number, time or null"
 }
 
 func (f *parquetFile) Columns() []string    { return f.columns.names() }
