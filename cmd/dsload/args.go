@@ -25,6 +25,10 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if cmd.HasSubCommands() {
 		return unknownCommand(cmd, args[0])
 	}
+	if parent := cmd.Parent(); parent != nil && parent.Name() == "tokenizer" {
+		return usagef("%stakes no arguments, got %q; it reads standard input: %s < FILE", label(cmd), args[0],
+			cmd.CommandPath())
+	}
 	return usagef("%stakes no arguments, got %q; see '%s -h'", label(cmd), args[0], cmd.CommandPath())
 }
 

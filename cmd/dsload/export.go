@@ -68,6 +68,9 @@ Running the same command again, also after a kill, gives the same bytes.`,
 }
 
 func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (err error) {
+	for i, name := range f.to { // "jsonl, hf" is a list as well
+		f.to[i] = strings.TrimSpace(name)
+	}
 	if err := checkFormats(f.to); err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func parseIDs(line []byte, asJSON bool) ([]uint32, error) {
 	for _, field := range bytes.Fields(line) {
 		id, err := strconv.ParseUint(string(field), 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%.20q is not an id", field)
+			return nil, fmt.Errorf("%.20q is not an id: want whole numbers with spaces between them", field)
 		}
 		ids = append(ids, uint32(id))
 	}

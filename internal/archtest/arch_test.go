@@ -28,7 +28,8 @@ var allowed = map[string][]string{
 	"bench":    {"internal", "loader", "shard", "tokenize"},
 
 	// The line that builds.
-	"internal/ingest": {"internal/budget", "internal/counts", "internal/fault", "internal/jsonscan", "internal/origins",
+	"internal/ingest": {"internal/budget", "internal/counts", "internal/fault", "internal/jsonscan", "internal/lazy",
+		"internal/origins",
 		"internal/pack",
 		"internal/remote", "internal/resident", "internal/shell", "internal/spelling", "internal/store",
 		"internal/tokenizers",

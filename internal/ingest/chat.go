@@ -3,6 +3,8 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -11,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // openChat finds the chat template where the inputs hold conversations.
@@ -83,6 +86,35 @@ func (b *build) openRenderer() error {
 		}
 	}
 	return nil
+}
+
+// templateToken matches a control token as chat templates write them.
+var templateToken = lazy.Regexp(`<[|｜][^<>|｜\s'"{}]{1,40}[|｜]>`)
+
+// maxTokensTold is the maximum number of tokens that unknownTokens names.
+const maxTokensTold = 4
+
+// unknownTokens warns of control tokens in the chat template that the tokenizer lacks, as one does that was not
+// made for chats: the model would see their characters.
+func (b *build) unknownTokens() (warning fault.Text) {
+	if b.chat == nil {
+		return warning
+	}
+	var unknown []string
+	for _, name := range templateToken().FindAllString(b.chat.Template+"\n"+b.chat.ToolTemplate, -1) {
+		if _, known := b.tokenizer.ID(name); !known && !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return warning
+	}
+	if len(unknown) > maxTokensTold {
+		unknown = append(unknown[:maxTokensTold], "…")
+	}
+	return fault.Textf("the chat template has control tokens that are none of %s, which cuts them into pieces as any "+
+		"text: %s; give the tokenizer of a model that was trained on chats, or another {chat-template}",
+		b.tokenizer.Name(), strings.Join(unknown, ", "))
 }
 
 // whyUntrained returns what to do if no conversation has a token that is trained on. unfound is the number of

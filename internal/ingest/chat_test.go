@@ -56,6 +56,26 @@ func writeChats(t testing.TB, n int) (chats, template string) {
 	return chats, template
 }
 
+// Control tokens that the tokenizer lacks are named: the model would see their characters.
+func TestUnknownControlTokens(t *testing.T) {
+	chats, template := writeChats(t, 20)
+	for body, want := range map[string]string{
+		testChatTemplate: "",
+		`{% for m in messages %}{{ '<|im_start|>' + m.role + ' ' + m.content + '<|im_end|>' }}{% endfor %}`: "none of " +
+			"gpt2, which cuts them into pieces as any text: <|im_start|>, <|im_end|>; give",
+		`{% for m in messages %}{{ m.content }}<|endoftext|><|eot|>{% if x == '<|' %}|>{% endif %}{% endfor %}`: "text: <|eot|>; ",
+	} {
+		put(t, template, []byte(body))
+		o := chatOptions(chats, template)
+		o.LoadedTokenizer, o.FS = gpt2(), shardtest.New()
+		s := mustBuild(t, o)
+		got := fault.Join(s.Warnings, "\n").String()
+		if want == "" && strings.Contains(got, "control tokens") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
 func chatOptions(chats, template string) option.Options {
 	return option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},

@@ -93,9 +93,9 @@ func (b *build) warnings() (warnings []fault.Text) {
 			fault.Textf("the tokenizer's file cuts texts at %d tokens, without effect here: by {max-length} "+
 				"rows have up to %d", cut, b.opts.MaxLength))
 	}
-	for _, unused := range []fault.Text{b.unusedTextField(), b.unusedRecords(), b.unusedCSV()} {
-		if !unused.IsZero() {
-			warnings = append(warnings, unused)
+	for _, found := range []fault.Text{b.unusedTextField(), b.unusedRecords(), b.unusedCSV(), b.unknownTokens()} {
+		if !found.IsZero() {
+			warnings = append(warnings, found)
 		}
 	}
 	if len(b.phases) < 2 {
