@@ -76,6 +76,7 @@ type previewer struct {
 	doc     PreviewDocument
 	sample  sample // of the input
 	looked  int    // inputs
+	empty   error  // of the last input that holds no documents
 	kept    int    // tokens of all examples
 	estimator
 }
@@ -119,7 +120,8 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
-	p.Notes = append(p.Notes, b.endNote())
+	p.Notes = slices.Concat(p.Notes, b.warnings(), v.f.state.IllFormed.Warnings(v.f.state.Replaced),
+		[]fault.Text{b.endNote()})
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
@@ -148,6 +150,11 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
 				return advise(err)
 			}
+		}
+		if p.MoreInputs == 0 && !slices.ContainsFunc(p.Inputs, func(in PreviewInput) bool {
+			return len(in.Documents) > 0
+		}) {
+			return v.empty
 		}
 	}
 	return nil
@@ -207,6 +214,9 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		j, err := v.next(input, i)
 		if errors.Is(err, io.EOF) || errors.Is(err, cause.NoDocuments) {
 			p.Ended = true
+			if err != io.EOF {
+				v.empty = err
+			}
 			break
 		}
 		if err != nil {

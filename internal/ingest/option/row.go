@@ -118,11 +118,15 @@ func (opt Row) Check(o *Options) error {
 }
 
 func (opt Row) checkNumber(n int64) error {
+	unit := ""
+	if opt.Kind == Size && opt.Min > 1 {
+		unit = " bytes"
+	}
 	switch {
 	case n < opt.Min:
-		return fault.BadOption(fault.Option(opt.Name), n, "must be at least %d", opt.Min)
+		return fault.BadOption(fault.Option(opt.Name), n, "must be at least %d%s", opt.Min, unit)
 	case opt.Max > 0 && n > opt.Max:
-		return fault.BadOption(fault.Option(opt.Name), n, "must be at most %d", opt.Max)
+		return fault.BadOption(fault.Option(opt.Name), n, "must be at most %d%s", opt.Max, unit)
 	}
 	return nil
 }

@@ -172,10 +172,11 @@ func (s *Set) Close() error {
 // archives that were skipped.
 func (s *Set) noDocuments(skipped *Members) error {
 	what := "it is empty or blank"
+	in, err := s.list.at(0)
 	switch n := s.Len(); {
 	case n == 1 && skipped != nil:
 		what = "none of its files is read: skipped " + skipped.Text
-	case n == 1 && s.opts.Columns == nil && s.formats[CSV] > 0:
+	case n == 1 && err == nil && in.Format == CSV && s.opts.Columns == nil:
 		what = "it is empty, blank or a header alone"
 	case n == 2:
 		what = "it and 1 other are empty or blank"
