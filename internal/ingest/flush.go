@@ -268,7 +268,10 @@ func (f *flusher) valFull() bool {
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *job.Document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
-	if d.Mapped && d.Err == nil {
+	switch answered := d.Mapped && d.Err == nil; {
+	case answered && errors.Is(cause, example.ErrMalformed):
+		cause = fault.Errorf("in the answer of {map}, which must be one line of JSON, as jq -c writes it: %w", cause)
+	case answered:
 		cause = fault.Errorf("in the answer of {map}: %w", cause)
 	}
 	var located *source.RecordError

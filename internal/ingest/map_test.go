@@ -304,6 +304,10 @@ func TestMapMakesFields(t *testing.T) {
 		!matches(`a.txt, row 1 at byte 0: in the answer of .*: no field "text".*"body"`, err.Error()) {
 		t.Errorf("answers without a text: %v", err)
 	}
+	o.Map = `sed 's/.*/{\n}/'`
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "one line of JSON, as jq -c writes it") {
+		t.Errorf("answers of several lines: %v", err)
+	}
 	o.Map = `sed 's/.*/{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}/'`
 	o.Format = source.Chat
 	o.ChatTemplate = filepath.Join(t.TempDir(), "chat.jinja")

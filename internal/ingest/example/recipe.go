@@ -73,7 +73,8 @@ func (w *Worker) recipe(dst *Formatted) error {
 		}
 		var err error
 		if w.lists[i], w.ends[i], err = appendStrings(w.lists[i][:0], w.ends[i][:0], w.fields.at(column)); err != nil {
-			return fault.Of(ErrMalformed, "column %s: %v", recipeColumns[i], err)
+			return fault.Of(ErrMalformed, "column %s: %v, as recipes have; plain texts are read with {format} csv and "+
+				"{template} or {text-field}", recipeColumns[i], err)
 		}
 	}
 	title := bytes.TrimSpace(w.fields.at(w.columns.known[0]))
