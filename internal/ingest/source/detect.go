@@ -101,6 +101,10 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 		what, err = archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
+	if table := tableFormat(text); err == nil && table != "" { // which is read at many places
+		what, err = dataset, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it", table,
+			in.Compression)
+	}
 	return text, whole, what, err
 }
 

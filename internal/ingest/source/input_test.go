@@ -183,6 +183,8 @@ func TestBadInput(t *testing.T) {
 		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", cause.Unsupported, "2GiB"},
 		"truncated.bz2":   {bzipped(t)[:20], cause.Truncated, "bzip2"},
 		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", cause.Corrupt, "gzip"},
+		"table.parquet.gz": {gzipped("PAR1\x15\x04\x15\x10\x15\x14\x4c\x15\x02"), cause.Unsupported,
+			"parquet data within gzip data; decompress it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, dir, name, c.data)
