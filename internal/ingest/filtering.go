@@ -216,5 +216,12 @@ func (f *flusher) noneLeft() error {
 	if s.Rejected > 0 {
 		reasons = append(reasons, fault.Textf("bad records skipped: %d", s.Rejected))
 	}
+	if slices.ContainsFunc(f.b.opts.Where, func(condition string) bool {
+		_, value, equals := strings.Cut(condition, "=")
+		return equals && strings.ContainsAny(value, ",|*%")
+	}) {
+		reasons = append(reasons, fault.Textf("{where} takes a VALUE as it is, without lists and wildcards: give one "+
+			"{where} for each value"))
+	}
 	return fault.Errorf("build %s: no document is left: %v", f.b.opts.Out, fault.Join(reasons, "; "))
 }
