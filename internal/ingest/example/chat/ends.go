@@ -104,9 +104,14 @@ func (f *finder) end(x anchor, ending string) int {
 
 // endsOthers reports whether a tag ends what others than the assistant say.
 func (f *finder) endsOthers(tag string) bool {
-	return slices.ContainsFunc(f.found, func(x anchor) bool {
-		return x.id&1 == 1 && get(f.messages[f.of(x).message], "role") != "assistant" && f.follows(x, tag)
-	})
+	ends, known := f.others[tag]
+	if !known {
+		ends = slices.ContainsFunc(f.found, func(x anchor) bool {
+			return x.id&1 == 1 && get(f.messages[f.of(x).message], "role") != "assistant" && f.follows(x, tag)
+		})
+		f.others[tag] = ends
+	}
+	return ends
 }
 
 var plainEnd = kind{kindOfText: kindOfText{"assistant", "content"}, end: true}

@@ -357,7 +357,7 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	out, spans, used, err := j.form.template.Render(dst, given, jinja.Options{
 		Limits: limits, Now: o.Date, Done: j.done, Scratch: &j.scratch, Trace: trace,
 	})
-	if trace != nil && (used.Steps > limits.Steps/traceMargin || used.Bytes > limits.Bytes/traceMargin) {
+	if trace != nil && !(fits(trace, used.Steps, limits.Steps) && fits(trace, used.Bytes, limits.Bytes)) {
 		trace.Faithful, trace.Local = false, false
 	}
 	var raised *jinja.RaisedError

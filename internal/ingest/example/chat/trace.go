@@ -14,9 +14,16 @@ import (
 // the strings went, so that none with anchors is needed, and where each message begins, so that the text of
 // fewer messages is a part of the text. See jinja.Trace; where it does not know, others are made.
 
-// traceMargin is how much of its limits an execution may take for its trace to count: one with anchors takes
-// more, and what it would do at a limit is not known.
-const traceMargin = 20
+// traceMargin is how often an execution must fit into its limits for its trace to count, with what anchors add
+// to it: what one that has them does at a limit is not known.
+const traceMargin = 2
+
+// fits reports whether an execution with anchors would be far from a limit, of which this one used that much.
+// A string is taken to be made as often as others.
+func fits(t *jinja.Trace, used, limit int64) bool {
+	anchors := int64(2 * anchorBytes * len(t.Places)) // none if this one had them
+	return used+used*anchors/int64(max(1, len(t.Text))) <= limit/traceMargin
+}
 
 // watch is the trace of a record's text.
 type watch struct {

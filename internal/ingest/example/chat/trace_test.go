@@ -2,9 +2,11 @@ package chat
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ func TestTraceEqualsComparing(t *testing.T) {
 	records := map[string]json.RawMessage{"two turns": json.RawMessage(twoTurns),
 		"borders": json.RawMessage(`{"messages": [{"role": "user", "content": " a\u00a0"}, {"role": "assistant", "content": "\u00a0b \n"}, {"role": "user", "content": "a"}, {"role": "assistant", "content": "\"b\"\t\u0001é"}]}`),
 		"empty":   json.RawMessage(`{"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": " "}, {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}`),
+		"long":    longTurns(15),
 		"prompt":  json.RawMessage(`{"chat_template_kwargs": {"add_generation_prompt": true}, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "assistant", "content": "c"}]}`),
 	}
 	for _, file := range []string{"testdata/conversations.json", "testdata/more.json"} {
@@ -81,26 +84,36 @@ func TestTraceEqualsComparing(t *testing.T) {
 	}
 }
 
-// Of templates that write one message after the other the first execution is the only one.
+// longTurns returns a conversation of many turns of 8 KB.
+func longTurns(turns int) json.RawMessage {
+	said := strings.Repeat("What was said before, and more. ", 128)
+	turn := fmt.Sprintf(`{"role": "user", "content": "%s?"}, {"role": "assistant", "content": "%s."}`, said, said)
+	return json.RawMessage(`{"messages": [` + strings.Repeat(turn+", ", turns-1) + turn + `]}`)
+}
+
+// Of templates that write one message after the other the first execution is the only one, however long the
+// conversation is.
 func TestTraceShowsAll(t *testing.T) {
 	for name, source := range map[string]string{"chatml": chatmlTemplate, "header": headerTemplate,
 		"model": modelTemplate} {
-		w := newTestRenderer(t, Options{Template: source}).NewWorker(nil)
-		record, _, err := w.decoder.decode([]byte(twoTurns))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := converse(record)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.finish(older{})
-		j := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(len(twoTurns))}
-		j.prepareTrace()
-		text, _, err := j.render(nil, c.messages, false)
-		if trace := j.watch.Trace; err != nil || trace == nil || !trace.Faithful || !trace.Local || trace.Least > 0 ||
-			len(trace.Marks) != 4 || len(trace.Begins) != 5 || len(trace.Tail) == 0 {
-			t.Errorf("%s: %s: %+v, %v", name, text, trace, err)
+		for turns, data := range map[int]json.RawMessage{2: json.RawMessage(twoTurns), 40: longTurns(40)} {
+			w := newTestRenderer(t, Options{Template: source}).NewWorker(nil)
+			record, _, err := w.decoder.decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := converse(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.finish(older{})
+			j := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(len(data))}
+			j.prepareTrace()
+			_, _, err = j.render(nil, c.messages, false)
+			if trace := j.watch.Trace; err != nil || trace == nil || !trace.Faithful || !trace.Local || trace.Least > 0 ||
+				len(trace.Marks) != 2*turns || len(trace.Begins) != 2*turns+1 || len(trace.Tail) == 0 {
+				t.Errorf("%s, %d turns: %.2000v, %v", name, turns, trace, err)
+			}
 		}
 	}
 }

@@ -30,6 +30,7 @@ type finder struct {
 	text   []byte
 	starts map[kind]string // what led to a turn, by what was before it
 	ends   map[kind]string // what ended a turn, by what was last in it
+	others map[string]bool // whether a tag ends what others say
 	prompt string          // the last generation prompt
 }
 
@@ -56,7 +57,8 @@ func (j *rendering) turns(t *Text) (err error) {
 	if err := j.findAnchors(t.Text); err != nil {
 		return err
 	}
-	f := &finder{rendering: j, text: t.Text, starts: map[kind]string{}, ends: map[kind]string{}}
+	f := &finder{rendering: j, text: t.Text, starts: map[kind]string{}, ends: map[kind]string{},
+		others: map[string]bool{}}
 	at := 0 // where the previous turn ended
 	for _, i := range turns {
 		before := len(t.Spans)
