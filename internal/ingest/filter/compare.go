@@ -43,7 +43,7 @@ func (b *bound) holdsJSON(value []byte) bool {
 	case '"':
 		return b.allows(bytes.Compare(stringText(value), b.text))
 	case '[':
-		return b.holdsElement(value)
+		return anyElement(value, b.holdsJSON)
 	case '{', 't', 'f', 'n':
 		return false
 	}
@@ -57,7 +57,8 @@ func (b *bound) holdsJSON(value []byte) bool {
 	return b.allows(n.compare(&b.number))
 }
 
-func (b *bound) holdsElement(list []byte) bool {
+// anyElement reports whether f holds for an element of a list that is not a list.
+func anyElement(list []byte, f func(value []byte) bool) bool {
 	var s jsonscan.Scanner
 	s.Reset(list)
 	s.Token()
@@ -70,7 +71,7 @@ func (b *bound) holdsElement(list []byte) bool {
 		if s.Skip() != nil {
 			return false
 		}
-		if kind != '[' && b.holdsJSON(list[start:s.Offset()]) {
+		if kind != '[' && f(list[start:s.Offset()]) {
 			return true
 		}
 	}

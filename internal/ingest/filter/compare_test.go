@@ -87,7 +87,7 @@ func TestComparedAsText(t *testing.T) {
 	record := []byte(`{"n": 2, "word": "10", "none": null, "list": ["a"], "ok": true}`)
 	for where, want := range map[string][2]bool{ // of JSON, of a row
 		"n>=3": {false, false}, "word>=3": {true, true}, "word>=b": {false, false}, "word!=3": {false, false},
-		"word=3": {false, false}, "none>3": {false, false}, "list>3": {false, false}, "ok>3": {false, false},
+		"word=3": {false, false}, "none>3": {false, false}, "list>3": {true, false}, "list>b": {false, false}, "ok>3": {false, false},
 		"empty<3": {false, false}, "nan<3": {false, false}, "n<3;word<=5": {true, true},
 		"n>=b": {true, true}, "n=b": {false, false}, "n!=b": {false, false}, "nan<b": {false, false}, "ok<b": {false, false},
 	} {

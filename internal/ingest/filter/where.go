@@ -163,10 +163,23 @@ func (f *Filter) JSON(record []byte, decided uint64) (v Verdict, err error) {
 		}
 		v.Has |= 1 << i
 		v.Holds = v.Holds && c.holdsJSON(value)
-		number := value[0] == '-' || value[0] >= '0' && value[0] <= '9'
-		v.AsText = v.AsText || value[0] == '"' && c.wants(true) || number && c.wants(false)
+		v.AsText = v.AsText || len(c.bounds) > 0 && c.asText(value)
 	}
 	return v, nil
+}
+
+// asText reports whether a bound is a number and the JSON value, or an element of it, a text, or the other way
+// round.
+func (c *condition) asText(value []byte) bool {
+	switch b := value[0]; {
+	case b == '"':
+		return c.wants(true)
+	case b == '-', b >= '0' && b <= '9':
+		return c.wants(false)
+	case b == '[':
+		return anyElement(value, c.asText)
+	}
+	return false
 }
 
 // wants reports whether a bound is a number, or whether one is none.
