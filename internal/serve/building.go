@@ -312,8 +312,9 @@ func (b *Building) Open(q feed.Query) (*feed.Opening, error) {
 	delete(metadata, "dsload.rows") // not yet known
 	return &feed.Opening{
 		Collate: p.collation, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: rowStream.bytes(0, q.MaxTokens > 0, rows, 0), Stream: stream, Metadata: metadata,
-		Waits: func() bool { return !stream.ended.Load() }, LeftOut: stream.rowsLeftOut,
+		WindowBytes: rowStream.bytes(0, q.MaxTokens > 0, rows, 0), Searched: true, Stream: stream,
+		Metadata: metadata,
+		Waits:    func() bool { return !stream.ended.Load() }, LeftOut: stream.rowsLeftOut,
 	}, nil
 }
 

@@ -108,7 +108,7 @@ func (r *Reader) openPacked(p prepared) (*feed.Opening, error) {
 	rows, tokens := p.bound.batch(p.steps)
 	return &feed.Opening{
 		Collate: p.collation, Mixed: len(p.members) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(), Stream: s, Metadata: p.metadata(s.numbers()),
+		WindowBytes: s.bytes(), Searched: true, Stream: s, Metadata: p.metadata(s.numbers()),
 		LeftOut: s.steps.LeftOut,
 	}, nil
 }

@@ -86,6 +86,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Opening, error) {
 	return &feed.Opening{
 		Collate: p.collation, Mixed: len(p.members) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(p.bucket(), p.query.MaxTokens > 0, rows, step), Stream: s,
+		Searched: p.bucket() > 0 || p.query.MaxTokens > 0 || step > 0 || r.buckets != nil,
 		Metadata: p.metadata(s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
 }

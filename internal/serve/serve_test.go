@@ -271,7 +271,7 @@ func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
 		return s
 	}
 	const batch = 256 * 512 * 2 // as in the shard
-	ask("batch_size=256")
+	ask("batch_size=256&bucket=256")
 	if s := look(); len(s.Clients) != 1 || s.Clients[0].Leased < 3*batch {
 		t.Errorf("%+v: no batches ahead", s)
 	}

@@ -50,6 +50,7 @@ type Opening struct {
 	BatchRows   int               // most rows of a batch
 	BatchTokens int64             // most tokens of a batch before padding, without labels
 	WindowBytes int64             // what Stream itself holds while it runs
+	Searched    bool              // a batch's rows are found among many others, or far away, which takes time
 	Metadata    map[string]string // key and value pairs for the schema
 	Stream      Stream
 	// LeftOut returns how many rows of an epoch the stream has left out, as far as it is known, and how

@@ -47,7 +47,7 @@ func (f *fakeBackend) Open(q Query) (*Opening, error) {
 	return &Opening{
 		Collate: collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32,
 			Labels: q.Labels},
-		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37,
+		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37, Searched: true,
 		Metadata: map[string]string{"dsload.rows": fmt.Sprint(f.rows)},
 		Stream:   &fakeStream{f: f, q: q, at: q.Start},
 	}, nil

@@ -119,8 +119,9 @@ func (s *stream) acquireExtras(ledger *budget.Ledger, fixed, batch int64) {
 		more, ahead := int64(e.piece-smallPiece+e.charge-sendCharge), 0
 		if e.ahead {
 			// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
-			// sides busy.
-			if ahead = int(min(mostAhead, aheadBytes/max(batch, 1))); s.wireBytes() <= 2*largeSendBytes || ahead == 0 {
+			// sides busy. Waking it costs more than making a batch that takes no search.
+			ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))
+			if !s.opening.Searched || s.wireBytes() <= 2*largeSendBytes || ahead == 0 {
 				continue
 			}
 			more += int64(ahead) * batch
