@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -120,10 +122,23 @@ func (b *build) openSources(ctx context.Context) error {
 			b.phases = append(b.phases, p)
 		}
 		if err != nil {
-			return err
+			return b.adviseShare(err)
 		}
 	}
 	return nil
+}
+
+// adviseShare explains the error for a number in place of a source of the split val, as other tools take it.
+func (b *build) adviseShare(err error) error {
+	var missing *source.InputError
+	if !errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) || !slices.Contains(b.opts.ValSources, missing.URI) {
+		return err
+	}
+	if _, notNumber := strconv.ParseFloat(missing.URI, 64); notNumber != nil {
+		return err
+	}
+	return fault.BadOption("val", missing.URI, "it takes a source of its own; to hold out N of the training examples "+
+		"write {max-val-examples} N")
 }
 
 func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
