@@ -236,7 +236,7 @@ func (s *stream) blockedTime(now time.Time) time.Duration {
 	return blocked
 }
 
-// firstStreams returns the streams that the page shows: the longest running.
+// firstStreams returns the streams that are shown: the longest running.
 func (s *Server) firstStreams() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,7 +3,6 @@ package feed
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -53,9 +52,9 @@ func (s *Server) stats() stats {
 		Resident: resident.Bytes(), Clients: []clientStatus{},
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	out.Streams = len(s.streams)
-	for _, st := range s.streams {
+	s.mu.Unlock()
+	for _, st := range s.firstStreams() {
 		c := clientStatus{ID: st.id, From: st.from, Query: st.raw[:min(len(st.raw), maxQueryShown)],
 			Seconds: now.Sub(st.since).Seconds(), Next: st.stats.next.Load(), LeaseBytes: st.leased.Load()}
 		c.add(&st.stats)
@@ -64,8 +63,6 @@ func (s *Server) stats() stats {
 		}
 		out.Clients = append(out.Clients, c)
 	}
-	slices.SortFunc(out.Clients, func(a, b clientStatus) int { return int(a.ID) - int(b.ID) })
-	out.Clients = out.Clients[:min(len(out.Clients), maxClientsShown)]
 	return out
 }
 
