@@ -37,6 +37,8 @@ type numbers struct {
 	// examples left out because no token of a target was in them
 	WithoutTarget int64 `json:"without_target,omitempty"`
 	Truncated     int64 `json:"truncated,omitempty"`      // documents, and pairs, that were cut to the longest row
+	Chunked       int64 `json:"chunked,omitempty"`        // conversations, and pairs, that became several rows
+	LaterRows     int64 `json:"later_rows,omitempty"`     // of them, that begin in their middle
 	Empty         int64 `json:"empty,omitempty"`          // documents without text, pairs without prompt or target
 	Untrained     int64 `json:"untrained,omitempty"`      // conversations left out because no token is trained on
 	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept

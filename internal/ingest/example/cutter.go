@@ -36,6 +36,9 @@ type CutterOptions struct {
 	Prefix, Suffix       []uint32 // around a document
 	RowPrefix, RowSuffix []uint32 // around each example of it, outside Prefix and Suffix
 
+	// CountCuts has masked documents counted that become several examples.
+	CountCuts bool
+
 	// Final reports whether a token of Suffix or RowSuffix ends a text, so that CausalPair trains
 	// on it after a target. By default none does.
 	Final func(id uint32) bool
@@ -260,6 +263,9 @@ func (c *Cutter) chunk(ids []uint32, emit func(*Example) error) error {
 func (c *Cutter) chunkMasked(ids []uint32, mask []bool, loss bool, emit func(*Example) error) error {
 	for len(ids) > 0 {
 		if len(c.ids) == c.full() {
+			if c.masked && c.opts.CountCuts && c.part == 0 {
+				c.Counts.Chunked++
+			}
 			if err := c.emitRow(false, emit); err != nil {
 				return err
 			}
@@ -309,7 +315,9 @@ func (c *Cutter) emitRow(last bool, emit func(*Example) error) error {
 		for _, id := range c.opts.RowSuffix {
 			c.mask = append(c.mask, last && c.opts.Final(id))
 		}
-		e.LossMask = c.mask
+		if e.LossMask = c.mask; c.opts.CountCuts && c.part > 0 {
+			c.Counts.LaterRows++
+		}
 	}
 	return c.emit(&e, emit)
 }

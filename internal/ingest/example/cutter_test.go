@@ -211,7 +211,7 @@ func TestMasked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := CutterOptions{Overflow: rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
 			Suffix: rapid.SliceOfN(rapid.Just(uint32(7)), 0, 1).Draw(t, "suffix"),
-			Final:  func(id uint32) bool { return id == 7 }}
+			Final:  func(id uint32) bool { return id == 7 }, CountCuts: true}
 		o.MaxLength = len(o.Suffix) + rapid.IntRange(1, 12).Draw(t, "room")
 		c, err := NewCutter(o)
 		if err != nil {
@@ -221,7 +221,7 @@ func TestMasked(t *testing.T) {
 		mask := rapid.SliceOfN(rapid.Bool(), len(ids), len(ids)).Draw(t, "mask")
 		var got []uint32
 		var gotMask []bool
-		untrained := int64(0)
+		var untrained, later, cut int64
 		c.Begin(3)
 		if err := c.Masked(ids, mask, func(e *Example) error {
 			if len(e.InputIDs) != len(e.LossMask) || len(e.InputIDs) > o.MaxLength || e.Document != 3 {
@@ -229,6 +229,9 @@ func TestMasked(t *testing.T) {
 			}
 			if !slices.Contains(e.LossMask, true) {
 				untrained++
+			}
+			if later += int64(min(e.Part, 1)); e.Part == 1 {
+				cut++
 			}
 			got, gotMask = append(got, e.InputIDs...), append(gotMask, e.LossMask...)
 			return nil
@@ -250,6 +253,10 @@ func TestMasked(t *testing.T) {
 		}
 		if !slices.Equal(got, want) || !slices.Equal(gotMask, wantMask) || c.Counts.UntrainedRows != untrained {
 			t.Fatalf("%+v of %v %v: got %v %v, %d rows untrained", o, ids, mask, got, gotMask, c.Counts.UntrainedRows)
+		}
+		if c.Counts.LaterRows != later || c.Counts.Chunked != cut {
+			t.Fatalf("%d documents in several rows, %d rows begin within one: counted %d and %d", cut, later,
+				c.Counts.Chunked, c.Counts.LaterRows)
 		}
 		counted := c.Counts.Untrained + c.Counts.WithoutTarget + c.Counts.Dropped
 		if (counted == 1) != none || counted > 1 {

@@ -75,6 +75,9 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 			units.Count(c.Truncated), units.Plural(*c.DroppedTokens, "token")))
 		c.Truncated = 0 // reported above
 	}
+	if c.Chunked > 0 {
+		sentences = append(sentences, chunked(c, kind))
+	}
 	if kind == Conversations {
 		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
 		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
@@ -100,6 +103,19 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	add(c.Truncated, "documents cut to {max-length}: %s; the rest of each was left out")
 	add(c.Empty, "documents left out because they hold no text: %s")
 	return sentences
+}
+
+// chunked returns the sentence on conversations, or pairs, that became several rows.
+func chunked(c counts.Counts, kind Kind) fault.Text {
+	what, cure := "conversations", fault.Textf("leave them out with {overflow} drop")
+	if kind == Pairs {
+		what = "pairs"
+	}
+	if c.DroppedTokens != nil {
+		cure = fault.Textf("keep only their beginnings with {pack} bfd")
+	}
+	return fault.Textf("%s longer than {max-length}, cut into several rows: %s; rows that begin in their middle: %s; "+
+		"raise {max-length}, or %v", what, units.Count(c.Chunked), units.Count(c.LaterRows), cure)
 }
 
 // mapNotes returns a sentence about how many records went through the command.
