@@ -63,6 +63,9 @@ func (m *Merger) cut() (cutBy []string, err error) {
 	return cutBy, nil
 }
 
+// Kept returns how many rows of a part Finish kept, of train and of val.
+func (m *Merger) Kept(part int) [numSplits]int64 { return m.parts[part].keep }
+
 // limitOf returns a limit, or the largest int64 for 0.
 func limitOf(n int64) int64 {
 	if n == 0 {

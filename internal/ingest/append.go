@@ -50,12 +50,11 @@ type addition struct {
 // ofAddition lists the settings that an addition has of its own: what it reads, and how much. It
 // shares all others with the dataset.
 var ofAddition = []string{"sources", "include", "exclude", "format", "records", "text-field", "columns", "delimiter",
-	"max-examples", "max-bytes", "max-tokens"}
+	"max-examples", "max-bytes", "max-tokens", "on-bad-record"}
 
 // notCompared lists other settings that may differ: the tokenizer is compared by its fingerprint,
 // and an addition holds nothing out.
-var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
-	"additions"}
+var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "additions"}
 
 // open reads the manifest of the dataset that is added to.
 func (a *addition) open() error {
@@ -154,7 +153,6 @@ func (a *addition) merged(have json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
 	old["additions"] = additions
-	old["on-bad-record"] = now["on-bad-record"] // kept at the top, where it may change while the addition is unfinished
 	return json.Marshal(old)
 }
 
@@ -171,12 +169,24 @@ func (a *addition) add(before json.RawMessage, own map[string]json.RawMessage, f
 	if err != nil {
 		return nil, err
 	}
-	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) && !fresh {
+	if n := len(additions); n > 0 && readsTheSame(additions[n-1], entry) && !fresh {
 		a.added = true
 		return before, nil
 	}
 	a.number = len(additions) + 1
 	return json.Marshal(append(additions, entry))
+}
+
+// readsTheSame reports whether the settings of two additions differ in nothing but what is done about bad records.
+func readsTheSame(a, b json.RawMessage) bool {
+	var settings [2]map[string]json.RawMessage
+	for i, entry := range []json.RawMessage{a, b} {
+		if json.Unmarshal(entry, &settings[i]) != nil {
+			return false
+		}
+		delete(settings[i], "on-bad-record")
+	}
+	return maps.EqualFunc(settings[0], settings[1], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
 // An AppendError means that a setting of an addition differs from its dataset's.

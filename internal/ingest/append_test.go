@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -279,6 +280,22 @@ func TestAnotherAddition(t *testing.T) {
 	if s := mustBuild(t, skipping); !s.Resumed || s.Rejected != 1 ||
 		image.Files()["data/"+shard.AdditionName(shard.RejectsName, 1)] == nil {
 		t.Errorf("resumed %v, %d bad records", s.Resumed, s.Rejected)
+	}
+	m, err := shard.ReadManifest(image, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built struct {
+		option.Settings
+		Additions []option.Settings `json:"additions"`
+	}
+	if err := json.Unmarshal(m.Settings, &built); err != nil || built.OnBadRecord != option.FailAtBadRecord ||
+		built.Additions[0].OnBadRecord != option.SkipBadRecord {
+		t.Errorf("%s: %v", m.Settings, err)
+	}
+	skipping.OnBadRecord = option.FailAtBadRecord
+	if s := mustBuild(t, skipping); !s.AlreadyBuilt {
+		t.Error("the addition was made twice")
 	}
 	other.Overwrite = true
 	mustBuild(t, other)

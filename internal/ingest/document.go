@@ -18,7 +18,7 @@ type taken struct {
 
 // rules judge a document in turn and count it. The first one that does not keep it is the last one to see it.
 var rules = []func(*flusher, *taken) (keep bool, err error){
-	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted}
+	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted, (*flusher).noteLine}
 
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job.Job, d *job.Document) error {
@@ -63,7 +63,6 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 		f.cutter.Begin(t.Ordinal)
 	}
 	s.TextBytes += t.bytes
-	f.noteLine(t.Document, len(t.text), t.bytes)
 	if s.Replaced += t.Replaced; t.Replaced > 0 {
 		f.noteReplaced(t.Job, t.Document)
 	}
@@ -123,21 +122,28 @@ func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []ui
 }
 
 // noteLine counts a line, or a piece of one.
-func (f *flusher) noteLine(d *job.Document, tokens int, textBytes int64) {
-	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
-		return
+func (f *flusher) noteLine(t *taken) (keep bool, err error) {
+	s := &f.state
+	if o := f.b.opts.Format; t.Format == source.Text && (o == source.Auto || o == source.Tar) &&
+		s.Verdict != heldout.ToNeither {
+		if s.Lines.Documents == 0 {
+			s.Lines.Before = [2]int64{s.Train, s.Val}
+		}
+		if t.First {
+			s.Lines.Documents++
+		}
+		s.Lines.Tokens += int64(len(t.text))
+		s.Lines.Bytes += t.bytes
 	}
-	l := &f.state.Lines
-	if d.First {
-		l.Documents++
-	}
-	l.Tokens += int64(tokens)
-	l.Bytes += textBytes
+	return true, nil
 }
 
 // noteWrapped counts a text that looks wrapped.
 func (f *flusher) noteWrapped(d *job.Document) {
 	s := &f.state
+	if s.TrainFull && s.Phase == phaseTrain {
+		return // none of its lines makes a row
+	}
 	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
 		if s.Lines.First = source.Shown(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
 			s.Lines.First += ", member " + d.Member

@@ -37,3 +37,25 @@ func TestMergeSaysWhatWasLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeNotesLinesThatItKept: a budget that ends before the first line leaves nothing to say about lines.
+func TestMergeNotesLinesThatItKept(t *testing.T) {
+	folder := t.TempDir()
+	records, lines := filepath.Join(folder, "a.jsonl"), filepath.Join(folder, "b.txt")
+	put(t, records, []byte(jsonLines(0, 300, -1)))
+	put(t, lines, []byte(strings.Repeat("a line\n", 4000)))
+	o := option.Options{Settings: option.Settings{Sources: []string{records, lines}, MaxLength: 48},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+	for examples, said := range map[int64]bool{200: false, 2000: true} {
+		o.MaxExamples = examples
+		out := filepath.Join(t.TempDir(), "parts")
+		buildParts(t, planned(t, o, 2), out)
+		s, err := merge.Run(context.Background(), merge.Options{Dir: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := fault.Join(s.Notes, "\n").String(); strings.Contains(notes, "a line of text") != said {
+			t.Errorf("%d examples: %s", examples, notes)
+		}
+	}
+}

@@ -87,6 +87,8 @@ func TestBadConditions(t *testing.T) {
 		{Options{Where: []string{`title="a and b=c"`}}, ""},
 		{Options{Where: []string{"title=Jack and Jill, and 3 others"}}, ""},
 		{Options{Where: []string{"url=http://a.b/?x=1&y=2", "path='~/x'", "eq='=x'"}}, ""},
+		{Options{Where: []string{`s="<3"`, "s='>9'", `s!="<3"`, `s!=">3"`, `s<">3"`, `s>="=x"`}}, ""},
+		{Options{Where: []string{"s=<3"}}, "write s<=3"},
 	} {
 		_, err := NewFilter(c.o)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -98,14 +100,14 @@ func TestBadConditions(t *testing.T) {
 func TestWhere(t *testing.T) {
 	const record = `{"lang": "en", "n": 1.50, "big": 123456789012345678901, "ok": true, "none": null, "empty": "",
 		"tags": ["a", 2, "b\u00e9", ["deep"]], "meta": {"lang": "de", "list": [{"x": 7}]}, "a.b": "literal", "o": {"p": 1},
-		"text": "1.0", "eq": "a=b", "nan": NaN}`
+		"text": "1.0", "eq": "a=b", "nan": NaN, "heart": "<3"}`
 	for _, c := range []struct {
 		where string // several by semicolons
 		want  bool
 	}{
 		{"lang=en", true}, {"lang=EN", false}, {"lang=e", false}, {"lang==en", true},
 		{"lang = en", true}, {"lang == 'en'", true}, {`lang="en"`, true}, {`lang != "en"`, false}, {`empty=""`, true},
-		{`lang='en"`, false},
+		{`lang='en"`, false}, {`heart="<3"`, true}, {`heart!='<3'`, false}, {`heart=">3"`, false}, {`heart>"<2"`, true},
 		{"n=1.5", true}, {"n=15e-1", true}, {"n=1.51", false}, {"n=one", false},
 		{"big=123456789012345678901", true}, {"big=123456789012345678902", false},
 		{"big=1.23456789012345678901e20", true},

@@ -103,11 +103,13 @@ func splitCondition(text string) (field, operator, value string, err error) {
 	case operator == "=" && value != "" && value == given && strings.Contains("=~", value[:1]):
 		return bad("VALUE would begin with %s; %s, choose by an expression with {match}, and put a VALUE that begins so "+
 			"in quotes", value[:1], usage)
-	case operator == "=" && value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]):
-		return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
+	case operator == "=" && value != "" && value == given && strings.Contains("<>", value[:1]) && isNumber(value[1:]):
+		return bad("it has a sign too many, or in the wrong order: write %s%s=%s, and put a VALUE that begins so in quotes",
+			field, value[:1], value[1:])
 	case operator == "=":
 	case value == "":
 		return bad("the value is missing: write one after %s, as in score%s3", operator, operator)
+	case value != given: // in quotes any sign is a part of it
 	case operator == "<" && value[0] == '>':
 		return bad("write != for unequal, as in %s!=%s", field, value[1:])
 	case strings.Contains("=<>!", value[:1]):

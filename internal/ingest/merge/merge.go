@@ -61,7 +61,7 @@ type merged struct {
 	counts  counts.Counts
 	rejects []report.Reject
 	notes   []fault.Text
-	lines   report.LineStats
+	lines   []report.LineStats // of each part
 	seconds float64
 	columns columnChain
 	extras  map[string][]partFile // by their names in the dataset
@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.Notes())
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.linesKept(m).Notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -184,11 +184,22 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.rejects = append(g.rejects, p.Rejects...)
 	g.rejects = g.rejects[:min(len(g.rejects), report.MaxRejects)]
 	g.notes = append(g.notes, p.Notes...)
-	g.lines.Add(p.Lines)
+	g.lines = append(g.lines, p.Lines)
 	g.addColumnSums(p.Columns)
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds
 	return nil
+}
+
+// linesKept adds up the lines of the parts of which rows were kept.
+func (g *merged) linesKept(m *shard.Merger) *report.LineStats {
+	all := &report.LineStats{}
+	for part, lines := range g.lines {
+		if kept := m.Kept(part); kept[0] > lines.Before[0] || kept[1] > lines.Before[1] {
+			all.Add(lines)
+		}
+	}
+	return all
 }
 
 // addColumnSums joins the checksums of files of columns, whose parts come in order.

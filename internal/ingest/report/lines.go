@@ -16,6 +16,8 @@ type LineStats struct {
 	// texts, files or members of archives, whose lines look like parts of documents
 	Wrapped int64  `json:"wrapped,omitempty"`
 	First   string `json:"first,omitempty"` // of them
+	// Before are the rows of train and val, in this part of the build, before those of the first line.
+	Before [2]int64 `json:"before,omitzero"`
 }
 
 // Add adds what another part of the build counted.
