@@ -68,16 +68,15 @@ func (l *look) badRecord(_ *flusher, located *source.RecordError) error {
 
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.
 type previewer struct {
-	b       *build
-	f       *flusher
-	w       *work.Worker
-	mapping *read.Mapping // of the input, nil without Map
-	n       int           // documents of an input that are shown
-	doc     PreviewDocument
-	sample  sample // of the input
-	looked  int    // inputs
-	empty   error  // of the last input that holds no documents
-	kept    int    // tokens of all examples
+	b      *build
+	f      *flusher
+	w      *work.Worker
+	n      int // documents of an input that are shown
+	doc    PreviewDocument
+	sample sample // of the input
+	looked int    // inputs
+	empty  error  // of the last input that holds no documents
+	kept   int    // tokens of all examples
 	estimator
 }
 
@@ -196,14 +195,16 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		return err
 	}
 	defer reader.Close()
-	input := read.Records(reader)
+	lanes := job.NewLanes(0, 1)
+	uri := func(int) string { return v.b.current.set.URI(i) }
+	reading := read.Stage{Records: reader, Lanes: &lanes, Ledger: v.b.ledger, Lease: v.b.lease, URI: uri,
+		Waiting: &v.b.waits.reader}
 	if v.b.opts.Map != "" {
-		named := func(int) string { return v.b.current.set.URI(i) }
-		if v.mapping, err = v.b.startMap(ctx, ctx, reader, named, v.f); err != nil {
+		if reading.Mapping, err = v.b.startMap(ctx, ctx, reader, uri, v.f); err != nil {
 			return err
 		}
-		defer v.mapping.Close()
-		input = v.mapping
+		defer reading.Mapping.Close()
+		reading.Records = reading.Mapping
 	}
 	v.sample = sample{}
 	var sampled int64
@@ -211,7 +212,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		j, err := v.next(input, i)
+		j, err := reading.One(ctx)
 		if errors.Is(err, io.EOF) || errors.Is(err, cause.NoDocuments) {
 			p.Ended = true
 			if err != io.EOF {
@@ -222,25 +223,37 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		if err != nil {
 			return v.b.adviseSkip(err)
 		}
-		d := &j.Documents[0]
 		sampled += int64(len(j.Raw))
-		if err = v.document(j, d); d.Last || err != nil {
-			v.sample.add(&v.doc)
-			if len(p.Documents) < v.n {
-				p.Documents = append(p.Documents, v.doc)
-			}
-		}
+		j.Documents[0].Input = i
+		more, err := v.step(p, j)
+		lanes.Recycle(j)
+		v.w.Trim()
 		if err != nil {
 			return err
 		}
-		if v.f.stopped != "" || !d.Last && v.doc.Bytes >= previewPieces {
-			v.endPartial(p, d)
+		if !more {
 			break
 		}
 	}
 	v.looked++
-	input.Note()
-	return v.estimator.input(v.b.current.set, i, &v.sample, input.Noted(), p.Ended)
+	reading.Note()
+	return v.estimator.input(v.b.current.set, i, &v.sample, reading.Noted(), p.Ended)
+}
+
+// step takes a job of one record through the stages, and reports whether the next is wanted.
+func (v *previewer) step(p *PreviewInput, j *job.Job) (more bool, err error) {
+	d := &j.Documents[0]
+	if err = v.document(j, d); d.Last || err != nil {
+		v.sample.add(&v.doc)
+		if len(p.Documents) < v.n {
+			p.Documents = append(p.Documents, v.doc)
+		}
+	}
+	if err == nil && (v.f.stopped != "" || !d.Last && v.doc.Bytes >= previewPieces) {
+		v.endPartial(p, d)
+		return false, nil
+	}
+	return true, err
 }
 
 // endPartial ends an input inside a document that is too long, or where a budget is reached.
@@ -254,19 +267,6 @@ func (v *previewer) endPartial(p *PreviewInput, d *job.Document) {
 	}
 	v.f.stopped = ""
 	v.f.cutter.Reset()
-}
-
-// next reads a record into a job of its own.
-func (v *previewer) next(reader read.Records, input int) (*job.Job, error) {
-	j := &job.Job{Documents: make([]job.Document, 1)}
-	d := &j.Documents[0]
-	var err error
-	if j.Raw, err = reader.Next(nil, &d.Record); err != nil {
-		return nil, err
-	}
-	d.Raw, d.Input = job.Span{End: len(j.Raw)}, input
-	v.mapping.Attach(j, d)
-	return j, nil
 }
 
 // document takes a record through the stages.

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -188,5 +189,25 @@ func TestPreviewErrors(t *testing.T) {
 	cancel()
 	if _, err := Preview(ctx, o, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestPreviewIsUnderTheCap: a record for which the cap has no room ends a preview as it ends the build.
+func TestPreviewIsUnderTheCap(t *testing.T) {
+	o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New(),
+		Memory: 64 << 20, Workers: 1}, Settings: option.Settings{
+		Sources: []string{writeDocuments(t, []testDocument{{text: "short"}, {text: strings.Repeat("some words ", 1<<18)}})},
+		Filter:  filter.Options{Where: []string{"text!=x"}}}}
+	p, err := Preview(context.Background(), o, 2)
+	_, want := Run(context.Background(), o)
+	if !errors.Is(want, read.ErrMemory) || err == nil || err.Error() != want.Error() {
+		t.Errorf("the preview ends with %v, the build with %v", err, want)
+	}
+	if p == nil || len(p.Inputs) != 1 || len(p.Inputs[0].Documents) != 1 {
+		t.Errorf("what was found before it: %+v", p)
+	}
+	o.Memory = 256 << 20
+	if p := checkPreview(t, o); len(p.Inputs[0].Documents) != 2 {
+		t.Errorf("%d documents under a larger cap", len(p.Inputs[0].Documents))
 	}
 }

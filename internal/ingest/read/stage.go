@@ -95,10 +95,30 @@ func (r *Stage) stage() {
 	r.staged, r.err = r.Next(r.staged[:0], &r.record)
 }
 
-// fill moves the staged record into a job, reads as many into it as may follow, and stages the next one.
-func (r *Stage) fill(j *job.Job) {
+// One returns a job of the next record alone, under its lease, for who runs no other stages and recycles each job
+// before the next.
+func (r *Stage) One(ctx context.Context) (*job.Job, error) {
+	if r.stage(); r.err != nil {
+		return nil, r.err
+	}
+	j, err := r.newJob(ctx)
+	if err != nil {
+		return nil, r.leaseError(err)
+	}
+	r.begin(j)
+	r.Mapping.Attach(j, &j.Documents[0])
+	return j, nil
+}
+
+// begin moves the staged record into a job.
+func (r *Stage) begin(j *job.Job) {
 	j.Raw = append(j.Raw, r.staged...)
 	*j.AddDocument(r.most) = job.Document{Record: r.record, Raw: job.Span{End: len(j.Raw)}}
+}
+
+// fill moves the staged record into a job, reads as many into it as may follow, and stages the next one.
+func (r *Stage) fill(j *job.Job) {
+	r.begin(j)
 	for {
 		r.Mapping.Attach(j, &j.Documents[len(j.Documents)-1])
 		j.Mark = r.Borders.Inside(r.Note())

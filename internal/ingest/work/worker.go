@@ -72,7 +72,7 @@ func (w *Worker) Run(ctx context.Context, parcels <-chan *job.Parcel, waits *job
 			for _, j := range p.Jobs {
 				stopped = stopped || !w.Do(j)
 				j.Stopped = stopped
-				w.trim()
+				w.Trim()
 			}
 			p.Done <- struct{}{}
 		case <-ctx.Done():
@@ -81,8 +81,8 @@ func (w *Worker) Run(ctx context.Context, parcels <-chan *job.Parcel, waits *job
 	}
 }
 
-// trim drops the text buffers that an unusually large record left behind.
-func (w *Worker) trim() {
+// Trim drops the text buffers that an unusually large record left behind.
+func (w *Worker) Trim() {
 	if cap(w.scratch.Prompt)+cap(w.scratch.Target) > job.WorstExpansion*(job.TextBytes+job.PieceBytes) {
 		w.scratch, w.record, w.text = example.Formatted{}, example.Formatted{}, nil
 	}
