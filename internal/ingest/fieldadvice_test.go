@@ -93,8 +93,16 @@ func TestAdviceOnFields(t *testing.T) {
 			[]string{"`format` chat, which knows ShareGPT's conversations"}, []string{takes, skip}, nil},
 		{"sharegpt.jsonl", `{"conversations":[{"from":"human","value":"Why?"},{"from":"gpt","value":"Because."}]}`,
 			[]string{"no chat template", "`chat-template`", "ShareGPT's"}, []string{takes, skip}, nil},
-		{"squad.json", `{"version":"2","data":[{"title":"A","paragraphs":[]}]}`, []string{"pass `records` data; else"},
-			[]string{skip}, nil},
+		{"squad.json", `{"version":"2","data":[{"title":"A","paragraphs":[]}]}`, []string{"pass `records` data"},
+			[]string{skip, "version with"}, nil},
+		{"hashes.jsonl", `{"key":"0001","digest":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",` +
+			`"picture":"http://example.org/a/very/long/path/1.jpg","width":"640","content":"0.12345","seen":"2020-01-05 10:00"}`,
+			[]string{"name the field of the text"}, []string{takes, "looks like"}, nil},
+		{"beside.jsonl", `{"sig":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","caption":"two\nwords"}`,
+			[]string{"take it with `text-field` caption"}, nil, with(func(o *option.Options) { o.TextField = "caption" })},
+		{"han.jsonl", `{"sig":"9f86d081884c7d659a2feaa0c55ad015","caption":"\u6587\u5b57"}`,
+			[]string{"take it with `text-field` caption"}, nil, with(func(o *option.Options) { o.TextField = "caption" })},
+		{"hash.arrow", tableOf(t, "sha256"), []string{"take one with `text-field`"}, []string{"if that is the text"}, nil},
 		{"coco.json", `{"images":[{"id":1}],"notes":[{"text":"a"}]}`,
 			[]string{"name that: `records` images or `records` notes"},
 			[]string{skip}, with(func(o *option.Options) { o.Records = "notes" })},
@@ -117,6 +125,8 @@ func TestAdviceOnFields(t *testing.T) {
 			[]string{"`columns` 'column1,text,column3'"},
 			[]string{takes, skip},
 			with(func(o *option.Options) { o.Columns = []string{"column1", "text", "column3"} })},
+		{"codes.csv", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b,It is a sentence.,2\nab,and another,3\n",
+			[]string{"`columns` 'column1,text,column3'"}, nil, nil},
 		{"pandas.csv", ",0\n0,some words\n", []string{takes}, []string{"`columns`"}, nil},
 	} {
 		dir := t.TempDir()

@@ -216,9 +216,9 @@ func Column(err error) error {
 	case column.Chat != "":
 		advice = chatAdvice(column.Chat)
 	case !advice.IsZero():
-	case len(column.Has) == 1:
+	case len(column.Has) == 1 && !example.IsQuiet(column.Has[0]):
 		advice = fault.Textf("if that is the text, take it with {text-field} %s", shell.Quote(column.Has[0]))
-	case len(column.Has) > 1:
+	case len(column.Has) > 0:
 		advice = fault.Textf("take one with {text-field}")
 	default:
 		advice = fault.Textf("make the text of columns with {template}, or leave this source out")

@@ -74,8 +74,11 @@ var usualFields = []string{"text", "content", "body", "article", "document", "pa
 // chatFields lists the fields that usually hold a chat.
 var chatFields = []string{"messages", "conversations", "conversation", "chat", "dialogue", "dialog"}
 
-// add adds a field of the record to the error. textBytes is -1 for a field that is not a string.
-func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
+// judgedBytes is how much of a string is looked at to see whether it is a text.
+const judgedBytes = 4 << 10
+
+// add adds a field of the record to the error. text is nil for a field that is not a string.
+func (e *FieldError) add(name string, text []byte, list bool, longest *int) {
 	if len(e.Has) < maxFieldsTold {
 		e.Has = append(e.Has, printable(name))
 	} else if len(e.Has) == maxFieldsTold {
@@ -84,9 +87,6 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 	if list && e.Chat == "" && slices.Contains(chatFields, strings.ToLower(name)) {
 		e.Chat = printable(name)
 	}
-	if textBytes < 0 {
-		return
-	}
 	rank := func(s string) int {
 		if i := slices.Index(usualFields, strings.ToLower(s)); i >= 0 {
 			return i
@@ -94,11 +94,15 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 		return len(usualFields)
 	}
 	// A usual name counts more than length, unless the other text is much longer.
-	old, is := rank(e.Likely), rank(name)
+	old, is, textBytes := rank(e.Likely), rank(name), len(text)
+	usual, head := is < len(usualFields), text[:min(len(text), judgedBytes)]
+	if text == nil || usual && isCode(head) || !usual && (IsQuiet(name) || !readsAsText(head)) {
+		return
+	}
 	better := *longest < 0 || is < old && 8*textBytes >= *longest || is == old && textBytes > *longest ||
 		is > old && textBytes > 8**longest
 	if better {
-		e.Likely, e.Usual, *longest = printable(name), is < len(usualFields), textBytes
+		e.Likely, e.Usual, *longest = printable(name), usual, textBytes
 	}
 }
 
@@ -125,17 +129,13 @@ func missingField(name string, data []byte) error {
 		if err := s.Skip(); err != nil {
 			return err
 		}
-		n := -1
-		if kind == '"' {
-			n = s.Offset() - start - len(`""`)
-		}
 		if kind == '{' && keyed < 2 {
 			if path := textInside(name, data[start:s.Offset()]); path != "" {
 				keyed++
 				inside = cmp.Or(inside, path)
 			}
 		}
-		e.add(name, n, kind == '[', &longest)
+		e.add(name, stringIn(data[start:s.Offset()]), kind == '[', &longest)
 		return nil
 	})
 	if err != nil {
@@ -147,16 +147,25 @@ func missingField(name string, data []byte) error {
 	return e
 }
 
+// stringIn returns the text of a JSON value that is a string, nil for others.
+func stringIn(value []byte) []byte {
+	if value[0] != '"' {
+		return nil
+	}
+	text, _ := jsonscan.Unescape([]byte{}, value[1:len(value)-1])
+	return text
+}
+
 // textInside returns the path of the string in an object that has a usual name of the text, "" if none has.
 func textInside(name string, object []byte) string {
 	e, longest := FieldError{}, -1
 	var s jsonscan.Scanner
 	s.Reset(object)
 	err := s.Members(func(key []byte) error {
-		field, kind, start := string(key), s.Token(), s.Offset()
+		field, _, start := string(key), s.Token(), s.Offset()
 		err := s.Skip()
-		if err == nil && kind == '"' {
-			e.add(field, s.Offset()-start-len(`""`), false, &longest)
+		if err == nil {
+			e.add(field, stringIn(object[start:s.Offset()]), false, &longest)
 		}
 		return err
 	})
@@ -193,8 +202,12 @@ func missingColumn(name string, columns []string, fields *csvFields) error {
 	e := &FieldError{Field: name, Column: true}
 	longest, text, textBytes := -1, 0, -1
 	for i, column := range columns {
-		e.add(column, len(fields.at(i)), false, &longest)
-		if n := len(column) + len(fields.at(i)); n > textBytes {
+		e.add(column, append([]byte{}, fields.at(i)...), false, &longest)
+		n := len(column) + len(fields.at(i))
+		if readsAsText(fields.at(i)) {
+			n += 1 << 30 // before what is no text
+		}
+		if n > textBytes {
 			text, textBytes = i, n
 		}
 	}
