@@ -96,7 +96,7 @@ func appendNumbers(dst []byte, list []uint32) []byte {
 	return dst
 }
 
-// appendQuoted appends valid UTF-8 as a JSON string, as json.Marshal writes it.
+// appendQuoted appends valid UTF-8 as a JSON string, as json.Marshal writes it without its escapes for HTML.
 func appendQuoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -133,9 +133,9 @@ func unescaped(text []byte) (n int) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; n+8 <= len(text); n += 8 {
 		w := binary.LittleEndian.Uint64(text[n:])
-		// A byte that is looked for becomes 0, from which 1 is borrowed. < and > differ in a bit, and so do " and &.
-		quote, slash, angle, e2 := (w|0x04*ones)^'&'*ones, w^'\\'*ones, (w|0x02*ones)^'>'*ones, w^0xe2*ones
-		found := (quote-ones)&^quote | (slash-ones)&^slash | (angle-ones)&^angle | (e2-ones)&^e2 | (w-' '*ones)&^w
+		// A byte that is looked for becomes 0, from which 1 is borrowed.
+		quote, slash, e2 := w^'"'*ones, w^'\\'*ones, w^0xe2*ones
+		found := (quote-ones)&^quote | (slash-ones)&^slash | (e2-ones)&^e2 | (w-' '*ones)&^w
 		if found &= highs; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
@@ -143,13 +143,12 @@ func unescaped(text []byte) (n int) {
 	return n
 }
 
-// escaped are the bytes that JSON strings do not hold as they are, those that HTML gives a meaning, and
-// the first one of U+2028 and U+2029.
+// escaped are the bytes that JSON strings do not hold as they are, and the first one of U+2028 and U+2029.
 var escaped = func() (e [256]bool) {
 	for c := range 0x20 {
 		e[c] = true
 	}
-	for _, c := range []byte("\"\\<>&\xe2") {
+	for _, c := range []byte("\"\\\xe2") {
 		e[c] = true
 	}
 	return e

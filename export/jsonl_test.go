@@ -24,11 +24,14 @@ func TestQuoted(t *testing.T) {
 		}
 	}
 	for _, text := range texts {
-		want, err := json.Marshal(text)
-		if err != nil {
+		var whole strings.Builder
+		e := json.NewEncoder(&whole)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := appendQuoted([]byte("before"), []byte(text)); string(got) != "before"+string(want) {
+		want := strings.TrimSuffix(whole.String(), "\n")
+		if got := appendQuoted([]byte("before"), []byte(text)); string(got) != "before"+want {
 			t.Errorf("%.40q: got %.80s, want %.80s", text, got[6:], want)
 		}
 	}

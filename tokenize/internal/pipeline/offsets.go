@@ -79,7 +79,7 @@ func (o *Offsets) Append(ids []uint32, origins []normalize.Origin, text []byte) 
 	if e.err != nil {
 		return ids, origins, e.err
 	}
-	e.trim(from)
+	e.trim(from, text)
 	return e.ids, e.origins, nil
 }
 
@@ -205,8 +205,9 @@ func (e *offsetEncoder) piece(p normalize.Aligned) {
 	}
 }
 
-// trim removes white space at the ends of tokens, if the post-processor says so.
-func (e *offsetEncoder) trim(from int) {
+// trim removes white space at the ends of tokens, if the post-processor says so: as many characters of text
+// as the token has spaces.
+func (e *offsetEncoder) trim(from int, text []byte) {
 	if !e.spec.Around.Trims {
 		return
 	}
@@ -216,9 +217,17 @@ func (e *offsetEncoder) trim(from int) {
 		if lead == 1 && (i == 0 || o.Start == 0) && e.spec.Around.TrimsPrefixSpace {
 			lead = 0 // a single one may have been inserted; more are in the text
 		}
-		o.Start = min(o.Start+lead, o.End)
-		if o.End >= trail {
-			o.End = max(o.End-trail, o.Start)
+		for ; lead > 0 && o.Start < o.End; lead-- {
+			_, n := utf8.DecodeRune(text[o.Start:])
+			o.Start = min(o.Start+n, o.End)
+		}
+		end := o.End
+		for ; trail > 0 && end > 0; trail-- {
+			_, n := utf8.DecodeLastRune(text[:end])
+			end -= n
+		}
+		if trail == 0 {
+			o.End = max(end, o.Start)
 		}
 	}
 }

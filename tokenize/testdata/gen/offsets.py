@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TEXTS = [
     "", "a", " a", "Hello, world!", "  two  spaces ", "don't stop\n\nnow", "café naïve Ünïcödé", "cafe\u0301 e\u0301\u0327x", "ＡＢＣ ﬁne ①②", "漢字とかな 한국어",
     "tabs\tand\u00a0odd\u3000spaces", "x ½ y ﷺ z", "👨‍👩‍👧 emoji", "İstanbul ẞ ǅ", "a\u200bb\u00adc", "12345 3.14", "▁already ▁there", "<s> <pad> [MASK] <|endoftext|> end",
+    "a\u2009 <mask>b", "a\u3000<mask>\u2009\u00a0b", "\u00a0\u2009<mask>",
     "\u1100\u1161\u11a8 \uac01", "ümlaut\u0308\u0301 stacked",
 ]
 
