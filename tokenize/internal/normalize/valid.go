@@ -6,36 +6,24 @@ import "unicode/utf8"
 // Python's bytes.decode(errors="replace") and the Unicode standard (section 3.9, "substitution of
 // maximal subparts") do. replaced counts them.
 func AppendValid(dst, text []byte) (out []byte, replaced int) {
-	for {
-		n := validPrefix(text)
-		dst = append(dst, text[:n]...)
-		if text = text[n:]; len(text) == 0 {
-			return dst, replaced
-		}
-		dst = append(dst, "\uFFFD"...)
-		replaced++
-		text = text[illFormed(text):]
-	}
-}
-
-// validPrefix returns the length of the longest valid prefix.
-func validPrefix(text []byte) int {
 	if Valid(text) {
-		return len(text)
+		return append(dst, text...), 0
 	}
-	n := 0
-	for n < len(text) {
-		if text[n] < utf8.RuneSelf {
-			n++
+	done := 0 // bytes that are in dst
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			i++
 			continue
 		}
-		r, size := utf8.DecodeRune(text[n:])
-		if r == utf8.RuneError && size == 1 {
-			return n
+		if r, size := utf8.DecodeRune(text[i:]); r != utf8.RuneError || size > 1 {
+			i += size
+			continue
 		}
-		n += size
+		dst = append(append(dst, text[done:i]...), "\uFFFD"...)
+		i += illFormed(text[i:])
+		replaced, done = replaced+1, i
 	}
-	return n
+	return append(dst, text[done:]...), replaced
 }
 
 // illFormed returns the length of the ill-formed part at the beginning of text: the longest prefix
