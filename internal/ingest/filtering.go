@@ -209,7 +209,7 @@ func (f *flusher) noneLeft() error {
 	s := &f.state
 	reasons := append(report.Dropped(s.Counts), report.ComparedAsText(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
-		if s.Has&(1<<i) == 0 {
+		if s.Has&(1<<i) == 0 && s.DroppedBy[string(filter.ByMap)] < s.Documents {
 			reasons = append(reasons, fault.Plain(advice.NoField(p.String(), "the first has", s.Names)))
 		}
 	}

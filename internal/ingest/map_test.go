@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
@@ -154,7 +155,9 @@ func TestMapThatFails(t *testing.T) {
 	}{
 		"dies":    {`NR>1500{print "boom" > "/dev/stderr"; exit 3} {print}`, "exit status 3.*1,500.*boom", true},
 		"fewer":   {`NR%1000 {print}`, "fewer", false},
-		"more":    {`{print} NR==2500 {print}`, "more answers than the 3,000", false},
+		"more":    {`{print} NR==2500 {print}`, "more answers than the 3,000.*3,001 or more", false},
+		"within":  {`NR>1500{printf "{\"text\": \"ha"; exit} {print}`, `within a line, after.*ha.*1,500 of`, false},
+		"breaks":  {`NR>1500{printf "{\"te"; exit 2} {print}`, `failed within a line, after.*te.*(exit status 2)`, true},
 		"exits":   {`NR>1500{exit} {print}`, "fewer.*1,500", false},
 		"no JSON": {`NR==1500{print "Loading"} {print}`, "not a JSON object", true},
 		"blank":   {`NR==1500{print ""} {print}`, "not a JSON object", true},
@@ -184,6 +187,70 @@ func TestMapThatFails(t *testing.T) {
 			mustBuild(t, want)
 			wantSame(t, "mended", files(fresh), files(fsys))
 		})
+	}
+}
+
+// TestMapThatAnswersTooMuch: a command that waits for somebody to read its answers before it reads on, and one that
+// answers without reading, end the build, which keeps nothing of them.
+func TestMapThatAnswersTooMuch(t *testing.T) {
+	for _, command := range []string{"sed p", `while :; do echo '{"text": "x"}'; done`,
+		`exec 0<&-; while :; do echo '{"text": "x"}'; done`} {
+		o := mapped(t, "a.jsonl", jsonLines(0, 20_000, -1), command)
+		fsys := shardtest.New()
+		o.FS, o.CheckpointEvery, o.CheckpointInterval = fsys, 1, 1
+		_, err := Run(context.Background(), o)
+		if !errors.Is(err, read.ErrMiscounted) ||
+			!matches("more answers than the .* records it got: .* or more", err.Error()) {
+			t.Errorf("%s: the build ended with %v", command, err)
+		}
+		if u, err := ReadUnfinished(fsys, o.Out); err == nil && u.Documents > 0 {
+			t.Errorf("%s: %d documents are kept", command, u.Documents)
+		}
+	}
+}
+
+// TestMapLeavesOut: a record that is answered with null is left out and counted, whatever interrupts the build.
+func TestMapLeavesOut(t *testing.T) {
+	o := mapped(t, "a.jsonl", jsonLines(0, 5000, -1), `awk '/[37]"/{print " null"; next} {print}'`)
+	o.Dedup = filter.Exact
+	want := o
+	want.Map, want.NoMatch = "cat", []string{"[37]$"}
+	whole, plain := shardtest.New(), shardtest.New()
+	o.FS, want.FS = whole, plain
+	s, other := mustBuild(t, o), mustBuild(t, want)
+	if s.DroppedBy["map"] == 0 || s.DroppedBy["map"] != other.DroppedBy["no-match"] || s.Mapped != 5000 ||
+		s.Documents != other.Documents {
+		t.Errorf("%+v, by a filter %+v", s.Counts, other.Counts)
+	}
+	if !bytes.Equal(whole.Files()["data/train-00000.arrow"], plain.Files()["data/train-00000.arrow"]) {
+		t.Error("other rows than where a filter leaves them out")
+	}
+	o.CheckpointEvery, o.CheckpointInterval, o.FS = 1, 1, shardtest.New()
+	for saved := 0; ; {
+		ctx, cancel := context.WithCancel(context.Background())
+		o.Now = func() time.Time {
+			if saved++; saved%5 == 0 && saved < 40 {
+				cancel()
+			}
+			return time.Now()
+		}
+		s, err := Run(ctx, o)
+		cancel()
+		if err == nil {
+			if s.DroppedBy["map"] != other.DroppedBy["no-match"] || s.Mapped != 5000 {
+				t.Errorf("resumed: %+v", s.Counts)
+			}
+			break
+		}
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	wantSame(t, "resumed", files(whole), files(o.FS.(*shardtest.FS)))
+	o.Map, o.FS, o.Where, o.Now = "sed 's/.*/null/'", shardtest.New(), []string{"id>=0"}, nil
+	if _, err := Run(context.Background(), o); err == nil || !matches("no document is left: documents left out by "+
+		"`map`, which answered null: 5,000 of 5,000 read", err.Error()) || strings.Contains(err.Error(), `"id"`) {
+		t.Errorf("nothing is left: %v", err)
 	}
 }
 

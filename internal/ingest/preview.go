@@ -343,7 +343,7 @@ func (v *previewer) whyLeftOut(before map[string]int64) fault.Text {
 func (v *previewer) beginning(j *job.Job, d *job.Document) string {
 	var text []byte
 	switch {
-	case d.Dropped != filter.ByWhere:
+	case d.Dropped != filter.ByWhere && d.Dropped != filter.ByMap:
 		text = v.w.Shown()
 	case len(d.Columns) == 0:
 		text = j.Raw

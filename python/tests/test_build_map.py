@@ -64,7 +64,7 @@ def test_exception_ends_the_build_which_resumes(kind: type[Exception], source: P
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (None, "map returned None for record 0 of this run; it must return a dict"),
+        ([], r"map returned a list for record 0 of this run; it must return a dict for each, or None"),
         ("text", "map returned .* for record 0"),
         ({"text": object()}, "what map returned for record 0 of this run is not JSON"),
         ({"text": "\ud800"}, "lone surrogate"),

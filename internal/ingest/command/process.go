@@ -7,6 +7,7 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type Process struct {
 	in     *os.File
 	out    *os.File
 	lines  *bufio.Reader // over out
+	ready  chan struct{} // closed once lines has output, or it has ended; nil where nobody asked
 	stderr *tail
 	exited chan struct{}
 	status error // of the command, once exited is closed
@@ -131,11 +133,42 @@ func (p *Process) Write(data []byte) (int, error) { return p.in.Write(data) }
 // CloseInput ends the command's standard input.
 func (p *Process) CloseInput() { p.closeIn.Do(func() { _ = p.in.Close() }) }
 
+// Ready returns a channel that is closed once a line of output can be read, or the beginning of a long one, or
+// the output has ended.
+func (p *Process) Ready() <-chan struct{} {
+	if p.ready != nil {
+		return p.ready
+	}
+	ready := make(chan struct{})
+	p.ready = ready
+	p.closing.Go(func() {
+		defer close(ready)
+		for seen := 0; ; seen = p.lines.Buffered() {
+			_, err := p.lines.Peek(seen + 1)
+			if err != nil || bytes.IndexByte(p.Output()[seen:], '\n') >= 0 {
+				return // AppendLine meets the error again
+			}
+		}
+	})
+	return ready
+}
+
+// Output returns what the command has written and nobody has read, as far as it was received, once Ready's
+// channel is closed. It is valid until the next call of AppendLine.
+func (p *Process) Output() []byte {
+	b, _ := p.lines.Peek(p.lines.Buffered()) // it is there
+	return b
+}
+
 // AppendLine appends the next line of the command's output to dst, without its end. It returns io.EOF after the
 // last line, io.ErrUnexpectedEOF with a last line that has no end, and ErrTooLong, without the line, for one of
 // more than limit bytes.
 func (p *Process) AppendLine(dst []byte, limit int) ([]byte, error) {
 	start := len(dst)
+	if p.ready != nil {
+		<-p.ready
+		p.ready = nil
+	}
 	for tooLong := false; ; {
 		part, err := p.lines.ReadSlice('\n')
 		if tooLong = tooLong || len(dst)-start+len(part) > limit+len("\r\n"); !tooLong {
@@ -178,7 +211,6 @@ func (p *Process) Stop() {
 		p.closing.Go(func() {
 			select {
 			case <-p.exited: // its number may be another process's by now
-				return
 			default:
 				procgroup.End(p.cmd.Process)
 			}

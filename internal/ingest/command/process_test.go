@@ -40,6 +40,30 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestReady: output is seen before it is read, a line at a time.
+func TestReady(t *testing.T) {
+	p := start(t, "read go; printf half; read go; echo whole; read go")
+	ready := p.Ready()
+	for range 2 {
+		select {
+		case <-ready:
+			t.Fatalf("ready with %q", p.Output())
+		default:
+		}
+		_, _ = io.WriteString(p, "go\n")
+	}
+	if <-ready; string(p.Output()) != "halfwhole\n" {
+		t.Errorf("output %q", p.Output())
+	}
+	if line, err := p.AppendLine(nil, 100); string(line) != "halfwhole" || err != nil {
+		t.Errorf("%q, %v", line, err)
+	}
+	p.CloseInput()
+	if <-p.Ready(); len(p.Output()) > 0 {
+		t.Errorf("output %q after the last line", p.Output())
+	}
+}
+
 // TestStderrHasAnEnd keeps the last lines, passes on the first, and waits for nobody who holds stderr.
 func TestStderrHasAnEnd(t *testing.T) {
 	var said []string

@@ -18,6 +18,7 @@ type Reason string
 // The reasons, in the order in which they are checked. A document counts only for the first.
 const (
 	Kept     Reason = ""
+	ByMap    Reason = "map" // answered with null, and judged by no filter
 	ByWhere  Reason = "where"
 	TooShort Reason = "min-chars"
 	TooLong  Reason = "max-chars"
@@ -29,7 +30,7 @@ const (
 )
 
 // Reasons lists all reasons, in the order of reports.
-var Reasons = []Reason{ByWhere, TooShort, TooLong, NoMatch, Matched, Unpicked, Copied, ValCopy}
+var Reasons = []Reason{ByMap, ByWhere, TooShort, TooLong, NoMatch, Matched, Unpicked, Copied, ValCopy}
 
 // Options are the conditions that a document must meet. The zero Options keeps all.
 type Options struct {

@@ -147,6 +147,9 @@ type Judged struct {
 	Key     Span     // in Job.Keys
 }
 
+// LeaveOut marks a document that Map left out.
+func (d *Document) LeaveOut() { d.Dropped = filter.ByMap }
+
 // A Mark is a border between partitions, on its way from the reader to the flusher.
 type Mark struct {
 	Phase int

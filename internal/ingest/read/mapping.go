@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/zeebo/xxh3"
 )
@@ -28,8 +29,10 @@ import (
 // feed writes each record as a line, after it has put what is known of the record into a queue of bounded
 // length. Next takes the record from the queue and its answer from the command. Nothing in an answer says which
 // record it belongs to: answers are counted, and a command that gives more or fewer than records ends the
-// build, which then keeps nothing that the answers may have gone into. A checkpoint keeps the checksum of the
-// last answer. A run that resumes asks for this answer again, and continues only if it is the same.
+// build, which then keeps nothing that the answers may have gone into. A record is in the queue before the
+// command sees it, so output while the queue is empty is an answer too many; Next looks for it while it waits,
+// since a command that nobody reads from stops reading. A checkpoint keeps the checksum of the last answer. A
+// run that resumes asks for this answer again, and continues only if it is the same.
 
 const (
 	// mapAhead is how many records may wait for their answers. A command that flushes its output only when 8 KiB
@@ -75,12 +78,14 @@ type Mapping struct {
 	resuming bool // the records before the checkpoint are read
 
 	asked, got atomic.Int64 // records sent, and their answers
-	waiting    atomic.Bool  // for an answer
+	writing    atomic.Bool  // to the command
+	waiting    atomic.Bool  // for a record or its answer
 
 	last     queued          // that Next returned
 	before   source.Position // last
 	noted    source.Position
 	answer   []byte // to last
+	leftOut  bool   // the answer leaves the record out
 	ends     []func()
 	feedDone sync.WaitGroup
 }
@@ -155,7 +160,10 @@ func (m *Mapping) feed(ctx context.Context) {
 			continue
 		}
 		m.asked.Add(1)
-		if m.line.write() != nil { // the command reads no more: Next finds out why
+		m.writing.Store(true)
+		err := m.line.write()
+		m.writing.Store(false)
+		if err != nil { // the command reads no more: Next finds out why
 			<-ctx.Done()
 			return
 		}
@@ -187,19 +195,19 @@ func samePlace(a, b *source.Position) bool {
 
 // Next is like source.Reader.Next. A record that was answered is a JSON object, however it was written.
 func (m *Mapping) Next(dst []byte, rec *source.Record) ([]byte, error) {
+	m.waiting.Store(true)
+	defer m.waiting.Store(false)
 	for {
-		var q queued
-		select {
-		case q = <-m.queue:
-		case <-m.stopped.Done():
-			return dst, context.Canceled
+		q, err := m.nextQueued()
+		if err != nil {
+			return dst, err
 		}
 		if q.err != nil {
 			m.last.read = q.read
 			return dst, m.end(q.err)
 		}
-		out, err := dst, error(nil)
-		if m.answer = nil; q.asked {
+		out := dst
+		if m.answer, m.leftOut = nil, false; q.asked {
 			if out, err = m.takeAnswer(dst, &q); err != nil {
 				return dst, err
 			}
@@ -214,12 +222,37 @@ func (m *Mapping) Next(dst []byte, rec *source.Record) ([]byte, error) {
 	}
 }
 
+// nextQueued waits for the next record.
+func (m *Mapping) nextQueued() (q queued, err error) {
+	select {
+	case q = <-m.queue:
+		return q, nil
+	default:
+	}
+	for output := m.process.Ready(); ; output = nil {
+		select {
+		case q = <-m.queue:
+			return q, nil
+		case <-m.stopped.Done():
+			return q, context.Canceled
+		case <-output:
+		}
+		select {
+		case q = <-m.queue: // it may be the answer to this one
+			return q, nil
+		default:
+		}
+		if len(m.process.Output()) > 0 {
+			return q, m.tooMany()
+		}
+	}
+}
+
 // takeAnswer appends the answer to a record to dst.
 func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
-	m.waiting.Store(true)
 	out, err := m.process.AppendLine(dst, job.MaxRecordBytes)
-	m.waiting.Store(false)
 	answer := out[len(dst):]
+	trimmed := bytes.Trim(answer, " \t")
 	switch {
 	case m.stopped.Err() != nil:
 		return dst, context.Canceled
@@ -228,9 +261,12 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 			Member: q.Member, Cause: fault.Of(cause.TooLarge,
 				"{map} answered with more than the %v that a record may have",
 				units.Size(job.MaxRecordBytes))}
-	case err == io.ErrUnexpectedEOF && m.process.Wait() != nil, err != nil && err != io.ErrUnexpectedEOF:
-		return dst, m.tooFew(q)
-	case !bytes.HasPrefix(bytes.TrimLeft(answer, " \t"), []byte("{")):
+	case err == io.ErrUnexpectedEOF && (!isWhole(answer) || m.process.Wait() != nil),
+		err != nil && err != io.ErrUnexpectedEOF:
+		return dst, m.tooFew(q, answer)
+	case string(trimmed) == "null":
+		m.leftOut, out = true, dst
+	case !bytes.HasPrefix(trimmed, []byte("{")):
 		return dst, m.noObject(q, answer)
 	}
 	m.got.Add(1)
@@ -243,6 +279,13 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 	return out, nil
 }
 
+// isWhole reports whether a line without an end is an answer all the same.
+func isWhole(answer []byte) bool {
+	var scan jsonscan.Scanner
+	scan.Reset(answer)
+	return scan.Skip() == nil && scan.End() == nil
+}
+
 // ErrOtherAnswer is the cause where a record is answered otherwise than in an earlier run.
 var ErrOtherAnswer = fault.New(fault.Corrupt, "another answer than before")
 
@@ -252,6 +295,9 @@ func (m *Mapping) Attach(j *job.Job, d *job.Document) {
 		return
 	}
 	d.Mapped, d.Replaced = true, int64(m.last.replaced)
+	if m.leftOut {
+		d.LeaveOut()
+	}
 	if m.answer != nil {
 		j.Answered = job.NewAnswered(m.before, m.answer)
 	}
@@ -294,16 +340,12 @@ func (m *Mapping) end(err error) error {
 	if err != io.EOF {
 		return err
 	}
-	extra, err := m.process.AppendLine(nil, job.MaxRecordBytes)
+	<-m.process.Ready()
 	if m.stopped.Err() != nil {
 		return context.Canceled
 	}
-	if len(extra) > 0 || err == nil || errors.Is(err, command.ErrTooLong) {
-		return fault.Of(ErrMiscounted,
-			"build %s: {map} gave more answers than the %s records it got, the first too many: "+
-				"%.*q; it must answer each with one line: %s", m.Out, units.Count(m.asked.Load()), shownAnswer,
-			extra,
-			givenUp)
+	if len(m.process.Output()) > 0 {
+		return m.tooMany()
 	}
 	if status := m.process.Wait(); m.stopped.Err() != nil {
 		return context.Canceled
@@ -318,20 +360,33 @@ func (m *Mapping) end(err error) error {
 const givenUp = "answers may belong to other records, so nothing of the unfinished build was kept; " +
 	"fix it and run the same command again"
 
-// tooFew returns the error for a command whose answers end before the one to a record.
-func (m *Mapping) tooFew(q *queued) error {
+// tooMany returns the error for a command that has more output than it was asked for.
+func (m *Mapping) tooMany() error {
+	extra, _, _ := bytes.Cut(m.process.Output(), []byte("\n"))
+	asked := m.asked.Load()
+	return fault.Of(ErrMiscounted, "build %s: {map} gave more answers than the %s records it got: %s or more, the first "+
+		"too many: %.*q; it must read each record and answer it with one line: %s", m.Out, units.Count(asked),
+		units.Count(asked+1), shownAnswer, extra, givenUp)
+}
+
+// tooFew returns the error for a command whose answers end before the one to a record, or within it.
+func (m *Mapping) tooFew(q *queued, part []byte) error {
 	status := m.process.Wait()
 	if m.stopped.Err() != nil {
 		return context.Canceled
 	}
+	within := ""
+	if len(part) > 0 {
+		within = fmt.Sprintf(" within a line, after %.*q,", shownAnswer, part)
+	}
 	if status == nil {
 		return fault.Of(ErrMiscounted,
-			"build %s: {map} ended with fewer answers than records: %s, up to those before %s%s; "+
-				"it must answer each with one line: %s", m.Out, m.numbers(), m.where(q), m.said(), givenUp)
+			"build %s: {map} ended%s with fewer answers than records: %s, up to those before %s%s; "+
+				"it must answer each with one line: %s", m.Out, within, m.numbers(), m.where(q), m.said(), givenUp)
 	}
-	return fault.Errorf("build %s: {map} failed (%v): %s, up to those before %s%s; "+
+	return fault.Errorf("build %s: {map} failed%s (%v): %s, up to those before %s%s; "+
 		"once it is fixed, run the same command again: it resumes from its last checkpoint",
-		m.Out, status, m.numbers(), m.where(q), m.said())
+		m.Out, within, status, m.numbers(), m.where(q), m.said())
 }
 
 // noObject returns the error for a line that is not an answer.
@@ -352,10 +407,11 @@ func (m *Mapping) watch(ctx context.Context, stall time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		if got := m.got.Load(); got == had && m.waiting.Load() {
+		got, asked := m.got.Load(), m.asked.Load()
+		if got == had && m.waiting.Load() && (got < asked || m.writing.Load()) {
 			m.Notice("{map} has answered %s of the %s records sent to it, and none for %v; it must answer each with one "+
 				"line at once and flush its output, as print(..., flush=True) does",
-				units.Count(got), units.Count(m.asked.Load()), stall)
+				units.Count(got), units.Count(asked), stall)
 			stall *= 2
 			tick.Reset(stall)
 		}

@@ -36,6 +36,18 @@ func TestMapStalls(t *testing.T) {
 		if len(said) != 3 || !strings.Contains(said[0], "answered 7 of the 2,048 records") {
 			t.Errorf("%q", said)
 		}
+		for _, writing := range []bool{false, true} { // all is answered: the sources may take their time, the command not
+			said = nil
+			m.got.Store(2048)
+			m.waiting.Store(true)
+			m.writing.Store(writing)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Second)
+			m.watch(ctx, mapStall)
+			cancel()
+			if writing != (len(said) == 1) {
+				t.Errorf("writing %v: %q", writing, said)
+			}
+		}
 	})
 }
 

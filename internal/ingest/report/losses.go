@@ -147,6 +147,8 @@ func Dropped(c counts.Counts) (notes []fault.Text) {
 		}
 		what := fault.Textf("documents left out by %v", fault.Option(reason))
 		switch reason {
+		case filter.ByMap:
+			what = fault.Textf("documents left out by {map}, which answered null")
 		case filter.Copied:
 			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
 		case filter.ValCopy:

@@ -97,7 +97,7 @@ func (w *Worker) Do(j *job.Job) bool {
 	defer func() { w.most = min(max(w.most, len(j.IDs)), job.TextBytes) }()
 	for i := range j.Documents {
 		d := &j.Documents[i]
-		if d.Err != nil || w.Judges && !w.judgeFields(j, d) {
+		if d.Err != nil || d.Dropped != filter.Kept || w.Judges && !w.judgeFields(j, d) {
 			continue
 		}
 		isChat := w.chat != nil && w.chat.takes(d)

@@ -49,7 +49,7 @@ def build(
     out: PathLike = "./dsload-data",
     on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
     progress: Optional[bool] = None,
-    map: Union[Callable[[dict[str, Any]], Mapping[str, Any]], str, None] = None,
+    map: Union[Callable[[dict[str, Any]], Optional[Mapping[str, Any]]], str, None] = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
     """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished

@@ -35,7 +35,7 @@ _JOIN_SECONDS = 5.0
 class Mapped:
     """Serves a function to the builds that run while it is open. A thread calls the function."""
 
-    def __init__(self, function: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    def __init__(self, function: Callable[[dict[str, Any]], Optional[Mapping[str, Any]]]) -> None:
         self.command = f": {shlex.quote(_name(function))} {_digest(function)}; {_BRIDGE}"
         self.error: Optional[BaseException] = None  # that the function raised
         self._function = function
@@ -88,10 +88,12 @@ class Mapped:
 
     def _call(self, number: int, record: bytes) -> bytes:
         answer = self._function(json.loads(record))
+        if answer is None:
+            return b"null\n"
         if not isinstance(answer, Mapping):
             raise TypeError(
-                f"map returned {named(answer)} for record {number} of this run; it must return a dict for each: "
-                "leave records out with where= on a field that it sets"
+                f"map returned {named(answer)} for record {number} of this run; it must return a dict for each, "
+                "or None to leave the record out"
             )
         return line(f"what map returned for record {number} of this run", answer)
 
