@@ -111,7 +111,7 @@ func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
 // howRead returns where the text of a record comes from, or "" if the record is text.
 func howRead(in *ingest.PreviewInput, o *option.Options) string {
 	switch {
-	case in.Format == source.Chat || o.Format == source.Chat:
+	case in.Format.HoldsChat() || o.Format == source.Chat:
 		return ", by the chat template"
 	case in.Format.Kind() == source.Texts, in.Format.Kind() == source.Various:
 		return ""

@@ -21,7 +21,8 @@ func (b *build) openChat(ctx context.Context) error {
 	o := &b.opts
 	inputs, all := 0, 0
 	for _, p := range b.phases {
-		inputs, all = inputs+p.set.Formats()[source.Chat], all+p.set.Len()
+		formats := p.set.Formats()
+		inputs, all = inputs+formats[source.Chat]+formats[source.JSONChat], all+p.set.Len()
 	}
 	if inputs == 0 && o.Format != source.Chat {
 		return b.refuseChatOptions()
@@ -37,11 +38,11 @@ func (b *build) openChat(ctx context.Context) error {
 	}
 	if o.Format != source.Chat {
 		b.notice("the records are conversations, read as {format} chat; " +
-			"{format} jsonl with {text-field} or {template} reads them otherwise")
+			"{text-field} or {template} reads them otherwise")
 	}
 	if err := b.openRenderer(); err != nil && o.Format != source.Chat {
 		return fault.Advise(err, "the records hold conversations, as lists of messages or ShareGPT's; "+
-			"{format} jsonl with {text-field} or {template} reads them otherwise")
+			"{text-field} or {template} reads them otherwise")
 	} else if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (b *build) openRenderer() error {
 		return err
 	}
 	b.chat = &work.Conversations{Renderer: r, Pieces: r.NewPieces(b.tokenizer), Tokenizer: b.tokenizer,
-		Template: c.Template, ToolTemplate: c.ToolTemplate, All: o.Format == source.Chat}
+		Template: c.Template, ToolTemplate: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.Date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,

@@ -90,7 +90,7 @@ func TestAdviceOnFields(t *testing.T) {
 		{"dpo.jsonl", `{"prompt":"Why?","chosen":"Because.","rejected":"No."}`, []string{"`format` chat"},
 			[]string{takes}, nil},
 		{"sharegpt.json", `[{"id":1,"conversations":[{"from":"human","value":"Why?"},{"from":"gpt","value":"Because."}]}]`,
-			[]string{"`format` chat, which knows ShareGPT's conversations"}, []string{takes, skip}, nil},
+			[]string{"no chat template", "`chat-template`", "ShareGPT's"}, []string{takes, skip}, nil},
 		{"sharegpt.jsonl", `{"conversations":[{"from":"human","value":"Why?"},{"from":"gpt","value":"Because."}]}`,
 			[]string{"no chat template", "`chat-template`", "ShareGPT's"}, []string{takes, skip}, nil},
 		{"squad.json", `{"version":"2","data":[{"title":"A","paragraphs":[]}]}`, []string{"pass `records` data"},

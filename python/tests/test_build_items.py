@@ -103,6 +103,20 @@ def test_a_nan_does_harm_only_where_it_is_used(tmp_path: Path) -> None:
         dsload.build(iter([*rows, {"text": float("nan")}]), out=tmp_path / "bad")
 
 
+def test_dicts_of_conversations_are_chats(tmp_path: Path) -> None:
+    (tmp_path / "chat.jinja").write_text("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+    turns = [{"role": "user", "content": "why"}, {"role": "assistant", "content": "so"}]
+    got = [
+        dsload.build(iter(chats), out=tmp_path / f"data{i}", chat_template=tmp_path / "chat.jinja", progress=False)
+        for i, chats in enumerate([[{"messages": turns}], [{"id": 1, "conversations": turns}]])
+    ]
+    assert [(r["formats"], r["shapes"]) for r in got] == [({"chat": 1}, {"messages": 1})] * 2
+    with pytest.raises(dsload.BuildError, match='no field "text"'):
+        dsload.build(iter([{"messages": turns}]), out=tmp_path / "jsonl", format="jsonl")
+    both = dsload.build(iter([{"messages": turns, "text": "t"}]), out=tmp_path / "text", progress=False)
+    assert both["formats"] == {"jsonl": 1}
+
+
 def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What the command says of formats, and of what was cut or left out, is not lost with a bar or a callback, and is
     not taken for progress."""

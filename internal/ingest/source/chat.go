@@ -33,6 +33,25 @@ func chatFormat(name string, text []byte, whole bool) (Format, error) {
 // chatLists are the fields that hold a conversation, as a list of messages.
 var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "chosen"}
 
+// chatOf returns the format of conversations that are written in a format, if the records that the text begins with
+// are some, and else that format.
+func (o *Options) chatOf(format Format, text []byte) Format {
+	switch {
+	case format == JSONL && isChat(text, o.TextField):
+		return Chat
+	case format == JSON && isJSONChat(text, o.TextField):
+		return JSONChat
+	}
+	return format
+}
+
+// isJSONChat is isChat for the first element of an array, or the first of objects over several lines.
+func isJSONChat(text []byte, field string) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	list, hasText, _ := chatFields(bytes.TrimPrefix(text, []byte("[")), cmp.Or(field, "text"))
+	return list && !hasText
+}
+
 // isChat reports whether the first whole JSON line holds a list of messages: objects with a role,
 // or with ShareGPT's from. A record that has the text field is text. Records of strings, such as a
 // question and its answer, are read as conversations only on request.
@@ -72,7 +91,7 @@ func chatFields(line []byte, field string) (list, hasText, whole bool) {
 // beginsMessages reports whether a value begins like a list of messages.
 func beginsMessages(value []byte) bool {
 	for _, want := range "[{" {
-		value = bytes.TrimLeft(value, " \t\r")
+		value = bytes.TrimLeft(value, " \t\r\n")
 		if len(value) == 0 || value[0] != byte(want) {
 			return false
 		}

@@ -50,6 +50,43 @@ func TestChatFormats(t *testing.T) {
 	}
 }
 
+// Conversations are found, unless their records have a text.
+func TestFindChat(t *testing.T) {
+	const chat, text = `{"id": 1, "messages": [{"role": "user", "content": "q"}]}`, `{"text": "t", "n": 1}`
+	const both = `{"messages": [{"role": "user", "content": "q"}], "text": "t"}`
+	pretty := strings.ReplaceAll(strings.ReplaceAll(chat, "[", "[\n  "), "{", "{\n  ")
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		data    string
+		format  Format
+		records int
+	}{
+		"a.jsonl": {chat + "\n" + chat, Chat, 2}, "text.jsonl": {text + "\n" + chat, JSONL, 2},
+		"array.json": {"[" + chat + "," + chat + "]", JSONChat, 2}, "array.json.gz": {gzipped("[" + chat + "]"), JSONChat, 1},
+		"array": {"[\n" + pretty + ",\n" + pretty + "\n]", JSONChat, 2}, "objects.json": {pretty + "\n" + pretty, JSONChat, 2},
+		"below.json": {`{"version": 1, "data": [` + chat + "," + chat + "]}", JSONChat, 2},
+		"long.json":  {"[" + strings.Replace(chat, "q", strings.Repeat("q", 2*sniffBytes), 1) + "]", JSONChat, 1},
+		"text.json":  {"[" + text + "," + chat + "]", JSON, 2}, "both.json": {"[" + both + "]", JSON, 1},
+		"textbelow.json": {`{"data": [` + both + "]}", JSON, 1}, "strings.json": {`["a", "b"]`, JSON, 2},
+	} {
+		o := Options{Args: []string{write(t, dir, name, c.data)}, FindChat: true, Fields: []string{"text"}}
+		set := openSet(t, o)
+		in, err := set.Input(0)
+		records, bad := readFrom(t, set, Position{})
+		if err != nil || bad != nil || in.Format != c.format || len(records) != c.records {
+			t.Errorf("%s: %d records as %s, %v, %v", name, len(records), in.Format, err, bad)
+		}
+		set.Close()
+		if o.FindChat = false; c.format.HoldsChat() {
+			set := openSet(t, o)
+			if in, err := set.Input(0); err != nil || in.Format.HoldsChat() {
+				t.Errorf("%s: %s where conversations are not looked for, %v", name, in.Format, err)
+			}
+			set.Close()
+		}
+	}
+}
+
 // Rows of CSV are conversations as well, alone and in archives.
 func TestChatRows(t *testing.T) {
 	const rows = "instruction,output\nq,\"a\nb\"\n\nr,c\n"

@@ -159,8 +159,8 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		}
 		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
 			in.Format = CSV
-		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
-			in.Format = Chat
+		} else if o.FindChat {
+			in.Format = o.chatOf(in.Format, text)
 		}
 	}
 	if in.Format, in.Records, in.Lists, err = o.withRecords(in.Format, text, whole); err != nil {

@@ -33,6 +33,8 @@ const (
 	// Zip is the format of a zip archive of several files, each by its own format. It is found, not
 	// asked for.
 	Zip Format = "zip"
+	// JSONChat is the format json of conversations, likewise found.
+	JSONChat Format = "chat in json"
 )
 
 // Kind is what the records of a format are.
@@ -84,6 +86,7 @@ var formats = []layout{
 	{name: Recipes, records: Rows, frames: newCSV, cuts: true, header: true,
 		columns: []string{"title", "ingredients", "directions"}, template: "recipe"},
 	{name: Zip, records: Various, buffer: ofArchives},
+	{name: JSONChat, frames: newJSON},
 }
 
 func ofPieces(o *Options) int   { return o.MaxPieceBytes }
@@ -114,6 +117,9 @@ func (f Format) layout() *layout {
 // Kind returns what the records of a format are.
 func (f Format) Kind() Kind { return f.layout().records }
 
+// HoldsChat reports whether the records of a format are conversations.
+func (f Format) HoldsChat() bool { return f == Chat || f == JSONChat }
+
 // Template returns the built-in template that makes the text of records of a format where neither a
 // template nor a field is given, "" for most formats.
 func (f Format) Template() string { return f.layout().template }
@@ -125,7 +131,7 @@ func (f Format) isColumnar() bool { return f.layout().opens != nil }
 func Formats() []Format {
 	var names []Format
 	for i := range formats {
-		if formats[i].name != Zip {
+		if name := formats[i].name; name != Zip && name != JSONChat {
 			names = append(names, formats[i].name)
 		}
 	}

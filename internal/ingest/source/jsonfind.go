@@ -20,7 +20,7 @@ import (
 // or else some of the arrays of objects in it that hold other records.
 func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format, path string, others []string,
 	err error) {
-	if format != JSON && format != JSONL && format != Chat || o.Format == JSONL || o.Records == TopRecords {
+	if format != JSON && format != JSONL && !format.HoldsChat() || o.Format == JSONL || o.Records == TopRecords {
 		return format, "", nil, nil
 	}
 	keys, err := ParseRecords(o.Records)
@@ -37,6 +37,8 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 		return JSON, o.Records, nil, nil
 	case !top.one:
 		return format, "", nil, nil
+	case len(top.arrays) == 1 && o.Format == Auto && o.FindChat && !top.chat && isJSONChat(top.first, o.TextField):
+		return JSONChat, top.arrays[0], nil, nil
 	case len(top.arrays) != 1 || !o.areRecords(&top):
 		all := slices.Concat(top.arrays, top.deeper)
 		return format, "", all[:min(len(all), maxListsTold)], nil

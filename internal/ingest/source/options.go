@@ -55,7 +55,7 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
-	// FindChat makes Auto distinguish conversations from other JSON lines. Output.
+	// FindChat makes Auto distinguish conversations from other JSON. Output.
 	FindChat bool
 	// Fields are the names of the fields that anything wants of a record: those of columnar formats
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,

@@ -8,19 +8,17 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/job"
-	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 )
 
-// Conversations is what a build needs for them. It is nil in a build without any.
+// Conversations is what a build needs for them. It is nil in a build without any; else all records are some.
 type Conversations struct {
 	*chat.Renderer
 	Pieces                 *chat.Pieces
 	Tokenizer              *tokenize.Tokenizer
 	Template, ToolTemplate string // the templates
 	Date                   string
-	All                    bool // the inputs hold nothing else
 }
 
 // Masked reports whether rows have a loss mask.
@@ -48,7 +46,6 @@ func (c *Conversations) MemoryShare(workers int64) budget.Share {
 
 // chatWorker is the part of a worker that handles conversations.
 type chatWorker struct {
-	all     bool // the inputs hold nothing else
 	render  *chat.Worker
 	rows    *example.Worker // reads the rows of CSV
 	encoder *chat.Encoder
@@ -57,12 +54,9 @@ type chatWorker struct {
 }
 
 func (c *Conversations) newWorker(w *Worker, done <-chan struct{}) *chatWorker {
-	return &chatWorker{all: c.All, render: c.NewWorker(done), rows: w.formatter,
+	return &chatWorker{render: c.NewWorker(done), rows: w.formatter,
 		encoder: c.NewEncoder(c.Pieces, w.encoder)}
 }
-
-// takes reports whether a document is a conversation.
-func (w *chatWorker) takes(d *job.Document) bool { return w.all || d.Format == source.Chat }
 
 // format makes the text of a conversation.
 func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte) error {

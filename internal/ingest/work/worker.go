@@ -100,7 +100,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		if d.Err != nil || d.Dropped != filter.Kept || w.Judges && !w.judgeFields(j, d) {
 			continue
 		}
-		isChat := w.chat != nil && w.chat.takes(d)
+		isChat := w.chat != nil
 		if d.Bad = w.format(d, j.Raw[d.Raw.Start:d.Raw.End], isChat); d.Bad != nil {
 			if errors.Is(d.Bad, example.ErrStopped) {
 				return false

@@ -20,7 +20,7 @@ from .._words import in_python
 from ..errors import BuildError
 from .bar import Bar, is_shown
 from .flags import flags
-from .items import encoded, sources_or_items
+from .items import encoded, hold_text, sources_or_items
 from .mapping import Mapped
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def build(
 
     Args:
         source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of
-            dicts, from which `text_field` (or `template`) makes a document. An iterator is read once, one item at a
-            time. None means generated text.
+            dicts, from which `text_field` (or `template`) makes a document, or that hold conversations. An iterator is
+            read once, one item at a time. None means generated text.
         out: the dataset folder.
         on_progress: called with each progress object that the command reports.
         progress: show a bar on stderr; None shows it on a terminal and in notebooks.
@@ -101,8 +101,10 @@ def build(
                 f"format: {options['format']!r} is for files; an iterable of strings or dicts is read as jsonl, or as "
                 "chat"
             )
-        if options.get("format") != "chat":
-            options["format"] = "jsonl"
+        if options.get("format") in (None, "auto"):
+            text, items = hold_text(items)
+            made = options.get("text_field") or options.get("template") or map
+            options["format"] = "jsonl" if text or made else "auto"  # which finds conversations
         paths = ["-"]
     chosen = [flag for name, value in options.items() for flag in flags(name, value)]
     mapped = Mapped(map) if callable(map) else None

@@ -49,6 +49,13 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
     return None, iter(())
 
 
+def hold_text(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
+    """(whether the first item is a text, or a record with a field `text`; all items)."""
+    for item in items:
+        return not isinstance(item, Mapping) or "text" in item, chain([item], items)
+    return True, items
+
+
 def text_key(text_field: Optional[str]) -> str:
     """The field that a plain string is put into. Raises ValueError for a path inside records."""
     if text_field is None:
