@@ -22,6 +22,7 @@ type chatFlags struct {
 	tokenizer      tokenizerFlags
 	template, date string
 	trainOn        string
+	roles          []string
 }
 
 func newTokenizerChatCommand() *cobra.Command {
@@ -45,8 +46,9 @@ reported on stderr.`,
 	f.tokenizer.add(cmd)
 	flags.StringVar(&f.template, "chat-template", "", optionUsage("chat-template"))
 	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), optionUsage("train-on"))
+	flags.StringSliceVar(&f.roles, "roles", nil, optionUsage("roles"))
 	flags.StringVar(&f.date, "date", "", "day that a template writes as today's, such as 2006-01-02 (default today)")
-	likeOption(flags, "chat-template", "train-on", "date")
+	likeOption(flags, "chat-template", "train-on", "roles", "date")
 	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
 	return cmd
 }
@@ -63,7 +65,12 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if date == "" {
 		date = time.Now().Format(time.DateOnly)
 	}
-	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
+	roles, err := chat.ParseRoles(f.roles)
+	if err != nil {
+		return usagef("--roles: %v", err)
+	}
+	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template, date,
+		chat.Options{TrainOn: chat.TrainOn(f.trainOn), Roles: roles})
 	if err != nil {
 		return err
 	}

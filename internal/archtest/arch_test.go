@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/ingest/example": {"internal/counts", "internal/csvscan", "internal/fault", "internal/jsonscan",
 		"internal/lazy", "tokenize"},
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/jsonscan",
-		"internal/lazy", "tokenize"},
+		"internal/lazy", "internal/spelling", "tokenize"},
 	"internal/ingest/example/chat/jinja": {},
 	"internal/ingest/filter": {"internal/fault", "internal/ingest/example", "internal/jsonscan", "internal/lazy",
 		"shard"},

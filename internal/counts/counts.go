@@ -44,9 +44,11 @@ type numbers struct {
 	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept
 	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
 	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
-	WhereAsText   int64 `json:"where_as_text,omitempty"`  // documents with a text that was compared with a number
-	Mapped        int64 `json:"mapped,omitempty"`         // records that went through the command of the option map
-	DamagedInputs int64 `json:"damaged_inputs,omitempty"` // of which something was lost
+	// RejectedLeftOut counts conversations with a worse answer, which was left out.
+	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
+	WhereAsText     int64 `json:"where_as_text,omitempty"`  // documents with a text that was compared with a number
+	Mapped          int64 `json:"mapped,omitempty"`         // records that went through the command of the option map
+	DamagedInputs   int64 `json:"damaged_inputs,omitempty"` // of which something was lost
 	// DamagedCutOff counts those of DamagedInputs whose rest was lost, of unknown length.
 	DamagedCutOff int64 `json:"damaged_inputs_cut_off,omitempty"`
 	// DroppedTokens counts the tokens of text that packing left out; nil where rows are not packed.

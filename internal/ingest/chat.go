@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/lazy"
+	"github.com/dsload/dsload/internal/shell"
 )
 
 // openChat finds the chat template where the inputs hold conversations.
@@ -62,6 +63,7 @@ func (b *build) refuseChatOptions() error {
 	}{
 		{"chat-template", o.ChatTemplate, o.ChatTemplate != ""}, {"date", o.Date, o.Date != ""},
 		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
+		{"roles", strings.Join(o.Roles, ","), len(o.Roles) > 0},
 	} {
 		if option.given {
 			return fault.BadOption(option.name, option.value,
@@ -73,7 +75,12 @@ func (b *build) refuseChatOptions() error {
 
 func (b *build) openRenderer() error {
 	o := &b.opts
-	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
+	roles, err := chat.ParseRoles(o.Roles)
+	if err != nil {
+		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
+	}
+	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.Date,
+		chat.Options{TrainOn: o.TrainOn, Roles: roles})
 	if err != nil {
 		return err
 	}
@@ -119,8 +126,13 @@ func (b *build) unknownTokens() (warning fault.Text) {
 }
 
 // whyUntrained returns what to do if no conversation has a token that is trained on. unfound is the number of
-// turns to train on that the template did not write.
-func whyUntrained(c *work.Conversations, unfound int64) fault.Text {
+// turns to train on that the template did not write; roles are those that mean nothing where nobody is the
+// assistant.
+func whyUntrained(c *work.Conversations, unfound int64, roles []string) fault.Text {
+	if len(roles) > 0 {
+		return fault.Textf("no conversation has a turn of the assistant; the first has the roles %s: say what they mean, as "+
+			"in {roles} %s=assistant", strings.Join(roles, ", "), shell.Quote(roles[len(roles)-1]))
+	}
 	if c.HasGeneration() {
 		return fault.Textf("the {%% generation %%} blocks of the chat template, which mark what the assistant says, " +
 			"were reached by no record; give another {chat-template}, or {train-on} all")
@@ -141,6 +153,12 @@ func (f *flusher) countChat(d *job.Document) {
 	}
 	if d.ToolsLeftOut {
 		s.ToolsLeftOut++
+	}
+	if len(s.UnknownRoles) == 0 {
+		s.UnknownRoles = d.UnknownRoles
+	}
+	if d.RejectedLeftOut {
+		s.RejectedLeftOut++
 	}
 	if d.Unfound == 0 {
 		return

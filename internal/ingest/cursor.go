@@ -37,8 +37,10 @@ type cursor struct {
 	filtered
 	Lines   report.LineStats `json:"lines,omitzero"`
 	Unfound report.Unfound   `json:"unfound,omitzero"`
-	Rejects []report.Reject  `json:"rejects,omitempty"`
-	Damaged report.Damaged   `json:"damaged,omitzero"`
+	// UnknownRoles are those of the first conversation that has such roles and no turn of the assistant.
+	UnknownRoles []string        `json:"unknown_roles,omitempty"`
+	Rejects      []report.Reject `json:"rejects,omitempty"`
+	Damaged      report.Damaged  `json:"damaged,omitzero"`
 
 	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
 	PackRest int64 `json:"pack_rest,omitempty"`

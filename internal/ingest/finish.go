@@ -320,8 +320,8 @@ func (f *flusher) noExamples() error {
 	if n := s.Dropped; n > 0 {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
-	if s.Untrained > 0 {
-		reasons = append(reasons, whyUntrained(f.b.chat, s.UnfoundTurns))
+	if s.Untrained > 0 || len(s.UnknownRoles) > 0 {
+		reasons = append(reasons, whyUntrained(f.b.chat, s.UnfoundTurns, s.UnknownRoles))
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {

@@ -29,6 +29,7 @@ class TextOptions(TypedDict, total=False):
     causal_pairs: Optional[bool]
     chat_template: Optional[PathLike]
     train_on: Optional[Literal["assistant", "last", "all"]]
+    roles: Union[str, Sequence[str], None]
     date: Optional[str]
     eos: Union[str, int, bool, None]
     bos: Union[str, int, bool, None]
@@ -86,6 +87,7 @@ class BuildOptions(PlanOptions, total=False):
         causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
         chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.
+        roles: what other roles mean, as in customer=user,clerk=assistant.
         date: day that a chat template writes as today's, such as 2006-01-02.
         eos: token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
         bos: token before each document, as eos takes it.

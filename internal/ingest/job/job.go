@@ -81,7 +81,9 @@ type Document struct {
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	// turns of the assistant that are not in its text, and the number of their first message
 	Unfound, FirstUnfound int
-	ToolsLeftOut          bool // the chat template writes nothing of its tools, or of their calls
+	ToolsLeftOut          bool     // the chat template writes nothing of its tools, or of their calls
+	UnknownRoles          []string // of a conversation in which the assistant says nothing
+	RejectedLeftOut       bool     // it has a worse answer, which is left out
 	TextBytes             int64
 	Hash                  uint64 // of the text; of the first piece where there are several
 	Replaced              int64  // in the text, and before that in what was sent to Map

@@ -7,17 +7,21 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 )
 
-// checkChat refuses options that contradict Format "chat", and an invalid date.
+// checkChat refuses options that contradict Format "chat", and an invalid date or roles.
 func (o *Options) checkChat() error {
 	if o.Date != "" {
 		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
 			return fault.BadOption("date", o.Date, "must be a day written as 2006-01-02")
 		}
+	}
+	if _, err := chat.ParseRoles(o.Roles); err != nil {
+		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
 	}
 	if o.Format != source.Chat {
 		return nil

@@ -84,6 +84,7 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 			"that the chat template writes: %s")
 		add(c.ToolsLeftOut, "conversations with tools, or calls of tools, of which the chat template writes nothing: %s; "+
 			"give a {chat-template} that does")
+		add(c.RejectedLeftOut, "conversations whose worse answer (rejected) was left out, since one answer is trained on: %s")
 		add(c.WithoutTarget,
 			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add(c.UntrainedRows,

@@ -44,6 +44,8 @@ type reused struct {
 	text  []byte // of a string with escapes
 	tools sharedTools
 	keys  map[string]any // names of members that occurred before
+	room  int64          // that the last record left, for what its strings hold
+	lone  int            // lone surrogates in those that became U+FFFD
 }
 
 // sharedTools are tools that record after record repeats: they are decoded once. They are never changed.
@@ -102,7 +104,21 @@ func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
 		}
 		d.unwrap(record)
 	})
+	r.room, r.lone = d.room, 0
 	return record, d.lone, err
+}
+
+// parse decodes JSON in a string of the last record.
+func (r *reused) parse(s string) (v any, err error) {
+	d := decoder{reused: r, build: &r.built, raw: []byte(s), data: s, room: r.room - int64(len(s))}
+	err = d.try(func() {
+		v = d.value()
+		if d.token() != 0 || d.pos < len(s) {
+			d.malformed("something after the value")
+		}
+	})
+	r.room, r.lone = d.room, r.lone+d.lone
+	return v, err
 }
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
@@ -124,6 +140,7 @@ func (r *reused) decodeRow(columns []string, at func(column int) []byte, size in
 		}
 		d.unwrap(record)
 	})
+	r.room, r.lone = d.room, 0
 	return record, d.lone, err
 }
 

@@ -1,96 +1,90 @@
 package chat
 
 import (
-	"strings"
-
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
 )
 
-// toolFields are the fields that may hold tools: a list, and OpenAI's older functions.
-var toolFields = []string{"tools", "functions"}
-
-// findTools sets the tools of a record.
-func (c *conversation) findTools(record *jinja.Dict) error {
-	tools, err := listOf(record, toolFields[0])
-	if err != nil {
-		return err
-	}
-	if tools == nil || len(tools.Items) == 0 {
-		functions, err := listOf(record, toolFields[1])
+// finish gives the messages the form that the template takes.
+func (j *rendering) finish() error {
+	c, messages := j.conversation, j.messages
+	c.messages, c.untrained = messages[:0], make([]bool, 0, len(messages))
+	var calls *jinja.Dict // the last message, if its calls had a message of their own
+	for i, m := range messages {
+		found, err := c.ownMark(m)
+		if err == nil {
+			err = j.r.opts.checkMark(found, c.meaning(m))
+		}
+		made := false
+		if err == nil {
+			m, made, err = j.adapt(m)
+		}
 		if err != nil {
-			return err
+			return c.at(i, err)
 		}
-		if functions != nil && len(functions.Items) > 0 {
-			tools = &jinja.List{}
-			for _, f := range functions.Items {
-				tools.Items = append(tools.Items, asTool(f))
-			}
+		untrained := found == unwanted || found != wanted && i < c.prompt
+		if made && calls != nil { // calls at once are one message
+			last := get(calls, "tool_calls").(*jinja.List)
+			last.Items = append(last.Items, get(m, "tool_calls").(*jinja.List).Items...)
+			c.untrained[len(c.untrained)-1] = c.untrained[len(c.untrained)-1] || untrained
+			continue
 		}
-	}
-	if tools != nil { // an empty list too: it is not None to a template
-		c.tools = tools
+		if calls = nil; made {
+			calls = m
+		}
+		c.messages, c.untrained = append(c.messages, m), append(c.untrained, untrained)
 	}
 	return nil
 }
 
-// listOf returns the list in a field, nil if the record has none.
-func listOf(record *jinja.Dict, field string) (*jinja.List, error) {
-	switch v := get(record, field).(type) {
-	case nil:
-		return nil, nil
-	case *jinja.List:
-		return v, nil
-	case string:
-		if strings.TrimSpace(v) == "" {
-			return nil, nil
+// adapt gives a message the form that the template takes: it drops fields without a value, names the role as the
+// template does, turns the older function_call and a content that is calls into calls of tools, and stores a
+// model's reasoning under all of its names. made reports whether the content was calls.
+func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
+	own, _ := get(m, "role").(string)
+	m = m.Without(func(_ string, v any) bool { return v == nil })
+	if made = isCallRole(own) && !has(m, "tool_calls"); made {
+		thoughts, calls, err := j.callsIn(get(m, "content"))
+		if err != nil {
+			return nil, false, err
 		}
-		return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)
+		m = m.Clone()
+		m.Set("content", thoughts)
+		m.Set("tool_calls", calls)
 	}
-	return nil, fault.Of(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
-}
-
-func asTool(function any) *jinja.Dict {
-	tool := &jinja.Dict{}
-	tool.Set("type", "function")
-	tool.Set("function", function)
-	return tool
-}
-
-// finish gives the messages the form that templates expect: it drops fields without a value, turns
-// the older function_call into a tool call, and stores a model's reasoning under all of its names.
-func (c *conversation) finish(knows older) {
-	c.untrained = make([]bool, len(c.messages))
-	for i, m := range c.messages {
-		weight := get(m, "weight")
-		c.untrained[i] = i < c.prompt || weight == int64(0) || weight == 0.0
-		m = m.Without(func(_ string, v any) bool { return v == nil })
-		if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !knows.call {
-			m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()
-			m.Set("tool_calls", &jinja.List{Items: []any{asTool(call)}})
-		}
-		if get(m, "role") == "function" && !knows.role {
-			m = m.Clone()
-			m.Set("role", "tool")
-		}
-		for _, field := range []string{"reasoning_content", "thinking", "reasoning"} {
-			if thought := get(m, field); thought != nil {
-				with := &jinja.Dict{}
-				with.Set("thinking", thought)
-				for _, key := range m.Keys() {
-					with.Set(key, get(m, key))
-				}
-				with.Set("reasoning_content", thought)
-				m = with
-				break
+	if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !j.form.calledOlder {
+		m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()
+		m.Set("tool_calls", list(asTool(call)))
+	}
+	role := j.role(own)
+	if role != own {
+		m = m.Clone()
+		m.Set("role", role)
+	}
+	switch {
+	case j.meaning(m) == "tool":
+		m, err = j.takeResult(m)
+	case role == "assistant":
+		err = j.takeCalls(m, made)
+	default:
+		m, err = j.liftTools(m, role)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, field := range reasoningFields {
+		if thought := get(m, field); thought != nil {
+			with := dict("thinking", thought)
+			for _, key := range m.Keys() {
+				with.Set(key, get(m, key))
 			}
+			with.Set("reasoning_content", thought)
+			m = with
+			break
 		}
-		c.messages[i] = m
 	}
+	return m, made, nil
 }
-
-// older reports which parts of OpenAI's older way to call functions a template knows.
-type older struct{ call, role bool }
 
 // flatten turns contents that are lists of parts into strings, for templates that know only
 // strings.

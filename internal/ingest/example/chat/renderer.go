@@ -34,6 +34,10 @@ type Options struct {
 	Special *jinja.Dict
 	// TrainOn says whose turns carry loss. Default TrainAssistant.
 	TrainOn TrainOn
+	// Roles maps roles of records, in lower case, to those that they mean, besides those that are known.
+	Roles map[string]string
+	// IsToken reports whether the tokenizer has a token; nil for none.
+	IsToken func(token string) bool
 	// Date is the date for strftime_now. If it is zero, that function is not defined.
 	Date time.Time
 }
@@ -49,9 +53,10 @@ type form struct {
 	template *jinja.Template
 	size     int
 	lists    bool // it takes contents that are lists of parts
-	knows    older
-	calls    bool // it may write calls of tools: its source names them, or writes whole objects
-	offers   bool // the same of the tools themselves
+	// calledOlder reports whether it may know OpenAI's older function_call: its source names that.
+	calledOlder bool
+	calls       bool // it may write calls of tools: its source names them, or writes whole objects
+	offers      bool // the same of the tools themselves
 	// traceable reports whether a trace of it may show anchors: that it does not hold any itself.
 	traceable bool
 }
@@ -111,11 +116,9 @@ func newForm(source string) (*form, error) {
 	for _, lead := range anchorLeads {
 		traceable = traceable && !strings.Contains(source, lead)
 	}
-	knows := older{call: strings.Contains(source, "function_call"),
-		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`)}
-	objects := strings.Contains(source, "tojson")
+	objects, older := strings.Contains(source, "tojson"), strings.Contains(source, "function_call")
 	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source),
-		knows: knows, calls: objects || knows.call || strings.Contains(source, "tool_calls"),
+		calledOlder: older, calls: objects || older || strings.Contains(source, "tool_calls"),
 		offers: objects || strings.Contains(source, "tools")}, nil
 }
 
@@ -167,7 +170,8 @@ type Worker struct {
 	decoder       reused
 	scratch       jinja.Scratch
 	trace, other  jinja.Trace
-	items         []any       // messages that are rendered
+	items         []any // messages that are rendered
+	learned       map[*form]*habits
 	given         *jinja.Dict // what templates are given, but for the variables of a record
 	spare         struct {    // room for anchors
 		places []place
@@ -189,6 +193,10 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
+	// UnknownRoles are the roles that mean nothing of a conversation in which the assistant says nothing.
+	UnknownRoles []string
+	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
+	RejectedLeftOut bool
 	// ToolsLeftOut reports whether the record has tools, or calls of tools, of which the template writes nothing.
 	ToolsLeftOut bool
 	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
@@ -234,21 +242,24 @@ func (t *Text) reset() { *t = Text{Text: t.Text[:0], Spans: t.Spans[:0]} }
 
 // render renders a record that was size bytes long.
 func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
-	c, err := converse(record)
+	c, err := w.converse(record)
 	if err != nil {
 		return err
 	}
-	dst.Shape = c.shape
+	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
 	job.places, job.used = w.spare.places, w.spare.used
 	defer job.release()
-	if c.tools != nil {
+	if c.tools != nil || slices.ContainsFunc(c.messages, hasTools) {
 		job.form = w.r.tools
 	}
 	if list := w.decoder.tools.list; list != nil && c.tools == list {
 		w.scratch.Share(list)
 	}
-	c.finish(job.form.knows)
+	if err := job.finish(); err != nil {
+		return err
+	}
+	dst.Replaced += w.decoder.lone
 	dst.ToolsLeftOut = !job.form.offers && notEmpty(c.tools) ||
 		!job.form.calls && slices.ContainsFunc(c.messages, callsTools)
 	if !job.form.lists {
@@ -256,8 +267,12 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 			return err
 		}
 	}
-	if w.r.opts.TrainOn != TrainAll && slices.ContainsFunc(c.messages, isAssistant) {
-		job.prepareTrace()
+	if slices.ContainsFunc(c.messages, isAssistant) {
+		if w.r.opts.TrainOn != TrainAll {
+			job.prepareTrace()
+		}
+	} else {
+		dst.UnknownRoles = c.unknownRoles()
 	}
 	var spans []jinja.Span
 	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
@@ -298,6 +313,11 @@ func (j *rendering) release() {
 const promptName = "add_generation_prompt"
 
 func isAssistant(m *jinja.Dict) bool { return get(m, "role") == "assistant" }
+
+// hasTools reports whether a message has tools of its own.
+func hasTools(m *jinja.Dict) bool {
+	return slices.ContainsFunc(toolFields, func(field string) bool { return has(m, field) })
+}
 
 func callsTools(m *jinja.Dict) bool { return notEmpty(get(m, "tool_calls")) }
 

@@ -10,74 +10,108 @@ import (
 )
 
 // fromPreference takes the chosen side, after the prompt unless the chosen side repeats it.
-func (c *conversation) fromPreference(record *jinja.Dict) error {
+func (c *conversation) fromPreference() error {
 	c.shape = Preference
 	question := ""
 	for _, field := range []string{"prompt", "question", "instruction", "input", "query"} {
-		if has(record, field) {
+		if has(c.record, field) {
 			question = field
 			break
 		}
 	}
-	c.addSystem(record)
-	prompt, _ := get(record, question).(*jinja.List)
-	switch chosen := get(record, "chosen").(type) {
-	case *jinja.List:
-		before := len(c.messages)
-		if _, err := c.addList("chosen", chosen); err != nil {
-			return err
-		}
-		own := c.messages[before:]
-		if question == "" || len(own) == 0 || startsItself(own, get(record, question)) {
-			if len(own) > 0 && get(own[0], "role") == "system" {
-				c.messages, before = own, 0
-			}
-			if prompt != nil {
-				c.prompt = before + len(prompt.Items)
-			}
-			return nil
-		}
-		c.messages = c.messages[:before:before]
-		if err := c.addSide(record, question, "user"); err != nil {
-			return err
-		}
-		if prompt != nil {
-			c.prompt = len(c.messages)
-		}
-		c.messages = append(c.messages, own...)
-		return nil
-	case string:
-		if question == "" {
-			return c.fromTranscript(chosen)
-		}
-		if err := c.addSide(record, question, "user"); err != nil {
-			return err
-		}
-		if prompt != nil {
-			c.prompt = len(c.messages)
-		}
-		c.add("assistant", chosen)
-		return nil
+	if _, err := c.marksBeside(-1); err != nil {
+		return err
 	}
-	return fault.Of(ErrShape, `"chosen" is %s, neither a string nor a list of messages`, kindOf(get(record, "chosen")))
+	chosen := c.use("chosen")
+	own, isList := chosen.(*jinja.List)
+	if text, ok := chosen.(string); ok && question == "" {
+		if err := c.addSystem(); err != nil {
+			return err
+		}
+		return c.fromTranscript(text)
+	}
+	prompt, _ := get(c.record, question).(*jinja.List)
+	if isList && (question == "" || len(own.Items) == 0 || c.startsItself(own, get(c.record, question))) {
+		c.use(question)
+		if !c.startsWithSystem(own) {
+			if err := c.addSystem(); err != nil {
+				return err
+			}
+		}
+		if prompt != nil {
+			c.prompt = len(c.messages) + len(prompt.Items)
+		}
+		_, err := c.addList("chosen", own, nil)
+		return err
+	}
+	if question != "" {
+		if err := c.addBefore(question); err != nil {
+			return err
+		}
+	}
+	return c.addSide("chosen", "assistant")
+}
+
+// addBefore adds what stands before an answer: the system message, earlier turns and the question. A question that
+// is a list of messages is a prompt.
+func (c *conversation) addBefore(question string) error {
+	list, isList := get(c.record, question).(*jinja.List)
+	if !isList || !c.startsWithSystem(list) {
+		if err := c.addSystem(); err != nil {
+			return err
+		}
+	}
+	if err := c.addHistory(); err != nil {
+		return err
+	}
+	if err := c.addSide(question, "user"); err != nil {
+		return err
+	}
+	if isList {
+		c.prompt = len(c.messages)
+	}
+	return nil
+}
+
+// fromPreferred takes the preferred side of OpenAI's preferences.
+func (c *conversation) fromPreferred() error {
+	c.shape = Preference
+	input, _ := get(c.record, "input").(*jinja.Dict)
+	list, ok := get(input, "messages").(*jinja.List)
+	if !ok {
+		return fault.Of(ErrShape, `"preferred_output" stands without a list of messages in "input"`)
+	}
+	c.use("input")
+	if _, err := c.addList("input.messages", list, nil); err != nil {
+		return err
+	}
+	c.prompt = len(c.messages)
+	if tools, err := c.worker.decoder.toolsIn(input, toolFields[0]); err != nil {
+		return err
+	} else if tools != nil {
+		c.tools = tools
+	}
+	return c.addSide("preferred_output", "assistant")
 }
 
 // startsItself reports whether the chosen messages begin with the prompt.
-func startsItself(chosen []*jinja.Dict, prompt any) bool {
+func (c *conversation) startsItself(chosen *jinja.List, prompt any) bool {
 	list, ok := prompt.(*jinja.List)
 	if !ok {
-		return get(chosen[0], "role") != "assistant"
+		first, ok := chosen.Items[0].(*jinja.Dict)
+		return ok && c.meaning(first) != "assistant"
 	}
-	if len(list.Items) > len(chosen) || len(list.Items) == 0 {
-		return len(list.Items) == 0
+	if len(list.Items) > len(chosen.Items) {
+		return false
 	}
 	for i, item := range list.Items {
 		m, ok := item.(*jinja.Dict)
-		if !ok || get(m, "role") != get(chosen[i], "role") {
+		other, okOther := chosen.Items[i].(*jinja.Dict)
+		if !ok || !okOther || c.meaning(m) != c.meaning(other) {
 			return false
 		}
-		a, okA := get(m, "content").(string)
-		b, okB := get(chosen[i], "content").(string)
+		a, okA := contentOf(m).(string)
+		b, okB := contentOf(other).(string)
 		if !okA || !okB || a != b {
 			return false
 		}
@@ -104,7 +138,8 @@ func withoutValue(record *jinja.Dict) string {
 	return ", without a value in " + fields(empty)
 }
 
-func (c *conversation) fromPair(record *jinja.Dict) error {
+func (c *conversation) fromPair() error {
+	record := c.record
 	i := findPair(record)
 	if i < 0 {
 		return fault.Of(ErrShape, "no conversation in the record, whose fields are %s; "+
@@ -114,40 +149,98 @@ func (c *conversation) fromPair(record *jinja.Dict) error {
 	}
 	pair := pairFields[i]
 	c.shape = pair.shape
-	c.addSystem(record)
-	if history, ok := get(record, "history").(*jinja.List); ok && pair.shape == Alpaca {
+	if _, err := c.marksBeside(-1); err != nil {
+		return err
+	}
+	if err := c.addBefore(pair.question); err != nil {
+		return err
+	}
+	c.addContext(pair.question, pair.answer)
+	return c.addSide(pair.answer, "assistant")
+}
+
+// addContext adds to a question that is a text what it is about: after an instruction, before a question.
+func (c *conversation) addContext(question, answer string) {
+	m := c.messages[len(c.messages)-1]
+	text, ok := get(m, "content").(string)
+	if !ok || c.prompt > 0 {
+		return
+	}
+	for _, field := range []string{"input", "context"} {
+		more := textOf(get(c.record, field))
+		switch {
+		case field == question || field == answer || field == "input" && question != "instruction" || more == "":
+			continue
+		case strings.Contains(text, more): // the question has it already
+		case question == "instruction":
+			text += "\n\n" + more
+		default:
+			text = more + "\n\n" + text
+		}
+		c.use(field)
+	}
+	m.Set("content", text)
+}
+
+// textOf returns a text, or texts in a list with blank lines between them; "" for other values.
+func textOf(v any) string {
+	list, ok := v.(*jinja.List)
+	if !ok {
+		s, _ := v.(string)
+		return s
+	}
+	var texts []string
+	for _, item := range list.Items {
+		s, ok := item.(string)
+		if !ok {
+			return ""
+		}
+		texts = append(texts, s)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// addHistory adds the turns that a record has in a field before its question: pairs of texts, or messages.
+func (c *conversation) addHistory() error {
+	for _, field := range historyFields {
+		v := get(c.record, field)
+		if s, ok := v.(string); ok {
+			if s == "" {
+				continue
+			}
+			var err error
+			if v, err = c.worker.decoder.parse(s); err != nil {
+				return fault.Of(ErrShape, "%q is a string but not a JSON list", field)
+			}
+		}
+		history, ok := v.(*jinja.List)
+		if v == nil {
+			continue
+		} else if !ok {
+			return fault.Of(ErrShape, "%q is %s, not a list of turns", field, kindOf(v))
+		}
+		c.use(field)
 		for i, item := range history.Items {
+			if m, ok := item.(*jinja.Dict); ok {
+				if _, err := c.addList(field, list(m), nil); err != nil {
+					return err
+				}
+				continue
+			}
 			turn, ok := item.(*jinja.List)
 			if !ok || len(turn.Items) != 2 {
-				return fault.Of(ErrShape, `turn %d of "history" is not a pair of strings`, i+1)
+				return fault.Of(ErrShape, "turn %d of %q is not a pair of strings", i+1, field)
 			}
 			for j, role := range []string{"user", "assistant"} {
 				s, ok := turn.Items[j].(string)
 				if !ok {
-					return fault.Of(ErrShape, `turn %d of "history" is not a pair of strings`, i+1)
+					return fault.Of(ErrShape, "turn %d of %q is not a pair of strings", i+1, field)
 				}
 				c.add(role, s)
 			}
 		}
 	}
-	if err := c.addSide(record, pair.question, "user"); err != nil {
-		return err
-	}
-	if pair.question == "instruction" {
-		for _, field := range []string{"input", "context"} {
-			if more, ok := get(record, field).(string); ok && more != "" {
-				m := c.messages[len(c.messages)-1]
-				if s, ok := get(m, "content").(string); ok {
-					m.Set("content", s+"\n\n"+more)
-				}
-				break
-			}
-		}
-	}
-	if _, ok := get(record, pair.question).(*jinja.List); ok {
-		c.prompt = len(c.messages)
-	}
-	return c.addSide(record, pair.answer, "assistant")
+	return nil
 }
 
 func kindOf(v any) string {
@@ -182,6 +275,17 @@ func fields(d *jinja.Dict) string {
 		keys[i] = shorten(keys[i])
 	}
 	return strings.Join(keys, ", ") + more
+}
+
+// shown returns a value for an error, with what it is where that is not seen.
+func shown(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("the string %q", shorten(v))
+	case bool, *jinja.List, *jinja.Dict, nil:
+		return kindOf(v)
+	}
+	return fmt.Sprintf("the number %v", v)
 }
 
 func shorten(s string) string {

@@ -1,7 +1,7 @@
 package chat
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -24,16 +24,63 @@ const (
 
 // conversation is a record's conversation in the form for a template.
 type conversation struct {
+	worker    *Worker
+	record    *jinja.Dict
+	fields    []string // the fields of the record that it is made of, or that say what is trained on
 	shape     Shape
+	field     string // that the list of messages is in, if it is in one
+	added     int    // how many messages stand before that list
 	messages  []*jinja.Dict
 	prompt    int // how many of them belong to a prompt, which is not trained on
 	tools     any // *jinja.List or nil
 	variables *jinja.Dict
-	untrained []bool // messages of the prompt, or that carry the weight 0
+	rejected  bool // it has a worse answer, which is left out
+	allMarked mark
+	marks     map[*jinja.Dict]mark // of messages, beside them in the record
+	untrained []bool               // messages of the prompt, or that are marked so
+}
+
+// use returns the value of a field of the record, which counts as used if it has one.
+func (c *conversation) use(field string) any {
+	v := get(c.record, field)
+	if v != nil {
+		c.fields = append(c.fields, field)
+	}
+	return v
+}
+
+// at says which message an error is about: the i-th.
+func (c *conversation) at(i int, err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	if c.field != "" && i >= c.added {
+		return fault.Of(ErrShape, "message %d of %q: %v", i+1-c.added, c.field, err)
+	}
+	return fault.Of(ErrShape, "message %d: %v", i+1, err)
 }
 
 // listFields lists the fields that may hold a list of messages.
-var listFields = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat"}
+var listFields = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "contents"}
+
+// systemFields are the fields that may hold a system message beside the others.
+var systemFields = []string{"system", "system_prompt", "system_message", "systemInstruction"}
+
+// historyFields are the fields that may hold the turns before a question and its answer.
+var historyFields = []string{"history", "chat_history", "conversation_history"}
+
+// reasoningFields are the fields of a message that may hold the model's reasoning.
+var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
+
+// saidFields are the fields of which a message without content has one.
+var saidFields = append([]string{"tool_calls", "function_call", "tools", "functions"}, reasoningFields...)
+
+// rejectedFields are the fields that may hold a worse answer.
+var rejectedFields = []string{"rejected", "rejected_response", "rejected_messages", "non_preferred_output"}
+
+// turnParts are the fields of an object that is a turn of a question and an answer, and their roles, in order.
+var turnParts = [][2]string{{"system", "system"}, {"human", "user"}, {"user", "user"}, {"tool", "tool"},
+	{"assistant", "assistant"}, {"gpt", "assistant"}, {"bot", "assistant"}}
 
 // pairFields lists pairs of fields that may hold a question and its answer.
 var pairFields = []struct {
@@ -47,16 +94,18 @@ var pairFields = []struct {
 }
 
 // converse finds the conversation of a record.
-func converse(record *jinja.Dict) (*conversation, error) {
-	c := &conversation{}
+func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
+	c := &conversation{worker: w, record: record}
 	var err error
 	switch field := listField(record); {
 	case field != "":
-		err = c.fromList(record, field)
+		err = c.fromList(field)
 	case has(record, "chosen"):
-		err = c.fromPreference(record)
+		err = c.fromPreference()
+	case has(record, "preferred_output"):
+		err = c.fromPreferred()
 	default:
-		err = c.fromPair(record)
+		err = c.fromPair()
 	}
 	if err != nil {
 		return nil, err
@@ -64,10 +113,17 @@ func converse(record *jinja.Dict) (*conversation, error) {
 	if len(c.messages) == 0 {
 		return nil, fault.Of(ErrShape, "the conversation is empty")
 	}
-	if err := c.findTools(record); err != nil {
+	if err := c.checkLabel(); err != nil {
+		return nil, err
+	}
+	for _, field := range rejectedFields {
+		c.rejected = c.use(field) != nil || c.rejected
+	}
+	if err := c.findTools(); err != nil {
 		return nil, err
 	}
 	if kwargs, ok := get(record, "chat_template_kwargs").(*jinja.Dict); ok {
+		c.use("chat_template_kwargs")
 		c.variables = kwargs
 	}
 	return c, nil
@@ -94,26 +150,60 @@ func listField(record *jinja.Dict) string {
 	return ""
 }
 
-func (c *conversation) fromList(record *jinja.Dict, field string) (err error) {
-	list, ok := get(record, field).(*jinja.List)
+func (c *conversation) fromList(field string) error {
+	list, ok := c.use(field).(*jinja.List)
 	if !ok {
-		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(get(record, field)))
+		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(get(c.record, field)))
 	}
-	if system, ok := get(record, "system").(string); ok && system != "" && field != "messages" {
-		c.add("system", system)
-	}
-	before := len(c.messages)
-	if c.shape, err = c.addList(field, list); err != nil {
+	marks, err := c.marksBeside(len(list.Items))
+	if err != nil {
 		return err
 	}
-	if before > 0 && len(c.messages) > 1 && get(c.messages[1], "role") == "system" {
-		c.messages = c.messages[1:] // the conversation has its own
+	if !c.startsWithSystem(list) {
+		if err := c.addSystem(); err != nil {
+			return err
+		}
+	}
+	c.field, c.added = field, len(c.messages)
+	if c.shape, err = c.addList(field, list, marks); err != nil {
+		return err
+	}
+	if n := len(c.messages); n > 0 && has(c.record, "chosen") && c.meaning(c.messages[n-1]) != "assistant" {
+		c.prompt = n
+		return c.addSide("chosen", "assistant")
 	}
 	return nil
 }
 
-// addList adds the messages of a list and returns their shape.
-func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err error) {
+// meaning returns the role that a message has for templates.
+func (c *conversation) meaning(m *jinja.Dict) string {
+	own, ok := get(m, "role").(string)
+	if !ok {
+		own, _ = get(m, "from").(string)
+	}
+	role, _ := c.worker.r.opts.meaning(own)
+	return role
+}
+
+// contentOf returns the content of a message as the record writes it.
+func contentOf(m *jinja.Dict) any {
+	if content := get(m, "content"); content != nil {
+		return content
+	}
+	return get(m, "value")
+}
+
+// startsWithSystem reports whether a list begins with a system message.
+func (c *conversation) startsWithSystem(list *jinja.List) bool {
+	if len(list.Items) == 0 {
+		return false
+	}
+	m, ok := list.Items[0].(*jinja.Dict)
+	return ok && (c.meaning(m) == "system" || has(m, "system"))
+}
+
+// addList adds the messages of a list with their marks, if there are some, and returns their shape.
+func (c *conversation) addList(field string, list *jinja.List, marks []mark) (shape Shape, err error) {
 	shape = Messages
 	c.messages = slices.Grow(c.messages, len(list.Items))
 	for i, item := range list.Items {
@@ -121,43 +211,60 @@ func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err
 		if !ok {
 			return "", fault.Of(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))
 		}
+		before := len(c.messages)
 		if has(m, "from") && !has(m, "role") || has(m, "value") && !has(m, "content") {
 			shape = ShareGPT
-			if m, err = fromShareGPT(m); err != nil {
-				return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
-			}
+			m, err = fromShareGPT(m)
+		} else if !has(m, "role") && c.addTurn(m) {
+			shape = ShareGPT
+			m = nil
+		} else if has(m, "parts") && !has(m, "content") {
+			m = m.Clone()
+			m.Set("content", ofParts(get(m, "parts")))
 		}
-		if err := checkMessage(m); err != nil {
+		if err == nil && m != nil {
+			c.messages = append(c.messages, m)
+			err = c.checkMessage(m, shape)
+		}
+		if err != nil {
 			return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
 		}
-		c.messages = append(c.messages, m)
+		if marks != nil {
+			c.mark(c.messages[before:], marks[i])
+		}
 	}
 	return shape, nil
 }
 
-func (c *conversation) add(role, content string) {
-	m := &jinja.Dict{}
-	m.Set("role", role)
-	m.Set("content", content)
-	c.messages = append(c.messages, m)
+// ofParts returns the content that Google's parts are: one text as such.
+func ofParts(parts any) any {
+	if list, ok := parts.(*jinja.List); ok && len(list.Items) == 1 {
+		if part, ok := list.Items[0].(*jinja.Dict); ok && part.Len() == 1 && has(part, "text") {
+			return get(part, "text")
+		}
+	}
+	return parts
 }
 
-// shareGPTRoles maps the values of ShareGPT's "from" to roles.
-var shareGPTRoles = map[string]string{
-	"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "chatgpt": "assistant",
-	"bing": "assistant", "bard": "assistant", "bot": "assistant", "model": "assistant", "claude": "assistant",
-	"function_call": "assistant", "system": "system", "tool": "tool", "function": "tool", "observation": "tool",
-	"function_response": "tool", "tool_response": "tool", "developer": "developer",
+// addTurn adds the messages of an object that is a turn, and reports whether it is one.
+func (c *conversation) addTurn(turn *jinja.Dict) bool {
+	before := len(c.messages)
+	for _, part := range turnParts {
+		if s, ok := get(turn, part[0]).(string); ok && (s != "" || part[1] != "system") {
+			c.add(part[1], s)
+		}
+	}
+	return len(c.messages) > before
+}
+
+func (c *conversation) add(role string, content any) {
+	c.messages = append(c.messages, message(role, content))
 }
 
 func fromShareGPT(m *jinja.Dict) (*jinja.Dict, error) {
-	from, ok := get(m, "from").(string)
-	if !ok {
-		from, _ = get(m, "role").(string)
-	}
-	role := shareGPTRoles[strings.ToLower(from)]
-	if role == "" {
-		return nil, fmt.Errorf("its role %q is not known", shorten(fmt.Sprint(from)))
+	role := get(m, "from")
+	if role == nil {
+		role = get(m, "role")
 	}
 	out := &jinja.Dict{}
 	out.Set("role", role)
@@ -175,31 +282,43 @@ func fromShareGPT(m *jinja.Dict) (*jinja.Dict, error) {
 }
 
 // checkMessage returns an error if m is not a valid message.
-func checkMessage(m *jinja.Dict) error {
-	role, ok := get(m, "role").(string)
-	if !ok || role == "" {
-		return fmt.Errorf("it has no role; its fields are %s", fields(m))
+func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
+	own, ok := get(m, "role").(string)
+	if given := get(m, "role"); given != nil && !ok {
+		return fault.Errorf("its role is %s, not a string", shown(given))
+	}
+	if own == "" {
+		return fault.Errorf("it has no role; its fields are %s", fields(m))
+	}
+	role := c.meaning(m)
+	if _, known := knownRoles[role]; !known && shape == ShareGPT {
+		return fault.Errorf("its role %q is not known; say what it means, as in {roles} %s=user", shorten(own), shorten(own))
 	}
 	switch content := get(m, "content").(type) {
 	case string:
 	case nil:
-		if !has(m, "tool_calls") && !has(m, "function_call") && !has(m, "reasoning_content") && !has(m, "thinking") {
-			return fmt.Errorf("it, of role %q, has no content", shorten(role))
+		if !slices.ContainsFunc(saidFields, func(field string) bool { return has(m, field) }) {
+			return fault.Errorf("it, of role %q, has no content", shorten(own))
 		}
 	case *jinja.List:
+		if role == "tool" || isCallRole(own) {
+			return nil
+		}
 		for i, part := range content.Items {
 			switch p := part.(type) {
 			case string:
 			case *jinja.Dict:
 				if !has(p, "type") && !has(p, "text") {
-					return fmt.Errorf("part %d of its content has no type; its fields are %s", i+1, fields(p))
+					return fault.Errorf("part %d of its content has no type; its fields are %s", i+1, fields(p))
 				}
 			default:
-				return fmt.Errorf("part %d of its content is %s, not an object", i+1, kindOf(part))
+				return fault.Errorf("part %d of its content is %s, not an object", i+1, kindOf(part))
 			}
 		}
 	default:
-		return fmt.Errorf("its content is %s, not a string", kindOf(content))
+		if role != "tool" && !isCallRole(own) {
+			return fault.Errorf("its content is %s, not a string", kindOf(content))
+		}
 	}
 	return nil
 }
@@ -232,23 +351,40 @@ func (c *conversation) fromTranscript(text string) error {
 	return nil
 }
 
-func (c *conversation) addSystem(record *jinja.Dict) {
-	for _, field := range []string{"system", "system_prompt"} {
-		if s, ok := get(record, field).(string); ok && s != "" {
-			c.add("system", s)
-			return
+// addSystem adds the system message that a record has beside the others.
+func (c *conversation) addSystem() error {
+	for _, field := range systemFields {
+		content := get(c.record, field)
+		if s, ok := content.(string); ok && s == "" || content == nil {
+			continue
 		}
+		if d, ok := content.(*jinja.Dict); ok {
+			if content = get(d, "content"); content == nil {
+				content = ofParts(get(d, "parts"))
+			}
+		}
+		m := message("system", content)
+		if err := c.checkMessage(m, Messages); err != nil {
+			return fault.Of(ErrShape, "%q beside the conversation: %v", field, err)
+		}
+		c.use(field)
+		c.messages = append(c.messages, m)
+		return nil
 	}
+	return nil
 }
 
-// addSide adds a string as one message, or a list of messages.
-func (c *conversation) addSide(record *jinja.Dict, field, role string) error {
-	switch v := get(record, field).(type) {
+// addSide adds a string as one message, a message, or a list of messages.
+func (c *conversation) addSide(field, role string) error {
+	switch v := c.use(field).(type) {
 	case string:
 		c.add(role, v)
 		return nil
+	case *jinja.Dict:
+		_, err := c.addList(field, list(v), nil)
+		return err
 	case *jinja.List:
-		_, err := c.addList(field, v)
+		_, err := c.addList(field, v, nil)
 		return err
 	default:
 		return fault.Of(ErrShape, "%q is %s, neither a string nor a list of messages", field, kindOf(v))

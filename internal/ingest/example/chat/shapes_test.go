@@ -34,7 +34,7 @@ func TestShapes(t *testing.T) {
 		`{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Yo"}]}`:                                                                    "ShareGPT " + hi,
 		`{"system": "S", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Yo"}]}`:                                                     "ShareGPT system=S;" + hi,
 		`{"system": "S", "conversations": [{"from": "system", "value": "Q"}, {"from": "user", "value": "Hi"}]}`:                                                    "ShareGPT system=Q;user=Hi;",
-		`{"conversations": [{"from": "human", "value": "Hi"}, {"from": "function_call", "value": "f()"}, {"from": "tool", "value": "1"}]}`:                         "ShareGPT user=Hi;assistant=f();tool=1;",
+		`{"conversations": [{"from": "human", "value": "Hi"}, {"from": "function_call", "value": "{\"name\": \"f\"}"}, {"from": "tool", "value": "1"}]}`:           `ShareGPT user=Hi;assistant=+[{"type": "function", "function": {"name": "f"}}];tool=1;`,
 		`{"conversations": [{"role": "user", "value": "Hi"}, {"role": "gpt", "value": "Yo"}]}`:                                                                     "ShareGPT " + hi,
 		`{"messages": " [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"Yo\"}]", "tools": " "}`:                               "messages " + hi,
 		`{"conversation": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}`:                                                            "messages " + hi,

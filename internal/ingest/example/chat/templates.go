@@ -250,10 +250,9 @@ func (t *templates) names() string {
 
 // OpenRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
 // uses the tokenizer's own chat template unless template gives another: a file, or the name of one
-// of the tokenizer's. date is empty or a day written as 2006-01-02.
-func OpenRenderer(t *tokenize.Tokenizer, name, template string, on TrainOn, date string) (*Renderer,
-	Options, error) {
-	o := Options{TrainOn: on}
+// of the tokenizer's. date is empty or a day written as 2006-01-02. o says what else is asked for.
+func OpenRenderer(t *tokenize.Tokenizer, name, template, date string, o Options) (*Renderer, Options, error) {
+	o.IsToken = func(token string) bool { _, ok := t.ID(token); return ok }
 	found, err := findTemplates(name)
 	if err != nil {
 		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)

@@ -102,12 +102,14 @@ func TestTraceShowsAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := converse(record)
+			c, err := w.converse(record)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.finish(older{})
 			j := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(len(data))}
+			if err := j.finish(); err != nil {
+				t.Fatal(err)
+			}
 			j.prepareTrace()
 			_, _, err = j.render(nil, c.messages, false)
 			if trace := j.watch.Trace; err != nil || trace == nil || !trace.Faithful || !trace.Local || trace.Least > 0 ||

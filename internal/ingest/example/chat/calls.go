@@ -1,0 +1,248 @@
+package chat
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// toolFields are the fields that may hold tools, of a record or of a message: the first that has some counts.
+// An element of functions, OpenAI's older name, is what a tool has as its function.
+var toolFields = []string{"tools", olderTools, "available_tools"}
+
+const olderTools = "functions"
+
+// toolPlaces are the fields of a record whose objects may hold tools.
+var toolPlaces = []string{"chat_template_kwargs", "metadata"}
+
+// findTools sets the tools of a record. An empty list is not None to a template.
+func (c *conversation) findTools() error {
+	for _, field := range toolFields {
+		tools, err := c.worker.decoder.toolsIn(c.record, field)
+		if err != nil {
+			return err
+		}
+		if tools != nil && (c.tools == nil || len(tools.Items) > 0) {
+			c.tools = tools
+			c.use(field)
+		}
+		if notEmpty(c.tools) {
+			return nil
+		}
+	}
+	for _, name := range toolPlaces {
+		place, ok := get(c.record, name).(*jinja.Dict)
+		if !ok {
+			continue
+		}
+		for _, field := range toolFields {
+			if tools, err := c.worker.decoder.toolsIn(place, field); err == nil && tools != nil && len(tools.Items) > 0 {
+				c.tools = tools
+				c.use(name)
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// toolsIn returns the list of tools in a field, nil if there is none.
+func (r *reused) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
+	v := get(place, field)
+	if s, ok := v.(string); ok {
+		if strings.TrimSpace(s) == "" {
+			return nil, nil
+		}
+		var err error
+		if v, err = r.parse(s); errors.Is(err, ErrTooLarge) {
+			return nil, err
+		} else if err != nil {
+			return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)
+		}
+	}
+	list, ok := v.(*jinja.List)
+	switch {
+	case v == nil:
+		return nil, nil
+	case !ok:
+		return nil, fault.Of(ErrShape, "%q is %s, not a list", field, kindOf(v))
+	}
+	var out *jinja.List // a copy: lists are shared by records
+	for i, item := range list.Items {
+		tool := item
+		if s, ok := item.(string); ok && strings.HasPrefix(strings.TrimSpace(s), "{") {
+			parsed, err := r.parse(s)
+			if err != nil {
+				return nil, fault.Of(ErrShape, "element %d of %q is a string but not a JSON object: %v", i+1, field, err)
+			}
+			tool = parsed
+		}
+		if d, ok := tool.(*jinja.Dict); ok && field == olderTools && !has(d, "function") {
+			tool = asTool(d)
+		}
+		if tool != item && out == nil {
+			out = &jinja.List{Items: append([]any(nil), list.Items...)}
+		}
+		if out != nil {
+			out.Items[i] = tool
+		}
+	}
+	if out != nil {
+		return out, nil
+	}
+	return list, nil
+}
+
+func asTool(function any) *jinja.Dict { return dict("type", "function", "function", function) }
+
+// liftTools takes the tools that a message has, where the template does not write them there.
+func (j *rendering) liftTools(m *jinja.Dict, role string) (*jinja.Dict, error) {
+	for _, field := range toolFields {
+		if !has(m, field) {
+			continue
+		}
+		tools, err := j.decoder.toolsIn(m, field)
+		if err != nil || tools == nil || len(tools.Items) == 0 {
+			return m, err
+		}
+		if m = m.Clone(); j.habits().writesTools(role, field) {
+			m.Set(field, tools)
+		} else if !notEmpty(j.tools) {
+			m = m.Without(func(key string, _ any) bool { return key == field })
+			j.tools = tools
+		}
+		return m, nil
+	}
+	return m, nil
+}
+
+// takeCalls gives the calls of a message the form that the template takes: arguments that are an object as JSON in a string are decoded, unless the template writes the string well. made reports whether the record writes
+// calls in another form.
+func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
+	list, _ := get(m, "tool_calls").(*jinja.List)
+	if list == nil {
+		return nil
+	}
+	for k, item := range list.Items {
+		call, ok := item.(*jinja.Dict)
+		if function, is := get(call, "function").(*jinja.Dict); ok && is {
+			call = function
+		}
+		switch arguments := get(call, "arguments").(type) {
+		case string:
+			if j.habits().takes() != objectsTaken {
+				continue
+			}
+			v, err := j.decoder.parse(arguments)
+			if strings.TrimSpace(arguments) == "" {
+				v, err = &jinja.Dict{}, nil
+			}
+			if _, ok := v.(*jinja.Dict); !ok || err != nil {
+				return fault.Errorf("the arguments of its call %d are a string that holds no JSON object, %s, and the chat "+
+					"template takes objects", k+1, shorten(arguments))
+			}
+			call.Set("arguments", v)
+		case *jinja.Dict:
+			if takes := j.habits().takes(); takes == stringsTaken || made && takes == stringsBest {
+				text, err := j.json(arguments)
+				if err != nil {
+					return err
+				}
+				call.Set("arguments", text)
+			}
+		}
+	}
+	return nil
+}
+
+// callsIn returns the calls that a content of callRole holds: an object or a list of them, in a string as a
+// rule, after the model's thoughts.
+func (j *rendering) callsIn(content any) (thoughts string, calls *jinja.List, err error) {
+	if s, ok := content.(string); ok {
+		const begin, end = "<think>", "</think>"
+		if n := strings.Index(s, end); n >= 0 && strings.HasPrefix(strings.TrimSpace(s), begin) {
+			thoughts, s = strings.TrimSpace(s[:n+len(end)]), s[n+len(end):]
+		}
+		if content, err = j.decoder.parse(s); errors.Is(err, ErrTooLarge) {
+			return "", nil, err
+		} else if err != nil {
+			return "", nil, fault.Errorf("it is a call, and its content is not JSON: %v", err)
+		}
+	}
+	given, ok := content.(*jinja.List)
+	if !ok {
+		given = list(content)
+	}
+	calls = &jinja.List{}
+	for _, item := range given.Items {
+		call, ok := item.(*jinja.Dict)
+		if !ok || !has(call, "name") && !has(call, "function") {
+			return "", nil, fault.Errorf("it is a call, and its content is not an object with name and arguments, or a list " +
+				"of such objects")
+		}
+		if !has(call, "function") {
+			call = asTool(call)
+		}
+		calls.Items = append(calls.Items, call)
+	}
+	return thoughts, calls, nil
+}
+
+// takeResult writes the result of a tool that is not a text as JSON, unless the template does.
+func (j *rendering) takeResult(m *jinja.Dict) (*jinja.Dict, error) {
+	content := get(m, "content")
+	if list, ok := content.(*jinja.List); ok && areParts(list) {
+		return m, nil
+	}
+	if _, ok := content.(string); ok || content == nil || j.habits().writesJSON(kindOf(content)) {
+		return m, nil
+	}
+	text, err := j.json(content)
+	if err != nil {
+		return nil, err
+	}
+	m = m.Clone()
+	m.Set("content", text)
+	return m, nil
+}
+
+// areParts reports whether a list is a content in parts: strings, or objects whose type says what they hold.
+func areParts(list *jinja.List) bool {
+	for _, item := range list.Items {
+		part, ok := item.(*jinja.Dict)
+		if _, isText := item.(string); isText {
+			continue
+		}
+		if !ok {
+			return false
+		}
+		kind, _ := get(part, "type").(string)
+		if _, ok := get(part, "text").(string); !ok && !has(part, kind) {
+			return false
+		}
+	}
+	return len(list.Items) > 0
+}
+
+// writeJSON is a template that writes a value as json.dumps does.
+var writeJSON = sync.OnceValue(func() *jinja.Template {
+	t, err := jinja.Parse("{{ value|tojson }}")
+	if err != nil {
+		panic(err)
+	}
+	return t
+})
+
+// json writes a value of the record as JSON.
+func (j *rendering) json(v any) (string, error) {
+	out, _, _, err := writeJSON().Render(nil, dict("value", v), jinja.Options{
+		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
+			Output: j.r.textBytes(j.size)}})
+	if err != nil {
+		return "", fault.Of(ErrTooLarge, "%v", err)
+	}
+	return string(out), nil
+}
