@@ -106,7 +106,7 @@ func (b *build) warnings() (warnings []fault.Text) {
 		known[in.URI] = true
 	}
 	for _, in := range b.phases[1].set.Known() {
-		if known[in.URI] || b.sameFile(in.URI) {
+		if known[in.URI] || b.sameFile(source.PathOf(in.URI)) {
 			warnings = append(warnings, fault.Textf("%s is a source of train and of val: "+
 				"the split val says nothing about text that was not trained on", in.URI))
 			break
@@ -126,7 +126,7 @@ func (b *build) sameFile(path string) bool {
 	}
 	inputs := b.phases[0].set.Known()
 	return slices.ContainsFunc(inputs[:min(len(inputs), maxFilesCompared)], func(in source.Stat) bool {
-		other, err := os.Stat(in.URI)
+		other, err := os.Stat(source.PathOf(in.URI))
 		return err == nil && os.SameFile(info, other)
 	})
 }

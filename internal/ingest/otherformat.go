@@ -23,7 +23,7 @@ func (b *build) adviseFormat(err error) error {
 	case errors.As(err, &input):
 		uri = input.URI
 	}
-	if info, err := os.Stat(uri); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(source.PathOf(uri)); err != nil || !info.Mode().IsRegular() {
 		return nil // a pipe was read already, and opening it again waits for who writes into it
 	}
 	recognized, unknown := formatOf(source.Options{Args: []string{uri}})
@@ -50,7 +50,7 @@ func (b *build) misnamed(uri string, named source.Format) source.Format {
 	default:
 		return ""
 	}
-	file, err := os.Open(uri)
+	file, err := os.Open(source.PathOf(uri))
 	if err != nil {
 		return ""
 	}

@@ -255,7 +255,7 @@ func File(err error) error {
 		source.IsRemote(missing.URI) {
 		return err
 	}
-	if _, failed := os.Lstat(missing.URI); failed == nil {
+	if _, failed := os.Lstat(source.PathOf(missing.URI)); failed == nil {
 		missing.Hint = "it is a link that leads nowhere"
 	} else if near := spelling.NearestFile(missing.URI); near != "" {
 		missing.Hint = fmt.Sprintf("did you mean %s?", near)

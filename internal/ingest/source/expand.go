@@ -154,7 +154,7 @@ func (s *Set) append(in Input) error {
 }
 
 func fileInput(name string, info fs.FileInfo) Input {
-	return Input{URI: name, path: name, Size: info.Size(), ModTime: info.ModTime().UTC()}
+	return Input{URI: fileURI(name), path: name, Size: info.Size(), ModTime: info.ModTime().UTC()}
 }
 
 func (s *Set) addFile(name string, info fs.FileInfo, look []byte) (hasText bool, err error) {

@@ -120,7 +120,7 @@ func (in *Input) parseRow(row []byte) error {
 		}
 		*s, row = string(row[n:][:size]), row[n:][size:]
 	}
-	if in.URI = in.path; in.path == "" {
+	if in.URI = fileURI(in.path); in.path == "" {
 		in.URI = string(row)
 	}
 	return nil

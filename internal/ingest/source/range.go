@@ -115,14 +115,15 @@ func (s *Set) openRange(r *Range) error {
 			}
 			in.synth = spec
 		} else {
-			info, err := os.Stat(l.URI)
+			in.path = PathOf(l.URI)
+			info, err := os.Stat(in.path)
 			if errors.Is(err, fs.ErrNotExist) {
 				return &SourceChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
 			}
 			if err != nil {
 				return unread(l.URI, pathCause(err))
 			}
-			in.path, in.ModTime = l.URI, info.ModTime().UTC()
+			in.ModTime = info.ModTime().UTC()
 			if info.Size() != l.Bytes {
 				return &SourceChangedError{URI: l.URI, What: "size", Was: units.Bytes(l.Bytes),
 					Is: units.Bytes(info.Size()), Planned: true}

@@ -138,7 +138,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 		empty = empty && !hasText
-		listings = append(listings, listing{uri: Redact(arg), first: first, n: s.list.len() - first, many: many})
+		listings = append(listings, listing{uri: fileURI(Redact(arg)), first: first, n: s.list.len() - first, many: many})
 	}
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
