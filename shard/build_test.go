@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
@@ -382,5 +384,22 @@ func TestBuilderBytes(t *testing.T) {
 			}
 			b.Close()
 		}
+	}
+}
+
+// A file is written to its end, or not at all: an error that wraps io.EOF is no end.
+func TestWriteFileOfBrokenReader(t *testing.T) {
+	fsys, broken := shardtest.New(), fmt.Errorf("connection lost: %w", io.EOF)
+	b, _, err := shard.OpenBuilder(fsys, "/d", plain.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r := io.MultiReader(strings.NewReader(`{"model":`), iotest.ErrReader(broken))
+	if err := b.WriteFile(shard.TokenizerName, r); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if _, there := fsys.Files()["/d/"+shard.TokenizerName]; there {
+		t.Error("half a file is there")
 	}
 }

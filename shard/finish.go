@@ -82,7 +82,7 @@ func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
 			}
 			n += int64(m)
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // an error that wraps one of them is no end
 			break
 		}
 		if err != nil {

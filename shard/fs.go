@@ -188,7 +188,7 @@ func (osFS) WalkNames(dir string, visit func(name string) error) error {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
@@ -215,6 +215,20 @@ func (osFS) SyncDir(name string) error {
 	return errors.Join(err, d.Close())
 }
 
+// lockMark begins a lock file.
+const lockMark = `{"pid":`
+
+// ourLock reports whether a lock file may be of a build, by its first bytes. After a power cut those may be
+// zeros, or not there.
+func ourLock(head []byte) bool {
+	for i, c := range head {
+		if c != 0 && c != lockMark[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // lockHolder is the content of the lock file. It identifies the holder to others who want the
 // folder.
 type lockHolder struct {
@@ -223,8 +237,12 @@ type lockHolder struct {
 	Start time.Time `json:"start"`
 }
 
-// lockDir takes the folder's lock. If another process has it, the error is a *LockedError.
+// lockDir takes the folder's lock. If another process has it, the error is a *LockedError; if another program
+// has a file of that name, ErrForeign.
 func lockDir(fsys FS, dir, name string) (Lock, error) {
+	if head := headOf(fsys, filepath.Join(dir, name), int64(len(lockMark))); !ourLock(head) {
+		return nil, fmt.Errorf("%s: %w, such as %s", dir, ErrForeign, name)
+	}
 	host, _ := os.Hostname() // "" if unknown
 	me, err := json.Marshal(lockHolder{PID: os.Getpid(), Host: host, Start: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {

@@ -243,7 +243,7 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 			return err
 		}
 		data, err = reader.Next(data[:0], &record)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return nil
 		}
 		if err == nil {

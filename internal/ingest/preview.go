@@ -213,7 +213,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 			return err
 		}
 		j, err := reading.One(ctx)
-		if errors.Is(err, io.EOF) || errors.Is(err, cause.NoDocuments) {
+		if err == io.EOF || errors.Is(err, cause.NoDocuments) {
 			p.Ended = true
 			if err != io.EOF {
 				v.empty = err

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 type document struct {
@@ -178,6 +179,25 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 			if err == nil && ok && (o.Record != d.record || o.Source != d.name[:min(len(d.name), maxName)]) {
 				t.Fatalf("byte %d flipped: document %d is record %d of %.40s", i, d.ordinal, o.Record, o.Source)
 			}
+		}
+	}
+}
+
+// Only the end of a reader is the end of a file: an error that wraps io.EOF, as a broken connection's may, is
+// passed on, and a file that is cut short within a page is damaged.
+func TestScanOfWhatEndsEarly(t *testing.T) {
+	data := written(t, corpus(rand.New(rand.NewPCG(3, 9)), 60_000), func() bool { return false })
+	broken := fmt.Errorf("connection lost: %w", io.EOF)
+	for _, n := range []int{0, 5, len(Magic), len(Magic) + 7, len(Magic) + PageBytes, len(data)} {
+		visit := func(Run) error { return nil }
+		err := Scan(bytes.NewReader(data[:n]), visit)
+		if whole := n >= len(Magic) && (n-len(Magic))%PageBytes == 0 || n == len(data); whole != (err == nil) ||
+			!whole && (!errors.Is(err, ErrCorrupt) || errors.Is(err, io.EOF)) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		r := io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken))
+		if err := Scan(r, visit); !errors.Is(err, broken) {
+			t.Errorf("%d bytes and a broken connection: %v", n, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package origins
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -22,16 +21,19 @@ type Run struct {
 // a page.
 func Scan(r io.Reader, visit func(Run) error) error {
 	magic := make([]byte, len(Magic))
-	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != Magic {
-		return errors.Join(fmt.Errorf("%w: it does not begin as one", ErrCorrupt), err)
+	switch _, err := io.ReadFull(r, magic); {
+	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+		return err
+	case err != nil || string(magic) != Magic:
+		return fmt.Errorf("%w: it does not begin as one", ErrCorrupt)
 	}
 	begins := true
 	for buf := make([]byte, PageBytes); ; {
 		n, err := io.ReadFull(r, buf)
-		if n == 0 && errors.Is(err, io.EOF) {
+		if n == 0 && err == io.EOF {
 			return nil
 		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err != nil && err != io.ErrUnexpectedEOF {
 			return err
 		}
 		if n < headBytes {

@@ -117,7 +117,7 @@ func readHead(ctx context.Context, f *transfer, head []byte) (n int, err error) 
 		m, err = f.read(ctx, head[n:])
 		n += m
 	}
-	if isEOF(err) {
+	if err == io.EOF {
 		err = nil
 	}
 	return n, err
@@ -133,7 +133,7 @@ func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write 
 	defer f.close()
 	for buf := make([]byte, min(rangeBytes, end-from)); f.at < end; {
 		n, err := f.read(ctx, buf)
-		if isEOF(err) {
+		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		if err == nil {

@@ -65,7 +65,7 @@ func (t *transfer) read(ctx context.Context, p []byte) (int, error) {
 		switch {
 		case err == nil:
 			continue
-		case isEOF(err):
+		case err == io.EOF:
 			return 0, io.EOF
 		}
 		t.close()

@@ -156,7 +156,7 @@ func (r *Reader) compareManifests() error {
 // explain returns the reason of a failed read. If the dataset was replaced, it returns that error
 // rather than what the read found in the new one.
 func (r *Reader) explain(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+	if err == io.EOF || errors.Is(err, context.Canceled) {
 		return err
 	}
 	var replacement *feed.RequestError

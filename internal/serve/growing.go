@@ -103,7 +103,7 @@ func (s *growingStream) deal(ctx context.Context, now *snapshot, b *collate.Batc
 	s.rows.stopped = ctx.Err
 	err := s.rows.steps.Next(&s.rows.step)
 	var none *sampler.EmptyEpochError
-	if s.empty = errors.Is(err, io.EOF) || errors.As(err, &none); s.empty {
+	if s.empty = err == io.EOF || errors.As(err, &none); s.empty {
 		return false, nil
 	}
 	if err == nil {

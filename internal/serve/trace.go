@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -105,7 +104,7 @@ func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
 		return t.packedStep(n, rank)
 	}
 	err := t.stream.steps.GoTo(n)
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		return nil, t.noStep(n)
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"io"
 	"slices"
 
@@ -60,7 +59,7 @@ func (t *Trace) packedStep(n int64, rank int) (rows []TracedRow, err error) {
 		rows, err = t.dealtPacked(n, from, func(row *TracedRow) bool { return rank < 0 || row.Rank == rank })
 		return true, err
 	})
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		return nil, t.noStep(n)
 	}
 	return rows, err
@@ -159,7 +158,7 @@ func (t *Trace) packedSteps(rows []TracedRow) ([]TracedRow, error) {
 		}
 		return len(todo) == 0, nil
 	})
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		err = nil
 	}
 	return rows, err

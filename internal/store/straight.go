@@ -48,7 +48,7 @@ func (f *straight) ReadAt(p []byte, off int64) (n int, err error) {
 		f.in = f.fs.store.Open(f.fs.ctx, f.v.Object)
 	}
 	n, err = f.in.ReadAt(p, off)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF {
 		err = f.fs.explainRead(f.v, err)
 	}
 	return n, err

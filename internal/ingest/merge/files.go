@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -84,13 +85,12 @@ func (f *partFile) read(o Options, use func(io.Reader) error) error {
 	h := blake3.New()
 	r := io.TeeReader(io.NewSectionReader(file, 0, math.MaxInt64), h)
 	err = use(r)
-	if err == nil {
-		_, err = io.Copy(io.Discard, r)
+	_, unread := io.Copy(io.Discard, r)
+	if sum := hex.EncodeToString(h.Sum(nil)); unread == nil && sum != f.info.BLAKE3 {
+		// Whatever else is wrong with it follows from that.
+		err = fmt.Errorf("%w: its BLAKE3 is %s, its part's manifest says %s", shard.ErrCorrupt, sum, f.info.BLAKE3)
 	}
-	if sum := hex.EncodeToString(h.Sum(nil)); err != nil || sum != f.info.BLAKE3 {
-		if err == nil {
-			err = fmt.Errorf("%w: its BLAKE3 is %s, its part's manifest says %s", shard.ErrCorrupt, sum, f.info.BLAKE3)
-		}
+	if err = cmp.Or(err, unread); err != nil {
 		return fmt.Errorf("read %s: %w; remove the files of part %d and build its partition again", path, err, f.part)
 	}
 	return nil

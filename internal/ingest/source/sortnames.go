@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
 	"slices"
 )
@@ -126,7 +125,7 @@ func (s *sorter) merge(visit func(name []byte) error) error {
 			return err
 		}
 		err := first.next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			heads = heads[1:]
 			continue
 		}
@@ -241,7 +240,7 @@ func (q *queue) pop() (name string, ok bool, err error) {
 		r := runReader{from: q.file.section(q.unread, q.file.size-q.unread, mergeBytes)}
 		for len(q.few) < sortNames && q.bytes < queueBytes {
 			err := r.next()
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF {
 				break
 			}
 			if err != nil {

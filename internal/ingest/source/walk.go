@@ -98,7 +98,7 @@ func (w *walk) folder(key string) error {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {

@@ -185,7 +185,7 @@ func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err e
 		return s.runAhead(ctx, w, first)
 	}
 	for n := 0; ; n++ {
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return w.end()
 		}
 		if err != nil {
