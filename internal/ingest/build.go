@@ -316,5 +316,6 @@ func (b *build) close() error {
 			errs = append(errs, p.set.Close())
 		}
 	}
+	b.phases = nil // a build that goes on as a twin closes twice
 	return errors.Join(errs...)
 }

@@ -325,8 +325,19 @@ func TestPlanCopyIsWrittenAgain(t *testing.T) {
 
 // TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
 func TestTwinsCommitOnce(t *testing.T) {
-	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
-		ShardBytes: 8 << 10},
+	t.Run("of a file", func(t *testing.T) { twins(t, writeCorpus(t, 300, 4)) })
+	t.Run("of more files than a set holds in memory", func(t *testing.T) {
+		effort.OneGoroutine(t)
+		dir := t.TempDir()
+		for i := range 2200 {
+			put(t, filepath.Join(dir, fmt.Sprintf("%05d.txt", i)), fmt.Appendf(nil, "text %d", i))
+		}
+		twins(t, dir)
+	})
+}
+
+func twins(t *testing.T, source string) {
+	o := option.Options{Settings: option.Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 8 << 10},
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
