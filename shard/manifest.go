@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ const FormatVersion = 1
 // maxManifestBytes limits the manifest, which is read into memory: it has room for some 300,000
 // shards.
 const maxManifestBytes = 64 << 20
+
+// errOtherManifest reports a manifest.json of another program.
+var errOtherManifest = fmt.Errorf("not a dataset's manifest: %w", ErrForeign)
 
 // Manifest is manifest.json, which describes a finished dataset.
 type Manifest struct {
@@ -211,6 +215,9 @@ func parseManifest(file string, data []byte) (*Manifest, error) {
 		return nil, &FileError{File: file, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w %d: this dsload reads version %d; build the dataset again, or read it with the "+
 				"dsload that wrote it", ErrVersion, head.Version, FormatVersion)}
+	}
+	if head.Format != "dsload" && json.Valid(data) && !bytes.Contains(data, []byte(sealBefore)) {
+		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: errOtherManifest}
 	}
 	if err := checkSeal(file, data); err != nil {
 		return nil, err

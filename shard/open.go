@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,8 @@ import (
 // Builder has the state of the last checkpoint. Other options are a *SettingsError, unless nothing
 // was built yet or o.MayChange accepts them. A finished dataset is ErrFinished if its options are
 // the same, else a *SettingsError. Files that no build made are ErrForeign. With o.Overwrite,
-// OpenBuilder first removes everything that dsload left in the folder, and keeps other files.
+// OpenBuilder first removes everything that dsload left in the folder, and keeps other files; those
+// that have a name that the build needs are ErrForeign.
 func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoint, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -67,17 +69,15 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	case b.opts.Append:
 		return b.openBase(names, has)
 	case b.opts.Overwrite:
-		if err := b.clear(names); err != nil {
-			return nil, err
-		}
-	case has[ManifestName]:
+		return nil, b.clear(names)
+	case has[ManifestName] && (has[checkpointName] || ourManifest(b.fs, b.dir, names)):
 		return nil, b.finished(has[checkpointName])
 	case has[checkpointName]:
 		return b.resume(names)
 	default:
 		for _, n := range names {
 			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
-				return nil, fmt.Errorf("%s: %w, such as %s", b.dir, ErrForeign, n)
+				return nil, b.foreign(n)
 			}
 		}
 	}
@@ -85,35 +85,41 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	return nil, b.writeCheckpoint(false)
 }
 
-// clear removes what a build may have written. It first removes manifest and checkpoint durably, so
-// that after a crash the folder is neither a dataset nor a build that can be resumed.
+// clear removes what builds left, and claims the folder. The claim comes first: after a crash the
+// folder is an empty build, and what is left of the old one is removed by the next. The manifest goes
+// before the shards, so that no reader takes what is left for a dataset.
 func (b *Builder) clear(names []string) error {
-	own := map[string]bool{}
-	if m, err := ReadManifest(b.fs, b.dir); err == nil {
-		for _, f := range m.Files {
-			own[f.Name] = true
-		}
+	names, err := ownFiles(b.fs, b.dir, names)
+	if err != nil {
+		return err
 	}
-	first := []string{ManifestName, checkpointName}
-	for _, n := range first {
-		if err := removeAny(b.fs, b.path(n)); err != nil {
-			return err
-		}
-		b.namesNew = true
-		if err := b.syncNames(); err != nil {
+	if err := b.writeCheckpoint(false); err != nil {
+		return err
+	}
+	if slices.Contains(names, ManifestName) {
+		if err := b.removeFile(ManifestName); err != nil {
 			return err
 		}
 	}
+	return b.removeAll(names)
+}
+
+// removeAll removes files durably, but the checkpoint and the lock of the build.
+func (b *Builder) removeAll(names []string) error {
 	for _, n := range names {
-		if n == lockName || n == first[0] || n == first[1] || !own[n] && !ownName(n) {
+		if n == lockName || n == b.checkpointName() {
 			continue
 		}
-		if err := b.fs.Remove(b.path(n)); err != nil {
+		if err := removeAny(b.fs, b.path(n)); err != nil {
 			return err
 		}
 		b.namesNew = true
 	}
 	return b.syncNames()
+}
+
+func (b *Builder) foreign(name string) error {
+	return fmt.Errorf("%s: %w, such as %s", b.dir, ErrForeign, name)
 }
 
 // finished returns the error for a folder with a manifest. It removes what a crash at the end left.
@@ -177,7 +183,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 // removeStrays removes what was made after the restored checkpoint. fresh: there is none.
 func (b *Builder) removeStrays(names []string, fresh bool) error {
 	for _, n := range names {
-		side := n == seenLogName || b.base != nil && b.sideFile(n)
+		side := n == seenLogName || b.base != nil && b.sideFile(n) || b.base == nil && b.leftOver(n)
 		if !b.stray(n) && !(fresh && side) {
 			continue
 		}
@@ -187,6 +193,11 @@ func (b *Builder) removeStrays(names []string, fresh bool) error {
 		b.namesNew = true
 	}
 	return b.syncNames()
+}
+
+// leftOver reports whether a name may be of the build that a claim of its folder replaced.
+func (b *Builder) leftOver(name string) bool {
+	return !b.opts.Part.isPart() && ownName(name) && name != lockName && name != checkpointName
 }
 
 // stray reports whether a name was made after the restored checkpoint, or is a left-over temporary

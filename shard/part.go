@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,14 +54,19 @@ type MergeInfo struct {
 func (b *Builder) restorePart() (*Checkpoint, error) {
 	has := map[string]bool{}
 	var mine []string
-	foreign := ""
+	foreign, merged, begun := "", "", false
 	err := walkNames(b.fs, b.dir, func(n string) error {
 		part, isPart := ofPart(n)
 		switch {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
 			has[n] = true
-		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, ignoredName(n), isTwin(n):
+			begun = begun || n != b.opts.Part.lockName()
+		case isPart:
+			begun = true
+		case n == lockName, n == ManifestName, n == PlanName && ownFile(b.fs, b.dir, n, false), ignoredName(n), isTwin(n):
+		case isMergedFile(strings.TrimSuffix(n, tempSuffix)):
+			merged = n
 		case foreign == "" || n < foreign:
 			foreign = n
 		}
@@ -72,8 +78,11 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !begun { // then no merge can have made it
+		foreign = cmp.Or(foreign, merged)
+	}
 	if foreign != "" {
-		return nil, fmt.Errorf("%s: %w, such as %s", b.dir, ErrForeign, foreign)
+		return nil, b.foreign(foreign)
 	}
 	slices.Sort(mine)
 	switch {
@@ -145,7 +154,7 @@ func (b *Builder) finishedPart(checkpoint bool) error {
 		}
 	}
 	if checkpoint {
-		if err := removeAny(b.fs, b.path(b.opts.Part.checkpointName())); err != nil {
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,7 @@ func TestOpenBuilder(t *testing.T) {
 		want := c.build(t).Files()
 		fsys := wide.build(t)
 		fsys.Put("/d/notes.txt", []byte("mine"))
-		fsys.Put("/d/train-00099.arrow", []byte("of an earlier build"))
+		fsys.Put("/d/train-00099.arrow", fsys.Files()["/d/train-00000.arrow"]) // of an earlier build
 		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err != nil {
 			t.Fatal(err)
 		}
@@ -144,6 +144,52 @@ func TestOpenBuilder(t *testing.T) {
 		}
 		want["/d/notes.txt"] = []byte("mine")
 		mustEqual(t, "overwrite", fsys.Files(), want)
+	})
+	t.Run("of others", func(t *testing.T) {
+		// Names that builds use too, with what another program wrote: never theirs to change.
+		built, app := c.build(t), []byte(`{"name": "Holiday planner", "icons": []}`)
+		for _, name := range []string{"manifest.json", "tokenizer.json", "plan.json", "run.json", "rejects.jsonl",
+			"train-00007.arrow", "build.lock"} {
+			for _, fsys := range []*shardtest.FS{shardtest.New(), built} {
+				if _, isBuilt := built.Files()["/d/"+name]; isBuilt && fsys == built {
+					continue
+				}
+				fsys.Put("/d/"+name, app)
+				before := fsys.Files()
+				for _, overwrite := range []bool{false, true} {
+					err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = overwrite })
+					if !errors.Is(err, shard.ErrForeign) && (overwrite || fsys != built || !errors.Is(err, shard.ErrFinished)) {
+						t.Errorf("%s, overwrite %t: %v", name, overwrite, err)
+					} else if errors.Is(err, shard.ErrForeign) && !strings.Contains(err.Error(), name) {
+						t.Errorf("%s is not named: %v", name, err)
+					}
+					mustEqual(t, name, fsys.Files(), before)
+				}
+				delete(before, "/d/"+name)
+				fsys.Remove("/d/" + name)
+			}
+		}
+	})
+	t.Run("overwritten and stopped", func(t *testing.T) {
+		// What a claim has not removed yet is no dataset, and the next build removes it.
+		fsys := wide.build(t)
+		fsys.Put("/d/held-out.bin", []byte("of the old build"))
+		before := fsys.Files()
+		delete(before, "/d/manifest.json")
+		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err == nil {
+			t.Error("rejects.jsonl, which the manifest does not list, was removed")
+		}
+		fsys.Remove("/d/held-out.bin")
+		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range before {
+			fsys.Put(name, data)
+		}
+		if err := c.run(fsys, "/d", never); err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, "after a claim", fsys.Files(), c.build(t).Files())
 	})
 	t.Run("damaged", func(t *testing.T) {
 		fsys := c.build(t)

@@ -33,7 +33,7 @@ func (b *build) explainFolder(err error) error {
 		return b.explainSettings(other)
 	case errors.As(err, &locked):
 		return fault.Advise(err, "wait for it, or use another {out}")
-	case errors.Is(err, shard.ErrForeign) && b.partition != nil:
+	case errors.Is(err, shard.ErrForeign) && (b.partition != nil || b.opts.Overwrite || !shard.HoldsBuild(b.opts.FS, b.opts.Out)):
 		return fault.Advise(err, "choose another {out}")
 	case errors.Is(err, shard.ErrForeign):
 		return fault.Advise(err, "choose another {out}, or {overwrite} to replace what dsload wrote there")

@@ -3,11 +3,13 @@ package ingest
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/shard"
@@ -91,7 +93,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 	p, dir := planned(t, o, 3), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
 	for _, name := range []string{"build.lock", "manifest.json.tmp", "origins.bin.tmp", "run.json.tmp"} {
-		put(t, filepath.Join(dir, name), []byte("{}"))
+		put(t, filepath.Join(dir, name), []byte(`{"pid":1}`))
 	}
 	if s, err := buildPart(p, 1, dir); err != nil || !s.AlreadyBuilt {
 		t.Errorf("after a merge that was killed: %+v %v", s, err)
@@ -136,5 +138,29 @@ func TestPartWithABadRecord(t *testing.T) {
 	o.MaxValExamples, o.OnBadRecord = 0, option.SkipBadRecord
 	if s, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out")); err != nil || s.Rejected != 1 {
 		t.Errorf("with a new plan: %+v %v", s, err)
+	}
+}
+
+// A merge refuses a part whose origins are cut short anywhere, and removes nothing.
+func TestMergeOfCutOrigins(t *testing.T) {
+	o, _ := lateOptions(t)
+	p, dir := planned(t, o, 3), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir)
+	path := filepath.Join(dir, "part-p00001.origins")
+	whole := must(os.ReadFile(path))
+	for _, n := range []int{0, 5, 8, 20, len(whole) - 1} {
+		put(t, path, whole[:n])
+		before := must(shard.OS().ReadDir(dir))
+		_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
+		if fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), filepath.Base(path)) {
+			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
+		}
+		if after := must(shard.OS().ReadDir(dir)); len(after) < len(before) {
+			t.Errorf("cut to %d bytes: of %q only %q is left", n, before, after)
+		}
+	}
+	put(t, path, whole)
+	if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
+		t.Error(err)
 	}
 }
