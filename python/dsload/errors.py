@@ -55,8 +55,8 @@ class LoaderClosed(DsloadError, ValueError):
 
 
 class WrongWrapping(DsloadError):
-    """A wrapper would distribute the loader's batches a second time and lose or repeat rows. The message says what to
-    do instead."""
+    """A wrapper would distribute the loader's batches a second time and lose or repeat rows, or count them wrongly. The
+    message says what to do instead."""
 
 
 class ServerFailed(DsloadError):

@@ -25,7 +25,7 @@ IMPORTS: dict[str, set[str]] = {
     "_building": set(),
     "_stats": {"_read"},
     "_loader": {"_order", "_read", "_feed", "_torch", "_building"},
-    "integrations": {"_loader", "_torch"},
+    "integrations": {"_feed", "_loader", "_torch"},
     "memory": {""},  # the root, for the Loader that a recorded script uses
 }
 

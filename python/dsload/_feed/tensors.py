@@ -36,7 +36,9 @@ class TorchOutput:
     def __init__(self, pin_memory: bool) -> None:
         import torch
 
-        self._torch = torch
+        from . import no_loss
+
+        self._torch, self._no_loss = torch, no_loss
         self._from_numpy = torch.from_numpy
         self._pin = pin_memory
         self._dtypes = {np.dtype(np.int64): torch.int64, np.dtype(np.int32): torch.int32}
@@ -55,6 +57,12 @@ class TorchOutput:
         return tensor.pin_memory() if self._pin else tensor
 
     def convert(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        out = self._tensors(arrays)
+        if "labels" in arrays and self._no_loss.are_ignored(arrays["labels"]):
+            out["labels"] = out["labels"].as_subclass(self._no_loss.NoLoss)
+        return out
+
+    def _tensors(self, arrays: dict[str, Any]) -> dict[str, Any]:
         message, self._message = self._message, None
         if message is None:
             from_numpy = self._from_numpy

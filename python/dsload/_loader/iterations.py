@@ -156,33 +156,35 @@ class Iterations:
         query = self._epochs.query
         ahead = wrapped.reads_ahead()
         self.check_open()
-        while True:
-            unbuilt = start == 0 and not self._epochs.describe(wait=False)
-            end = self._epochs.end(start, given) if query.epochs and not unbuilt else None
-            if self._turn == turn:
-                self._end = end
-            some = False
-            for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
-                some = True
-                if last and unbuilt:
-                    end = self._epochs.end(start)  # the build ended before its last rows came
+        with wrapped.shown_to_accelerate() as shown:
+            while True:
+                unbuilt = start == 0 and not self._epochs.describe(wait=False)
+                end = self._epochs.end(start, given) if query.epochs and not unbuilt else None
                 if self._turn == turn:
-                    self._ahead = ahead
-                    self._position = following
-                    if last and end is not None:
-                        self._finish(end, following)
-                yield batch
-                self.check_open()
-            if unbuilt and query.epochs and end is None:
-                end = self._epochs.end(start)
-            if self._turn == turn and end is not None:
-                self._ahead = False
-                self._position = end
-                self._finish(end, end)
-            # The state was taken where tail="drop" leaves no whole step: the epoch was over.
-            if some or end is None or start % self._epochs.rows == 0 or query.tail_or_default != "drop":
-                return
-            start, given = end, None
+                    self._end = end
+                some = False
+                for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
+                    some = True
+                    shown.end_of_dataloader = last
+                    if last and unbuilt:
+                        end = self._epochs.end(start)  # the build ended before its last rows came
+                    if self._turn == turn:
+                        self._ahead = ahead
+                        self._position = following
+                        if last and end is not None:
+                            self._finish(end, following)
+                    yield batch
+                    self.check_open()
+                if unbuilt and query.epochs and end is None:
+                    end = self._epochs.end(start)
+                if self._turn == turn and end is not None:
+                    self._ahead = False
+                    self._position = end
+                    self._finish(end, end)
+                # The state was taken where tail="drop" leaves no whole step: the epoch was over.
+                if some or end is None or start % self._epochs.rows == 0 or query.tail_or_default != "drop":
+                    return
+                start, given = end, None
 
     def _finish(self, end: int, following: int) -> None:
         """Ends the iteration, with its last batch: the next one begins at `end`."""

@@ -7,7 +7,9 @@ process, of a worker forked from it, and while a loader is pickled for a spawned
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any, Optional
 
 from ..errors import WrongWrapping
@@ -67,6 +69,36 @@ def refuse_stacking(loader: Any) -> None:
         )
 
 
+def refuse_endless(query: Any) -> None:
+    """Raises ValueError if an evaluation of the loader would never end."""
+    if query.epochs == 0:
+        raise ValueError(
+            "an evaluation of an endless loader (epochs=0) would never end: make the loader to evaluate on without "
+            "epochs=0"
+        )
+
+
+def refuse_uneven_evaluation(epochs: Any) -> None:
+    """Raises WrongWrapping if Trainer evaluates the loader by itself, and would count batches of different numbers of
+    rows alike."""
+    frame: Any = sys._getframe(1) if "transformers.trainer" in sys.modules else None
+    while frame is not None:
+        if frame.f_code.co_name == "evaluation_loop" and frame.f_globals.get("__name__") == "transformers.trainer":
+            break
+        frame = frame.f_back
+    if frame is None or getattr(frame.f_locals.get("self"), "_gathered", None) is not None:
+        return
+    query, rows = epochs.query, epochs.rows
+    refuse_endless(query)
+    whole = query.tail_or_default == "drop" or rows % query.rows_a_batch == 0 or rows < query.rows_a_batch
+    if query.uneven or not whole:
+        raise WrongWrapping(
+            "Trainer would count the last batch of the evaluation, or another of fewer rows, as a whole one, and "
+            "eval_loss would not be the mean over the rows: use dsload.integrations.TrainerMixin, which weighs each "
+            f"batch by its rows, or a batch_size that divides the {rows} rows"
+        )
+
+
 def _fetcher_of(loader: Any) -> Any:
     """What fetches items of the loader for a DataLoader that is beginning to iterate it; None if there is no such call
     on the stack."""
@@ -101,6 +133,31 @@ def batches_dropped() -> int:
             batch_size = getattr(getattr(owner, "base_dataloader", owner), "batch_size", None)
             return int(dropped) if batch_size in (None, 1) else 0
     return 0
+
+
+class Iterated:
+    """What Accelerate's gradient state asks of the data loader that is iterated: whether its last batch is in use, at
+    which accumulate() takes a step."""
+
+    end_of_dataloader = False
+    remainder = -1  # unknown: no batch holds rows that are to be dropped
+
+
+@contextlib.contextmanager
+def shown_to_accelerate() -> Iterator[Iterated]:
+    """While a loader is iterated: Accelerate knows of it, unless a data loader of its own reads it. prepare() leaves a
+    loader as it is."""
+    shown, state = Iterated(), sys.modules.get("accelerate.state")
+    kind = getattr(state, "GradientState", None)
+    if kind is None or not kind._shared_state or _accelerate_frames():
+        yield shown
+        return
+    gradients = kind()
+    gradients._add_dataloader(shown)
+    try:
+        yield shown
+    finally:
+        gradients._remove_dataloader(shown)
 
 
 def counted_by_accelerate() -> bool:

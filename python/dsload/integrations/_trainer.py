@@ -19,7 +19,7 @@ from .._loader.loader import Loader
 from .._torch import wrapped
 from ..errors import DsloadError
 from . import _documents
-from ._counted_once import CountedOnce, refuse_uneven
+from ._counted_once import CountedOnce, counting, refuse_uneven
 
 STATE_FILE = "dsload.json"  # in a checkpoint's folder
 _STATE_VERSION = 1
@@ -56,18 +56,19 @@ class TrainerMixin(CountedOnce):
     refused at its first batch; set `keeps_documents_apart = True` in your class for one that does so in a way of its
     own.
 
-    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md,
-        `tail`).
+    An evaluation counts every row once, on any number of ranks: in the loss, which is the mean over the rows, and in
+    predictions and metrics. An epoch that ends within gradient_accumulation_steps ends with a step of fewer batches.
 
     Raises:
         DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another
-        dataset, for auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader
-        with tail="keep" that gives them different numbers of batches.
+        dataset, for auto_find_batch_size=True, since the loader makes the batches, for an evaluation of an endless
+        loader, and on several ranks for a loader with tail="keep" that gives them different numbers of batches.
     """
 
     keeps_documents_apart = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse_trl(type(self), args, kwargs)
         super().__init__(*args, **kwargs)
         self._watch = _documents.Watch(self)
         self._resumed: Optional[_Resumed] = None
@@ -120,9 +121,19 @@ class TrainerMixin(CountedOnce):
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         loader = _loader_of(self, "eval_dataset", eval_dataset)
-        if loader is not None:
-            _set_batch_size(self.args, "eval", loader)  # type: ignore[attr-defined]
-        return super().get_eval_dataloader(eval_dataset) if loader is None else _batches(loader, None)  # type: ignore[misc]
+        if loader is None:
+            return super().get_eval_dataloader(eval_dataset)  # type: ignore[misc]
+        return self._evaluated(loader)
+
+    def get_test_dataloader(self, test_dataset: Any) -> Any:
+        if not isinstance(test_dataset, Loader):
+            return super().get_test_dataloader(test_dataset)  # type: ignore[misc]
+        return self._evaluated(test_dataset)
+
+    def _evaluated(self, loader: Loader) -> Any:
+        wrapped.refuse_endless(loader._query)
+        _set_batch_size(self.args, "eval", loader)  # type: ignore[attr-defined]
+        return _batches(loader, None)
 
     def num_examples(self, dataloader: Any) -> int:
         loader = getattr(dataloader, "loader", None)
@@ -137,10 +148,20 @@ class TrainerMixin(CountedOnce):
             self._set_signature_columns_if_needed()  # type: ignore[attr-defined]
             names = {*self._signature_columns, *(_documents.taken(self.model) if packed else ())}  # type: ignore[attr-defined]
             inputs = {name: value for name, value in inputs.items() if name in names}
-        return super()._prepare_inputs(inputs)  # type: ignore[misc]
+        inputs = super()._prepare_inputs(inputs)  # type: ignore[misc]
+        return self._with_decoder_input(inputs) if ours else inputs
+
+    def _with_decoder_input(self, inputs: Any) -> Any:
+        """What an encoder-decoder's forward makes of the labels, where Trainer keeps them for a loss of its own."""
+        own = getattr(self, "label_smoother", None) is not None or getattr(self, "compute_loss_func", None) is not None
+        shifted = getattr(_documents.base_of(self.model), "prepare_decoder_input_ids_from_labels", None)  # type: ignore[attr-defined]
+        if own and shifted is not None and "labels" in inputs and "decoder_input_ids" not in inputs:
+            inputs["decoder_input_ids"] = shifted(labels=inputs["labels"])
+        return inputs
 
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        self._rows += len(inputs["input_ids"]) if "input_ids" in inputs else 0
+        if "input_ids" in inputs:
+            self._rows += int(counting(inputs).sum()) if "example" in inputs else len(inputs["input_ids"])
         with self._watch.step(inputs):
             return super().training_step(model, inputs, *args, **kwargs)
 
@@ -192,6 +213,17 @@ class _Resumed:
             self.left = loader._left()
         with open(os.path.join(checkpoint, "trainer_state.json"), encoding="utf-8") as f:
             self.global_step = int(json.load(f)["global_step"])
+
+
+def _refuse_trl(kind: type, args: Any, kwargs: Any) -> None:
+    """Raises DsloadError for a trainer of TRL that is given a Loader."""
+    theirs = next((c.__name__ for c in kind.__mro__ if c.__module__.partition(".")[0] == "trl"), None)
+    if theirs is not None and any(isinstance(given, Loader) for given in (*args, *kwargs.values())):
+        raise DsloadError(
+            f"TRL's {theirs} takes a datasets.Dataset of rows, which it collates itself, and no Loader: give it "
+            'datasets.load_from_disk of what "dsload export DATASET --to trl --out DIR" writes, or train with '
+            "class T(TrainerMixin, transformers.Trainer), for which the loader's batches are complete"
+        )
 
 
 def _shape(trainer: Any, loader: Loader) -> list[int]:
