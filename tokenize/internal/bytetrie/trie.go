@@ -83,7 +83,7 @@ type builder struct {
 
 const none = ^uint32(0)
 
-// tries is how many free units are tried for a node with several children before the array grows.
+// tries is how many free units are tried for a node before the array grows.
 const tries = 24
 
 // New builds a trie. keys and values are parallel; the last of equal keys counts. Empty keys are
@@ -280,13 +280,9 @@ func (b *builder) seal() {
 
 // findBase returns an unused base whose units for labels are free.
 func (b *builder) findBase(labels []byte) uint32 {
-	limit := tries
-	if len(labels) == 1 {
-		limit = 1 << 30
-	}
 	if b.head != none {
 		at := b.head
-		for range limit {
+		for range tries {
 			base := at ^ uint32(labels[0])
 			if base != 0 && !b.base[base] && b.fits(base, labels[1:]) {
 				return base
@@ -295,7 +291,10 @@ func (b *builder) findBase(labels []byte) uint32 {
 				break
 			}
 		}
-		if len(labels) > 1 { // drop the units just tried: crowded ones are not worth another look
+		// The next search begins further on, so that units whose bases are used are not tried for each node.
+		if len(labels) == 1 {
+			b.head = at
+		} else {
 			b.head = b.next[b.head]
 		}
 	}

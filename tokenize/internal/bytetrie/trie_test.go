@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 func TestAgainstMap(t *testing.T) {
@@ -83,6 +86,55 @@ func TestDense(t *testing.T) {
 	for i, k := range keys {
 		if v, ok := trie.Find(k); !ok || v != values[i] {
 			t.Fatalf("%q: %d, %v", k, v, ok)
+		}
+	}
+}
+
+// longKeys returns keys of few different bytes, as the pieces of a language with a script of its own have: the bases of most
+// free units are used.
+func longKeys(n int) (keys [][]byte) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range n {
+		var k []byte
+		for range 3 + rng.IntN(4) {
+			k = utf8.AppendRune(k, rune(0x1000+int(60*rng.Float64()*rng.Float64())))
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// TestLong checks that nodes with one child, which are most of such a trie, leave no holes.
+func TestLong(t *testing.T) {
+	keys := longKeys(effort.Of(3000, 20_000, 64_000))
+	nodes := map[string]bool{}
+	values := make([]uint32, len(keys))
+	for i, k := range keys {
+		for end := range k {
+			nodes[string(k[:end+1])] = true
+		}
+		values[i] = uint32(len(k))
+	}
+	trie, err := New(keys, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(trie.units); n > len(nodes)+len(nodes)/16+4*blockUnits {
+		t.Errorf("%d units for %d nodes", n, len(nodes))
+	}
+	for i, k := range keys {
+		if v, ok := trie.Find(k); !ok || v != values[i] {
+			t.Fatalf("%q: %d, %v", k, v, ok)
+		}
+	}
+}
+
+func BenchmarkLong(b *testing.B) {
+	keys := longKeys(64_000)
+	values := make([]uint32, len(keys))
+	for b.Loop() {
+		if _, err := New(keys, values); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
