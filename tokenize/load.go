@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/tokenize/internal/hf"
@@ -149,6 +150,12 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
+		if firstOf(fsys, name, "tekken.json") != "" {
+			return "", spec.NoTekken()
+		}
+		if rwkv, err := fs.Glob(fsys, path.Join(name, "rwkv_vocab*.txt")); err == nil && len(rwkv) > 0 {
+			return "", spec.NoRWKV()
+		}
 		if slow := firstOf(fsys, name, "vocab.txt", "vocab.json", "merges.txt"); slow != "" {
 			return "", fmt.Errorf("%w: it has %s, which is part of a tokenizer that transformers has to put together, and no "+
 				"tokenizer.json; write that with AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in Python",
@@ -245,6 +252,19 @@ func parse(data []byte, o Options, mem *spec.Meter) (*Tokenizer, error) {
 	return t, err
 }
 
+// isRWKV reports whether a file begins as RWKV's vocabularies do: an id, a Python string or bytes, and their length.
+func isRWKV(data []byte) bool {
+	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
+	words := bytes.Fields(line)
+	if len(words) < 3 {
+		return false
+	}
+	_, noID := strconv.ParseUint(string(words[0]), 10, 32)
+	_, noLength := strconv.ParseUint(string(words[len(words)-1]), 10, 32)
+	quote := bytes.TrimPrefix(words[1], []byte("b"))
+	return noID == nil && noLength == nil && len(quote) > 0 && (quote[0] == '\'' || quote[0] == '"')
+}
+
 // readSpec recognizes a file's format and reads it.
 func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 	if err := mem.Take(int64(len(data)), "the file"); err != nil {
@@ -261,6 +281,8 @@ func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 			s.Fingerprint = fingerprint
 		}
 		return s, err
+	case isRWKV(data):
+		return nil, spec.NoRWKV()
 	case tiktoken.Recognize(data):
 		return tiktoken.Read(data, tiktoken.Ranks{Pattern: o.Pattern, Special: o.Special}, mem)
 	}

@@ -30,8 +30,10 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 	trees := map[string]*jsonx.Value{
 		"normalizer": &f.normalizer, "pre_tokenizer": &f.preTokenizer, "post_processor": &f.post, "decoder": &f.decoder,
 	}
+	seen := map[string]bool{}
 	err = s.Object(func(key []byte) (err error) {
 		k := string(key)
+		seen[k] = true
 		if tree := trees[k]; tree != nil {
 			*tree, err = readComponent(s, mem, k)
 			return err
@@ -63,6 +65,9 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 	}
 	if err := s.End(); err != nil {
 		return nil, err
+	}
+	if f.model == nil && seen["config"] && seen["vocab"] {
+		return nil, spec.NoTekken()
 	}
 	if f.model == nil {
 		return nil, spec.Formatf("it has no model, as vocab.json and config.json have none; a tokenizer.json has one")

@@ -36,3 +36,15 @@ func TooLargef(format string, args ...any) error {
 func Unsupportedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
+
+// NoTekken returns the error for a tekken.json, which wraps ErrUnsupported.
+func NoTekken() error {
+	return Unsupportedf("Mistral's Tekken vocabulary (tekken.json) is not read; give the tokenizer.json of the same model, " +
+		"as its repository for transformers has it")
+}
+
+// NoRWKV returns the error for a vocabulary of RWKV, which wraps ErrUnsupported.
+func NoRWKV() error {
+	return Unsupportedf("RWKV's vocabulary, which is matched greedily from a list of Python strings, is not read; give a " +
+		"model with a tokenizer.json")
+}
