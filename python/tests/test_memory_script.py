@@ -103,6 +103,15 @@ def test_a_script_that_was_not_written_for_it(tmp_path: Any) -> None:
     assert analyze(tmp_path / "memory.jsonl").steps == 9
 
 
+def test_the_record_lies_where_it_was_started(tmp_path: Any) -> None:
+    (tmp_path / "other").mkdir()
+    script = NO_MEMORY.replace("import torch\n", "import os, torch\nos.chdir('other')\n", 1)
+    done = record(tmp_path, script, options=("--out", "m.jsonl"))
+    assert "4 steps in m.jsonl; the report of the error is m.jsonl.oom-1.txt" in done.stderr
+    assert {p.name for p in tmp_path.glob("**/m.jsonl*")} == {"m.jsonl", "m.jsonl.oom-1.txt"}
+    assert list((tmp_path / "other").iterdir()) == []
+
+
 @pytest.mark.server
 def test_running_out_of_memory_is_reported_where_it_happened(tmp_path: Any) -> None:
     done = record(tmp_path, NO_MEMORY, options=("--out", "m.jsonl"))

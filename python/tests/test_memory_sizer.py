@@ -29,6 +29,23 @@ from dsload.memory import (  # noqa: E402
 pytestmark = pytest.mark.torch
 
 
+def test_a_part_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch.cuda.set_per_process_memory_fraction leaves is all there is."""
+    reserved = 0
+    calls = {
+        "mem_get_info": lambda *_: (70 << 30, 80 << 30), "get_per_process_memory_fraction": lambda *_: 0.25,
+        "memory_reserved": lambda *_: reserved, "memory_allocated": lambda *_: 0, "max_memory_allocated": lambda *_: 0,
+    }  # fmt: skip
+    for name, call in calls.items():
+        monkeypatch.setattr(torch.cuda, name, call)
+    meter = DeviceMeter("cuda")
+    assert (meter.read().total, meter.read().free) == (20 << 30, 20 << 30)
+    reserved = 15 << 30
+    assert (meter.read().free, meter.read().available) == (5 << 30, 20 << 30)
+    reserved = 21 << 30
+    assert meter.read().free == 0
+
+
 class Still(DeviceMeter):
     """A meter that collects no garbage: that is slow with torch loaded, and tests run out of memory hundreds of
     times."""

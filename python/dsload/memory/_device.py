@@ -81,7 +81,7 @@ def forget_frames(error: Optional[BaseException]) -> None:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Bytes on one device at one moment. `allocated`, `reserved` and `peak` are None if the allocator does not count
+    """Bytes on one device at one moment, as far as this process may take them. `allocated`, `reserved` and `peak` are None if the allocator does not count
     (the CPU's)."""
 
     total: int
@@ -117,15 +117,22 @@ class DeviceMeter:
         if self.is_cuda:
             torch = torch_if_loaded()
             free, total = torch.cuda.mem_get_info(self.device)
+            reserved = int(torch.cuda.memory_reserved(self.device))
+            most = int(total * self._fraction(torch))
             return DeviceMemory(
-                total=int(total),
-                free=int(free),
+                total=most,
+                free=max(min(int(free), most - reserved), 0),
                 allocated=int(torch.cuda.memory_allocated(self.device)),
-                reserved=int(torch.cuda.memory_reserved(self.device)),
+                reserved=reserved,
                 peak=int(torch.cuda.max_memory_allocated(self.device)),
             )
         total, free = host_memory()
         return DeviceMemory(total=total, free=free)
+
+    def _fraction(self, torch: Any) -> float:
+        """The part of the device that torch's allocator may take (torch.cuda.set_per_process_memory_fraction)."""
+        asked = getattr(torch.cuda, "get_per_process_memory_fraction", None)  # torch 2.8 and later
+        return float(asked(self.device)) if asked is not None else 1.0
 
     def reset_peak(self) -> None:
         if self.is_cuda:

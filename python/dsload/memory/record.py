@@ -30,7 +30,7 @@ class Watcher:
     def __init__(
         self, path: str, *, every: int = 1, meter: Any = None, settings: Optional[dict[str, Any]] = None
     ) -> None:
-        self.path, self.recorder = path, None
+        self.path, self.recorder = os.path.abspath(path), None
         self._options: dict[str, Any] = {"every": every, "meter": meter, "settings": settings}
         self._open: Any = None  # the running phase's context
         self._phase = ""
@@ -245,10 +245,8 @@ def main(argv: Optional[list[str]] = None) -> None:
         import torch  # noqa: F401
     except ImportError:
         sys.exit("record memory: PyTorch is not installed in this Python, and only PyTorch's memory is recorded")
-    name = options.module or options.command[0]
-    watcher = Watcher(
-        _own_path(options.out), every=options.every, settings={"script": name, "arguments": list(options.command)}
-    )
+    name, out = options.module or options.command[0], _own_path(options.out)
+    watcher = Watcher(out, every=options.every, settings={"script": name, "arguments": list(options.command)})
     watcher.install()
     try:
         _run(options)
@@ -257,20 +255,20 @@ def main(argv: Optional[list[str]] = None) -> None:
         raise
     finally:
         watcher.close()
-        _tell(watcher)
+        _tell(watcher, out)
 
 
-def _tell(watcher: Watcher) -> None:
+def _tell(watcher: Watcher, out: str) -> None:
     if watcher.recorder is None:
         print(
             "record memory: the script called no torch module with parameters, so nothing was recorded",
             file=sys.stderr,
         )
         return
-    report = f"; the report of the error is {watcher.recorder.report_path}" if watcher.recorder.report_path else ""
+    error = watcher.recorder.report_path
+    report = f"; the report of the error is {out}{error.removeprefix(watcher.path)}" if error else ""
     print(
-        f"record memory: {watcher.recorder.step} steps in {watcher.path}{report}; explain it with: dsload doctor "
-        f"{watcher.path}",
+        f"record memory: {watcher.recorder.step} steps in {out}{report}; explain it with: dsload doctor {out}",
         file=sys.stderr,
     )
 

@@ -77,7 +77,7 @@ class MemoryRecorder:
     ) -> None:
         if every < 1 or gradients_every < 0:
             raise ValueError(f"need every >= 1 and gradients_every >= 0, got {every} and {gradients_every}")
-        self.path = os.fspath(path)
+        self.path = os.path.abspath(path)  # the report of an error lies beside it, whatever the folder is then
         self._model, self._every, self._gradients_every = model, every, gradients_every
         first = next(iter(model.parameters()), None) if model is not None else None
         if device is None and first is not None:
