@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"internal/ingest/read": {"internal/budget", "internal/fault", "internal/ingest/command", "internal/ingest/example",
 		"internal/ingest/job", "internal/ingest/source", "internal/jsonscan", "internal/units", "tokenize"},
 	"internal/ingest/rows": {"internal/counts", "internal/ingest/example", "internal/pack", "shard"},
-	"internal/ingest/work": {"internal/budget", "internal/fault", "internal/ingest/example", "internal/ingest/filter",
+	"internal/ingest/work": {"internal/budget", "internal/fault", "internal/ingest/example", "internal/ingest/filter", "internal/lazy",
 		"internal/ingest/job", "internal/ingest/source", "internal/units", "tokenize"},
 	"internal/ingest/merge": {"internal/counts", "internal/fault", "internal/ingest/heldout",
 		"internal/ingest/partition",

@@ -46,6 +46,8 @@ type numbers struct {
 	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.
 	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
+	Rendered        int64 `json:"rendered,omitempty"`       // texts that begin with a control token
+	Foreign         int64 `json:"foreign,omitempty"`        // those of them that begin with one that the tokenizer lacks
 	WhereAsText     int64 `json:"where_as_text,omitempty"`  // documents with a text that was compared with a number
 	Mapped          int64 `json:"mapped,omitempty"`         // records that went through the command of the option map
 	DamagedInputs   int64 `json:"damaged_inputs,omitempty"` // of which something was lost

@@ -141,7 +141,8 @@ func (b *build) lease(first int) int64 {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(), origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(),
+		around: newAround(b.cutterOptions(), b.tokenizer), origins: originFiles{b: b}}
 	f.emit = f.takeExample
 	f.cutter.Counts, f.pack = &f.state.Counts, f.newPacking()
 	held := o.MaxValExamples

@@ -13,7 +13,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
-	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/shell"
 )
 
@@ -96,9 +95,6 @@ func (b *build) openRenderer() error {
 	return nil
 }
 
-// templateToken matches a control token as chat templates write them.
-var templateToken = lazy.Regexp(`<[|｜][^<>|｜\s'"{}]{1,40}[|｜]>`)
-
 // maxTokensTold is the maximum number of tokens that unknownTokens names.
 const maxTokensTold = 4
 
@@ -109,7 +105,7 @@ func (b *build) unknownTokens() (warning fault.Text) {
 		return warning
 	}
 	var unknown []string
-	for _, name := range templateToken().FindAllString(b.chat.Template+"\n"+b.chat.ToolTemplate, -1) {
+	for _, name := range work.ControlToken().FindAllString(b.chat.Template+"\n"+b.chat.ToolTemplate, -1) {
 		if _, known := b.tokenizer.ID(name); !known && !slices.Contains(unknown, name) {
 			unknown = append(unknown, name)
 		}

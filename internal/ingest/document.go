@@ -57,6 +57,12 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 		s.Verdict = f.route(t.Hash)
 		s.Documents++
 		f.countChat(t.Document)
+		if t.Rendered {
+			s.Rendered++
+		}
+		if t.Foreign {
+			s.Foreign++
+		}
 		if f.pack != nil {
 			f.pack.BeginDocument()
 		}
@@ -93,15 +99,21 @@ func (b *build) cut() cut {
 	switch {
 	case b.chat != nil && b.chat.Masked():
 		return func(f *flusher, t *taken) error {
-			return f.cutter.Masked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End], f.emit)
+			mask := t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End]
+			start, end := f.around.repeated(t.text, true, true)
+			return f.cutter.Masked(t.text[start:len(t.text)-end], mask[start:len(mask)-end], f.emit)
 		}
 	case b.hasTarget() && b.opts.CausalPairs:
-		return func(f *flusher, t *taken) error { return f.cutter.CausalPair(t.text, t.targetIDs(), f.emit) }
+		return func(f *flusher, t *taken) error {
+			return f.cutter.CausalPair(f.around.once(t.text, true, false), f.around.once(t.targetIDs(), false, true), f.emit)
+		}
 	case b.hasTarget():
-		return func(f *flusher, t *taken) error { return f.cutter.Pair(t.text, t.targetIDs(), f.emit) }
+		return func(f *flusher, t *taken) error {
+			return f.cutter.Pair(f.around.once(t.text, true, true), f.around.once(t.targetIDs(), true, true), f.emit)
+		}
 	}
 	return func(f *flusher, t *taken) error {
-		if err := f.cutter.Add(t.text, f.emit); err != nil || !t.last {
+		if err := f.cutter.Add(f.around.once(t.text, t.First, t.last), f.emit); err != nil || !t.last {
 			return err
 		}
 		return f.cutter.End(f.emit)

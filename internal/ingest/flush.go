@@ -28,6 +28,7 @@ type flusher struct {
 	builder *shard.Builder
 	cutter  *example.Cutter
 	cut     cut                          // what makes examples of documents, with the cutter
+	around  around                       // what the cutter writes around them
 	emit    func(*example.Example) error // takeExample
 	row     shard.Example                // scratch: what a target writes escapes to it
 	taken   taken                        // scratch

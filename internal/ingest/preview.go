@@ -119,7 +119,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
-	p.Notes = slices.Concat(p.Notes, b.warnings(), v.f.state.IllFormed.Warnings(v.f.state.Replaced),
+	p.Notes = slices.Concat(p.Notes, b.warnings(), report.Rendered(v.f.state.Counts), v.f.state.IllFormed.Warnings(v.f.state.Replaced),
 		[]fault.Text{b.endNote()})
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()

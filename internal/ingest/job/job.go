@@ -84,11 +84,13 @@ type Document struct {
 	ToolsLeftOut          bool     // the chat template writes nothing of its tools, or of their calls
 	UnknownRoles          []string // of a conversation in which the assistant says nothing
 	RejectedLeftOut       bool     // it has a worse answer, which is left out
-	TextBytes             int64
-	Hash                  uint64 // of the text; of the first piece where there are several
-	Replaced              int64  // in the text, and before that in what was sent to Map
-	Judged                       // by the filter
-	Bad                   error  // why the record is bad
+	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
+	Rendered, Foreign bool
+	TextBytes         int64
+	Hash              uint64 // of the text; of the first piece where there are several
+	Replaced          int64  // in the text, and before that in what was sent to Map
+	Judged                   // by the filter
+	Bad               error  // why the record is bad
 }
 
 // A Span is a stretch of one of a job's buffers.

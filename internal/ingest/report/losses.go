@@ -41,7 +41,7 @@ const (
 
 // LossesOf makes sentences of the counters.
 func LossesOf(c counts.Counts, kind Kind) []fault.Text {
-	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), CutOff(c, kind))
+	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), Rendered(c), CutOff(c, kind))
 }
 
 // ComparedAsText warns of numbers that were compared with texts.
@@ -51,6 +51,21 @@ func ComparedAsText(c counts.Counts) []fault.Text {
 	}
 	return []fault.Text{fault.Textf("documents in which {where} compared a number with a text: %s; texts are compared by "+
 		"their characters, where 10 comes before 9", units.Count(c.WhereAsText))}
+}
+
+// Rendered warns of texts that a chat template wrote.
+func Rendered(c counts.Counts) []fault.Text {
+	if c.Rendered == 0 {
+		return nil
+	}
+	note := fault.Textf("texts that begin with a control token, such as <s> or <|im_start|>, as if a chat template wrote "+
+		"them: %s; a token that would stand at an end of them twice is written once; {format} chat writes conversations "+
+		"that come as messages, with a loss mask", units.Count(c.Rendered))
+	if c.Foreign > 0 {
+		note = fault.Textf("%v; the token at the beginning of %s is none of the tokenizer's, which cuts it into pieces as "+
+			"any text: give the {tokenizer} that they were written for", note, units.Count(c.Foreign))
+	}
+	return []fault.Text{note}
 }
 
 // LeftOut returns how many documents a build left out so far, by the reason.

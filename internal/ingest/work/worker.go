@@ -123,6 +123,9 @@ func (w *Worker) Do(j *job.Job) bool {
 			w.chat.encode(j, d)
 			continue
 		}
+		if d.First {
+			d.Rendered, d.Foreign = w.rendered(f.Prompt)
+		}
 		d.IDs, d.Bad = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.Bad == nil {
 			// A target in one row with its prompt does not begin a text: the tokenizer puts no
