@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
@@ -141,6 +142,12 @@ func (b *build) adviseShare(err error) error {
 		"write {max-val-examples} N")
 }
 
+// isPair reports whether fields are a question and its answer.
+func isPair(names []string) bool {
+	_, answer, _ := chat.PairOf(names)
+	return answer != ""
+}
+
 func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	o := &b.opts
 	p := phase{options: source.Options{
@@ -148,6 +155,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		MaxRecordBytes: job.MaxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.JudgesDocuments() || o.Map != "",
 		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
+		IsPair:   isPair,
 		FindChat: o.TextField == "" && b.template == "" && o.Map == "",
 		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,

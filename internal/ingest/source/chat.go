@@ -31,7 +31,8 @@ func chatFormat(name string, text []byte, whole bool) (Format, error) {
 }
 
 // chatLists are the fields that hold a conversation, as a list of messages.
-var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "chosen"}
+var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "contents",
+	"chosen"}
 
 // chatOf returns the format of conversations that are written in a format, if the records that the text begins with
 // are some, and else that format.

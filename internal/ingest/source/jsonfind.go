@@ -37,13 +37,17 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 		return JSON, o.Records, nil, nil
 	case !top.one:
 		return format, "", nil, nil
-	case len(top.arrays) == 1 && o.Format == Auto && o.FindChat && !top.chat && isJSONChat(top.first, o.TextField):
-		return JSONChat, top.arrays[0], nil, nil
-	case len(top.arrays) != 1 || !o.areRecords(&top):
-		all := slices.Concat(top.arrays, top.deeper)
-		return format, "", all[:min(len(all), maxListsTold)], nil
+	case len(top.arrays) == 1 && o.Format == Auto && o.FindChat && !top.chat && isJSONChat(top.arrays[0].first, o.TextField):
+		return JSONChat, top.arrays[0].path, nil, nil
+	case len(top.arrays) == 1 && o.areRecords(&top):
+		return JSON, top.arrays[0].path, nil, nil
 	}
-	return JSON, top.arrays[0], nil, nil
+	for _, array := range slices.Concat(top.arrays, top.deeper) {
+		if len(others) < maxListsTold && (o.Format != Chat || o.conversations(array.first)) {
+			others = append(others, array.path)
+		}
+	}
+	return format, "", others, nil
 }
 
 // maxListsTold is how many arrays of objects of an input are kept for its errors.
@@ -51,13 +55,18 @@ const maxListsTold = 4
 
 // jsonTop is what can be seen of the object that a text begins with.
 type jsonTop struct {
-	one    bool     // nothing follows the object, as far as the text goes
-	ended  bool     // all of it was seen
-	keys   []string // of its members
-	arrays []string // those of them whose values are arrays of objects
-	first  []byte   // what is seen of the first element of the first of these
-	deeper []string // the paths of such arrays in objects in the object
-	chat   bool     // it is a conversation
+	one    bool        // nothing follows the object, as far as the text goes
+	ended  bool        // all of it was seen
+	keys   []string    // of its members
+	arrays []jsonArray // those of them whose values are arrays of objects
+	deeper []jsonArray // such arrays in objects in the object
+	chat   bool        // it is a conversation
+}
+
+// jsonArray is an array of objects.
+type jsonArray struct {
+	path  string
+	first []byte // what is seen of its first element, and what follows
 }
 
 // maxListName is the longest key that records are found below.
@@ -80,9 +89,7 @@ func lookAtTop(text []byte, whole bool) (top jsonTop) {
 		if slices.Contains(chatLists, name) && beginsMessages(rest) {
 			top.chat = true
 		} else if len(inside) > 0 && inside[0] == '{' && len(name) <= maxListName && !strings.Contains(name, ".") {
-			if top.arrays = append(top.arrays, name); len(top.arrays) == 1 {
-				top.first = inside
-			}
+			top.arrays = append(top.arrays, jsonArray{name, inside})
 		}
 		return s.Skip()
 	})
@@ -109,9 +116,10 @@ func (top *jsonTop) look(s *jsonscan.Scanner, path string, depth int) error {
 		if b == '{' && depth < maxLookDepth {
 			return top.look(s, below, depth+1)
 		}
-		if b == '[' && len(below) <= maxListName && strings.Count(below, ".") == depth &&
-			bytes.HasPrefix(bytes.TrimLeft(s.Rest()[1:], " \t\r\n"), []byte("{")) {
-			top.deeper = append(top.deeper, below)
+		if b == '[' && len(below) <= maxListName && strings.Count(below, ".") == depth {
+			if inside := bytes.TrimLeft(s.Rest()[1:], " \t\r\n"); bytes.HasPrefix(inside, []byte("{")) {
+				top.deeper = append(top.deeper, jsonArray{below, inside})
+			}
 		}
 		return s.Skip()
 	})
@@ -126,13 +134,22 @@ func (o *Options) areRecords(top *jsonTop) bool {
 	if top.chat || slices.ContainsFunc(top.keys, wants) {
 		return false
 	}
-	element := lookAtTop(top.first, false)
+	first := top.arrays[0].first
 	if o.Fields != nil {
-		return slices.ContainsFunc(element.keys, wants)
+		return slices.ContainsFunc(lookAtTop(first, false).keys, wants)
 	}
-	asks := func(name string) bool { return slices.Contains(questions, name) }
-	return o.Format == Chat && !slices.ContainsFunc(top.keys, asks) &&
-		(element.chat || slices.ContainsFunc(element.keys, asks))
+	return o.Format == Chat && !slices.ContainsFunc(top.keys, isQuestion) && o.conversations(first)
+}
+
+func isQuestion(name string) bool { return slices.Contains(questions, name) }
+
+// conversations reports whether an array of objects holds conversations, as far as its first element is seen.
+func (o *Options) conversations(first []byte) bool {
+	element := lookAtTop(first, false)
+	if element.chat || !slices.ContainsFunc(element.keys, isQuestion) {
+		return element.chat
+	}
+	return !element.ended || o.IsPair == nil || o.IsPair(element.keys)
 }
 
 // foundBelow counts the inputs whose records were found below one path.

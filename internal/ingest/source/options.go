@@ -61,6 +61,8 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// IsPair reports whether the fields of a record are a question and its answer; nil for all that have a question.
+	IsPair func(names []string) bool
 	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
 	// can are left out. Set.Lacking reports one whose field no input has. Output.
 	Conditions []Condition

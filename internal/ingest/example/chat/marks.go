@@ -59,7 +59,10 @@ func errMark(field string, v any) error {
 
 // ownMark returns the mark of a message.
 func (c *conversation) ownMark(m *jinja.Dict) (mark, error) {
-	found := both(c.allMarked, c.marks[m])
+	found := c.marks[m]
+	if c.without {
+		found = unwanted
+	}
 	for _, field := range markFields {
 		own, ok := markOf(get(m, field))
 		if !ok {
@@ -92,7 +95,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 			if one != unmarked {
 				c.use(field)
 			}
-			c.allMarked = both(c.allMarked, one)
+			c.without = c.without || one == unwanted
 			continue
 		}
 		if !isList || n < 0 {

@@ -10,8 +10,10 @@ func PairOf(names []string) (prompt, answer string, shape Shape) {
 			return p.question, p.answer, p.shape
 		}
 	}
-	if slices.Contains(names, "chosen") {
-		return "", "chosen", Preference
+	for _, answer := range []string{"chosen", preferredField} {
+		if slices.Contains(names, answer) {
+			return "", answer, Preference
+		}
 	}
 	return "", "", ""
 }

@@ -73,13 +73,16 @@ func (c *conversation) addBefore(question string) error {
 	return nil
 }
 
+// preferredField is the better answer of OpenAI's preferences.
+const preferredField = "preferred_output"
+
 // fromPreferred takes the preferred side of OpenAI's preferences.
 func (c *conversation) fromPreferred() error {
 	c.shape = Preference
 	input, _ := get(c.record, "input").(*jinja.Dict)
 	list, ok := get(input, "messages").(*jinja.List)
 	if !ok {
-		return fault.Of(ErrShape, `"preferred_output" stands without a list of messages in "input"`)
+		return fault.Of(ErrShape, `%q stands without a list of messages in "input"`, preferredField)
 	}
 	c.use("input")
 	if _, err := c.addList("input.messages", list, nil); err != nil {
@@ -91,7 +94,7 @@ func (c *conversation) fromPreferred() error {
 	} else if tools != nil {
 		c.tools = tools
 	}
-	return c.addSide("preferred_output", "assistant")
+	return c.addSide(preferredField, "assistant")
 }
 
 // startsItself reports whether the chosen messages begin with the prompt.

@@ -34,8 +34,8 @@ type conversation struct {
 	prompt    int // how many of them belong to a prompt, which is not trained on
 	tools     any // *jinja.List or nil
 	variables *jinja.Dict
-	rejected  bool // it has a worse answer, which is left out
-	allMarked mark
+	rejected  bool                 // it has a worse answer, which is left out
+	without   bool                 // its record says that nothing of it is trained on
 	marks     map[*jinja.Dict]mark // of messages, beside them in the record
 	untrained []bool               // messages of the prompt, or that are marked so
 }
@@ -102,7 +102,7 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 		err = c.fromList(field)
 	case has(record, "chosen"):
 		err = c.fromPreference()
-	case has(record, "preferred_output"):
+	case has(record, preferredField):
 		err = c.fromPreferred()
 	default:
 		err = c.fromPair()
