@@ -44,6 +44,7 @@ type numbers struct {
 	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept
 	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
 	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
+	ColumnNulls   int64 `json:"column_nulls,omitempty"`   // left out of conversations, since a schema put them there
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.
 	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
 	Rendered        int64 `json:"rendered,omitempty"`       // texts that begin with a control token

@@ -56,6 +56,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 	if t.First {
 		s.Verdict = f.route(t.Hash)
 		s.Documents++
+		s.ColumnNulls += int64(t.Nulls)
 		f.countChat(t.Document)
 		if t.Rendered {
 			s.Rendered++

@@ -100,6 +100,8 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 		add(c.ToolsLeftOut, "conversations with tools, or calls of tools, of which the chat template writes nothing: %s; "+
 			"give a {chat-template} that does")
 		add(c.RejectedLeftOut, "conversations whose worse answer (rejected) was left out, since one answer is trained on: %s")
+		add(c.ColumnNulls, "nulls left out of tools, calls and messages, where the columns' schema gives a row the fields of "+
+			"all others: %s")
 		add(c.WithoutTarget,
 			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add(c.UntrainedRows,

@@ -88,6 +88,9 @@ type Record struct {
 	// rows that it stands for: 1, or for a bad record the number of rows lost, which may be 0, or of Skipped
 	// ones
 	Rows int64
+	// Nulls is how many members of structs in a conversation of columns were left out: null, since one schema
+	// gives a row the fields of all.
+	Nulls int
 	// Decided has a bit for each of Options.Conditions that holds since the input's folders say so.
 	Decided uint64
 

@@ -117,7 +117,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		rec.Last, rec.Skipped, rec.Rows = true, true, skipped
 		return dst, nil
 	}
-	if t.o.TextField == "" {
+	if t.o.TextField == "" || t.file.TextIsJSON() {
 		return t.object(dst, rec)
 	}
 	text, null := t.rows.Text()
@@ -171,6 +171,7 @@ func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 		return dst, t.skip(rec, tableError(err))
 	}
 	t.note(dst[start:], over)
+	rec.Nulls = t.rows.Omitted()
 	if over {
 		rec.Err = tooLarge(t.o.MaxRecordBytes)
 	}

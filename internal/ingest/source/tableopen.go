@@ -13,7 +13,7 @@ import (
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
-	c := columnar.Options{Text: o.TextField, Columns: o.Fields}
+	c := columnar.Options{Text: o.TextField, Columns: o.Fields, Sparse: o.Format == Chat}
 	if o.TextField != "" {
 		c.Columns = nil
 	}

@@ -22,8 +22,9 @@ type arrowRows struct {
 	start int
 	over  bool
 
-	values int  // of the row
-	meta   flat // of the record batch
+	values  int // of the row
+	omitted omitted
+	meta    flat // of the record batch
 }
 
 // maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
@@ -63,7 +64,7 @@ func (f *arrowFile) NewRows() Rows {
 	for _, a := range f.top {
 		r.top = append(r.top, newArrowReader(a))
 	}
-	if f.options.Text != "" {
+	if f.options.Text != "" && !f.TextIsJSON() {
 		r.text = r.top[0]
 	}
 	return r
@@ -188,10 +189,12 @@ func (r *arrowRows) Next() error {
 	return nil
 }
 
+func (r *arrowRows) Omitted() int { return int(r.omitted) }
+
 func (r *arrowRows) Text() ([]byte, bool) { return r.value, r.null }
 
 func (r *arrowRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
-	r.limit, r.start, r.over, r.values = limit, len(dst), false, 0
+	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
 	dst = append(dst, '{')
 	var err error
 	for i, t := range r.top {

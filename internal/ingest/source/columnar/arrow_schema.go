@@ -42,6 +42,9 @@ type arrowField struct {
 	unit       int
 	signed     bool
 	scale      int
+	utc        bool // of times: they are of UTC
+	json       bool // its text is JSON
+	sparse     sparseness
 	dictionary *dictionaryOf // nil where it is not encoded by one
 	children   []*arrowField
 
@@ -66,6 +69,11 @@ func (f *arrowFile) schema(t table) error {
 		}
 		if field.wanted && !f.over() {
 			f.top = append(f.top, field)
+		}
+	}
+	if f.options.Sparse {
+		for _, a := range f.top {
+			a.setSparse(false, false)
 		}
 	}
 	f.isOpen = true
@@ -102,12 +110,13 @@ func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) 
 	typ, _ := t.table(3)
 	encoding, isEncoded := t.table(4)
 	buffers := a.setType(typ)
+	a.json = a.wanted && a.isText() && isJSON(t)
 	if a.width < 0 || a.width > 1<<20 {
 		return nil, corrupt("column %.100s has values of an impossible width", name)
 	}
 	if depth == 0 && !f.over() {
-		f.columns.add(columnInfo{string(name[:min(len(name), maxNameTold)]), a.isText(),
-			a.kind == arrowList || a.kind == arrowLargeList}, a.wanted)
+		f.columns.add(columnInfo{string(name[:min(len(name), maxNameTold)]), a.isText() && !a.json,
+			a.isList() || a.json}, a.wanted)
 	}
 	if a.wanted {
 		f.take(fieldBytes + 4*int64(len(name)))
@@ -157,6 +166,8 @@ func (a *arrowField) setType(typ table) (buffers int) {
 		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
 	case arrowTimestamp, arrowDuration:
 		a.unit, a.width = typ.short(0, 0), 8
+		_, zone := typ.vector(1, 1)
+		a.utc = a.kind == arrowTimestamp && zone > 0
 		if a.kind == arrowDuration {
 			a.unit = typ.short(0, 1)
 		}
@@ -235,12 +246,32 @@ func (f *arrowFile) checkText() error {
 	return nil
 }
 
+// isJSON reports whether a field says that it is of the extension type arrow.json.
+func isJSON(field table) bool {
+	at, n := field.vector(6, 4)
+	for i := range n {
+		at := at + 4*i
+		entry := table{field.b, at + u32(field.b, at)}
+		if key, _ := entry.text(nil, 0, maxKeyBytes); string(key) == "ARROW:extension:name" {
+			name, _ := entry.text(nil, 1, maxKeyBytes)
+			return string(name) == "arrow.json"
+		}
+	}
+	return false
+}
+
+func (f *arrowFile) TextIsJSON() bool { return f.options.Text != "" && f.top[0].json }
+
 func (a *arrowField) isText() bool {
 	switch a.kind {
 	case arrowUtf8, arrowLargeUtf8, arrowBinary, arrowLargeBinary, arrowUtf8View, arrowBinaryView:
 		return true
 	}
 	return false
+}
+
+func (a *arrowField) isList() bool {
+	return a.kind == arrowList || a.kind == arrowLargeList || a.kind == arrowFixedList
 }
 
 func (a *arrowField) isView() bool { return a.kind == arrowUtf8View || a.kind == arrowBinaryView }

@@ -129,7 +129,7 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 	if len(dst)-rows.start > rows.limit {
 		dst, rows.over = dst[:rows.start], true
 	}
-	at := len(dst)
+	at, omitted := len(dst), rows.omitted
 	switch a := r.a; a.kind {
 	case arrowNull:
 	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8:
@@ -138,7 +138,7 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		if n, err = r.extent(); err == nil {
 			b, err = r.bytes(n)
 		}
-		dst = jsonscan.AppendString(dst, b)
+		dst = r.a.appendText(dst, b)
 	case arrowList, arrowLargeList, arrowMap, arrowFixedList:
 		dst, err = r.appendList(dst, rows)
 	case arrowStruct:
@@ -157,6 +157,7 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		return dst, err
 	}
 	if !valid {
+		rows.omitted = omitted
 		dst = append(dst[:min(at, len(dst))], "null"...)
 	}
 	return dst, nil
@@ -179,16 +180,23 @@ func (r *arrowReader) appendList(dst []byte, rows *arrowRows) (_ []byte, err err
 
 func (r *arrowReader) appendStruct(dst []byte, rows *arrowRows) (_ []byte, err error) {
 	dst = append(dst, '{')
-	for i, c := range r.children {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, []byte(c.a.name)), ':')
+	for _, c := range r.children {
+		before := len(dst)
+		dst = beginMember(dst, c.a.name)
+		at := len(dst)
 		if dst, err = c.appendJSON(dst, rows); err != nil {
 			break
 		}
+		dst = rows.omitted.end(dst, before, at, r.a.sparse)
 	}
 	return append(dst, '}'), err
+}
+
+func (a *arrowField) appendText(dst, b []byte) []byte {
+	if a.json {
+		return appendTyped(dst, b)
+	}
+	return jsonscan.AppendString(dst, b)
 }
 
 // appendNext appends the next value of a column of views, or by a dictionary.
@@ -203,7 +211,7 @@ func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
 	case !valid:
 		dst = append(dst, "null"...)
 	case r.a.isText():
-		dst = jsonscan.AppendString(dst, b)
+		dst = r.a.appendText(dst, b)
 	default:
 		dst = append(dst, b...)
 	}
@@ -237,14 +245,19 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 		}
 		return appendFloat(dst, math.Float64frombits(v), 64)
 	case arrowDate:
+		const day = 24 * 3600 * 1e3
 		if a.unit == 0 {
 			return appendDate(dst, signed)
 		}
-		return appendTime(dst, signed, 1e3)
+		days := signed / day
+		if signed%day < 0 {
+			days--
+		}
+		return appendDate(dst, days)
 	case arrowTime:
 		return appendClock(dst, signed, a.perSecond())
 	case arrowTimestamp:
-		return appendTime(dst, signed, a.perSecond())
+		return appendTime(dst, signed, a.perSecond(), a.utc)
 	case arrowDecimal:
 		return appendDecimal(dst, littleEndian(b), a.scale)
 	case arrowFixedBinary:

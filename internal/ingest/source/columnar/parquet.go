@@ -24,6 +24,9 @@ type Options struct {
 	// Remote is set where reading at many places is slow: sizes are then taken from the first pages of
 	// the first row group alone.
 	Remote bool
+	// Sparse leaves out the null members of structs in columns of lists: one schema gives them to rows that
+	// had no such members.
+	Sparse bool
 	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool
 	// Conditions are those of which a row must meet all to be wanted. A group in which no row can is one
@@ -43,6 +46,8 @@ type File interface {
 	Skips(group int) bool
 	// GroupBytes returns what the wanted columns of a group take in the file.
 	GroupBytes(group int) int64
+	// TextIsJSON reports whether the column Options.Text holds JSON. Its rows have no Text.
+	TextIsJSON() bool
 	// MemoryBytes is what reading takes at most, and why.
 	MemoryBytes() (n int64, why string)
 	// NewRows returns a reader of the rows.
@@ -65,6 +70,9 @@ type Rows interface {
 	// AppendJSON appends the row as a JSON object. over reports that it would be longer than limit;
 	// it is then left out.
 	AppendJSON(dst []byte, limit int) (object []byte, over bool, err error)
+	// Omitted returns how many members the last object lacks by Options.Sparse. Those of a message are not
+	// counted: that they have no value says nothing.
+	Omitted() int
 	Close()
 }
 
@@ -134,6 +142,8 @@ func (f *parquetFile) checkText() error {
 	}
 	return nil
 }
+
+func (f *parquetFile) TextIsJSON() bool { return f.options.Text != "" && f.top[0].mean == meansJSON }
 
 func (n *node) isList() bool { return n.format == listGroup || n.repetition == repeated }
 

@@ -9,21 +9,22 @@ import (
 
 // parquetRows reads the rows of a parquet file.
 type parquetRows struct {
-	f      *parquetFile
-	leaves []*leafReader // the wanted ones
-	codec  codec
-	group  int
-	pages  pageRoom
-	told   int   // the group before which all are expected
-	rows   int64 // of the group
-	row    int64 // of the group, that is read
-	began  bool
-	text   *leafReader
-	null   bool
-	limit  int
-	start  int
-	over   bool
-	values int // of the row
+	f       *parquetFile
+	leaves  []*leafReader // the wanted ones
+	codec   codec
+	group   int
+	pages   pageRoom
+	told    int   // the group before which all are expected
+	rows    int64 // of the group
+	row     int64 // of the group, that is read
+	began   bool
+	text    *leafReader
+	null    bool
+	limit   int
+	start   int
+	over    bool
+	values  int // of the row
+	omitted omitted
 
 	bad   int64 // where the last error was: rows of the group before it
 	ended bool  // the rest of the group cannot be read
@@ -42,7 +43,7 @@ func (f *parquetFile) NewRows() Rows {
 		r.pages.limit += most
 		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: most})
 	}
-	if f.options.Text != "" {
+	if f.options.Text != "" && !f.TextIsJSON() {
 		r.text = r.leaves[0]
 	}
 	return r
@@ -99,10 +100,12 @@ func (r *parquetRows) Next() error {
 	return nil
 }
 
+func (r *parquetRows) Omitted() int { return int(r.omitted) }
+
 func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
 
 func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
-	r.limit, r.start, r.over, r.values = limit, len(dst), false, 0
+	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
 	dst = append(dst, '{')
 	var err error
 	for i, n := range r.f.top {
@@ -211,14 +214,14 @@ func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
 	}
 	dst = append(dst, '{')
 	var err error
-	for i, c := range n.children {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, []byte(c.name)), ':')
+	for _, c := range n.children {
+		before := len(dst)
+		dst = beginMember(dst, c.name)
+		at := len(dst)
 		if dst, err = r.value(dst, c); err != nil {
 			return dst, err
 		}
+		dst = r.omitted.end(dst, before, at, n.sparse)
 	}
 	return append(dst, '}'), nil
 }

@@ -48,9 +48,11 @@ type node struct {
 	kind   physical
 	width  int // of typeFixed
 	mean   meaning
+	utc    bool // of times: they are of UTC
 	scale  int
 	format listFormat
 	path   string
+	sparse sparseness
 }
 
 // meaning is what the bytes of a column stand for besides their physical type.
@@ -59,6 +61,7 @@ type meaning int8
 const (
 	meansNothing meaning = iota
 	meansText
+	meansJSON
 	meansUnsigned
 	meansDecimal
 	meansDate
@@ -90,7 +93,8 @@ type schemaElement struct {
 }
 
 func (e *schemaElement) isText() bool {
-	return e.kind == typeByteArray && e.isLeaf() && e.repetition != repeated && e.mean != meansDecimal
+	return e.kind == typeByteArray && e.isLeaf() && e.repetition != repeated && e.mean != meansDecimal &&
+		e.mean != meansJSON
 }
 
 func (e *schemaElement) isLeaf() bool { return e.children == 0 && e.kind != typeNone }
@@ -134,8 +138,10 @@ func (c *compact) logicalType(e *schemaElement) {
 			return
 		}
 		switch id {
-		case 1, 4, 12:
+		case 1, 4:
 			e.mean = meansText
+		case 12:
+			e.mean = meansJSON
 		case 2:
 			e.format = mapGroup
 		case 3:
@@ -153,6 +159,9 @@ func (c *compact) logicalType(e *schemaElement) {
 			switch {
 			case id == 5 && field == 1 && kind == thriftI32:
 				e.scale = int(c.i32())
+			case id == 8 && field == 1:
+				e.utc = kind == thriftTrue
+				c.skip(kind)
 			case (id == 7 || id == 8) && field == 2 && kind == thriftStruct:
 				c.fields(func(unit int, kind byte) {
 					first := meansMillis
@@ -181,7 +190,8 @@ func (e *schemaElement) convert(converted int) {
 	if e.mean == meansNothing && converted >= 0 {
 		e.mean = map[int]meaning{0: meansText, 4: meansText, 5: meansDecimal, 6: meansDate, 7: meansTimeMillis,
 			8: meansTimeMicros, 9: meansMillis, 10: meansMicros, 11: meansUnsigned, 12: meansUnsigned,
-			13: meansUnsigned, 14: meansUnsigned, 19: meansText}[converted]
+			13: meansUnsigned, 14: meansUnsigned, 19: meansJSON}[converted]
+		e.utc = true
 	}
 	if e.format == plainGroup {
 		e.format = map[int]listFormat{1: mapGroup, 2: mapGroup, 3: listGroup}[converted]
@@ -218,7 +228,8 @@ func (f *parquetFile) schema(c *compact, n int) {
 		}
 		wanted := f.options.wants(s.name)
 		if !f.over() {
-			f.columns.add(columnInfo{string(s.name[:min(len(s.name), maxNameTold)]), e.isText(), e.isList()}, wanted)
+			f.columns.add(columnInfo{string(s.name[:min(len(s.name), maxNameTold)]), e.isText(),
+				e.isList() || e.mean == meansJSON}, wanted)
 		}
 		if !wanted {
 			s.passOver(&e)
@@ -228,6 +239,11 @@ func (f *parquetFile) schema(c *compact, n int) {
 	}
 	if s.left != 0 {
 		c.fail("its schema is not a tree")
+	}
+	if f.options.Sparse {
+		for _, n := range f.top {
+			n.setSparse(false, false)
+		}
 	}
 	f.hasSchema = true
 }

@@ -130,7 +130,7 @@ func (f *parquetFile) judge(g *rowGroup, slot int, ch *chunk, s *statistics) {
 func (n *node) extent(low, high []byte) (least, greatest []byte) {
 	width := map[physical]int{typeBoolean: 1, typeInt32: 4, typeInt64: 8, typeFloat: 4, typeDouble: 8}[n.kind]
 	switch {
-	case n.kind == typeByteArray && n.mean != meansFloat16 && n.mean != meansUUID,
+	case n.kind == typeByteArray && n.mean != meansFloat16 && n.mean != meansUUID && n.mean != meansJSON,
 		n.kind == typeFixed && n.mean == meansDecimal && len(low) == n.width && len(high) == n.width:
 	case width == 0 || len(low) != width || len(high) != width:
 		return nil, nil

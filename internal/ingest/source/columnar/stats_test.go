@@ -57,8 +57,8 @@ func TestStatistics(t *testing.T) {
 				continue
 			}
 			known++
-			if string(s.Min) == "-0" { // which is the least of zeros
-				s.Min = []byte("0")
+			if string(s.Min) == "-0.0" { // which is the least of zeros
+				s.Min = []byte("0.0")
 			}
 			if string(s.Min) != values[0] || string(s.Max) != values[len(values)-1] {
 				t.Errorf("%v, group %d: %s to %s, want %s to %s", path, g, s.Min, s.Max, values[0],

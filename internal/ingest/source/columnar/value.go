@@ -13,6 +13,17 @@ import (
 
 // Values as JSON. Times are written as in ISO 8601, bytes as a string of the same bytes.
 
+// appendTyped appends text whose column says that it is JSON: as it is, or as a string if it is none.
+func appendTyped(dst, text []byte) []byte {
+	var scan jsonscan.Scanner
+	scan.Reset(text)
+	if scan.Skip() != nil || scan.End() != nil {
+		return jsonscan.AppendString(dst, text)
+	}
+	return append(dst, text...)
+}
+
+// appendFloat appends a number as Python writes it, which reads it as one that is no integer.
 func appendFloat(dst []byte, v float64, size int) []byte {
 	switch {
 	case math.IsNaN(v):
@@ -22,7 +33,14 @@ func appendFloat(dst []byte, v float64, size int) []byte {
 	case math.IsInf(v, -1):
 		return append(dst, "-Infinity"...)
 	}
-	return strconv.AppendFloat(dst, v, 'g', -1, size)
+	format, whole := byte('f'), v == math.Trunc(v)
+	if a := math.Abs(v); a >= 1e16 || a < 1e-4 && a > 0 {
+		format, whole = 'e', false
+	}
+	if dst = strconv.AppendFloat(dst, v, format, -1, size); whole {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
 // halfFloat returns the value of a 16-bit IEEE 754 number.
@@ -43,8 +61,9 @@ func halfFloat(h uint16) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// appendTime appends an instant of v units since 1970, of which a second has perSecond.
-func appendTime(dst []byte, v, perSecond int64) []byte {
+// appendTime appends an instant of v units since 1970, of which a second has perSecond. utc says that it is one
+// of UTC, not of a clock somewhere.
+func appendTime(dst []byte, v, perSecond int64, utc bool) []byte {
 	seconds, rest := v/perSecond, v%perSecond
 	if rest < 0 {
 		seconds, rest = seconds-1, rest+perSecond
@@ -52,6 +71,9 @@ func appendTime(dst []byte, v, perSecond int64) []byte {
 	t := time.Unix(seconds, rest*(1e9/perSecond)).UTC()
 	dst = append(dst, '"')
 	dst = t.AppendFormat(dst, "2006-01-02T15:04:05.999999999")
+	if utc {
+		dst = append(dst, 'Z')
+	}
 	return append(dst, '"')
 }
 
@@ -122,13 +144,15 @@ func (n *node) appendJSON(dst, v []byte) []byte {
 		return n.appendInteger(dst, int64(le.Uint64(v)))
 	case typeInt96:
 		days := int64(le.Uint32(v[8:])) - julianDay
-		return appendTime(dst, days*86400*1e9+int64(le.Uint64(v)), 1e9)
+		return appendTime(dst, days*86400*1e9+int64(le.Uint64(v)), 1e9, false)
 	case typeFloat:
 		return appendFloat(dst, float64(math.Float32frombits(le.Uint32(v))), 32)
 	case typeDouble:
 		return appendFloat(dst, math.Float64frombits(le.Uint64(v)), 64)
 	}
 	switch {
+	case n.mean == meansJSON:
+		return appendTyped(dst, v)
 	case n.mean == meansDecimal:
 		return appendDecimal(dst, bigEndian(v), n.scale)
 	case n.mean == meansFloat16 && len(v) == 2:
@@ -152,11 +176,11 @@ func (n *node) appendInteger(dst []byte, v int64) []byte {
 	case meansTimeNanos:
 		return appendClock(dst, v, 1e9)
 	case meansMillis:
-		return appendTime(dst, v, 1e3)
+		return appendTime(dst, v, 1e3, n.utc)
 	case meansMicros:
-		return appendTime(dst, v, 1e6)
+		return appendTime(dst, v, 1e6, n.utc)
 	case meansNanos:
-		return appendTime(dst, v, 1e9)
+		return appendTime(dst, v, 1e9, n.utc)
 	}
 	return strconv.AppendInt(dst, v, 10)
 }

@@ -48,6 +48,30 @@ def table() -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
+def typed(storage: pa.DataType) -> pa.Table:
+    """rows of which parts are stored as JSON, and nulls that one schema gives to all"""
+    zone = datetime.timezone(datetime.timedelta(hours=9))
+    call = {"name": "f", "args": {"city": None, "n": 2.0}, "any": '{"k": null, "n": 1}'}
+    turns = [{"role": "user", "content": "q", "tool_calls": None}]
+    turns.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    rows = [
+        {"text": '"a \\"word\\""', "meta": '{"lang":"en","in":[null,1.0]}', "list": ['{"a":1}', None, "no JSON"],
+         "messages": turns, "pairs": [("k", None)], "one": {"x": None}, "day": datetime.date(1969, 12, 30),
+         "at": datetime.datetime(2020, 1, 5, 12, tzinfo=zone), "n": 1e16},
+        {"text": "[1]", "meta": "null", "list": [], "day": datetime.date(2021, 2, 6), "n": -3.0},
+        {"n": 0.5},
+    ]  # fmt: skip
+
+    def schema(js: pa.DataType) -> pa.Schema:
+        call = pa.struct({"name": pa.string(), "args": pa.struct({"city": pa.string(), "n": pa.float64()}), "any": js})
+        turn = pa.struct({"role": pa.string(), "content": pa.string(), "tool_calls": pa.list_(call)})
+        types = {"text": js, "meta": js, "list": pa.list_(js), "messages": pa.list_(turn)}
+        types |= {"pairs": pa.map_(pa.string(), pa.int64()), "one": pa.struct({"x": pa.int8()}), "day": pa.date64()}
+        return pa.schema(types | {"at": pa.timestamp("ms", "Asia/Tokyo"), "n": pa.float64()})
+
+    return pa.Table.from_pylist(rows, schema(storage)).cast(schema(pa.json_(storage)))
+
+
 def parquet(rows: pa.Table, write_statistics=False, **options) -> bytes:
     out = io.BytesIO()
     options["write_statistics"] = write_statistics
@@ -108,6 +132,10 @@ def files() -> dict[str, bytes]:
         shared = shared.set_column(i, name, shared[name].dictionary_encode())
     views = cast(rows, text=pa.string_view(), raw=pa.binary_view())
     return {
+        "typed/plain.parquet": parquet(typed(pa.string()), **plain),
+        "typed/plain.arrow": arrow(typed(pa.string())),
+        "typed/large.arrow": arrow(typed(pa.large_string()), stream=True),
+        "typed/views.arrow": arrow(typed(pa.string_view()), stream=True, compression="zstd"),
         "plain.parquet": parquet(rows, **plain),
         "dictionary.parquet": parquet(rows, compression="snappy", data_page_version="2.0"),
         "gzip.parquet": parquet(rows, compression="gzip"),

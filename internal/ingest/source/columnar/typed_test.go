@@ -1,0 +1,69 @@
+package columnar
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What Python gives for the rows of testdata/typed, with json.loads of what its columns store as JSON.
+var (
+	typedRows = []string{
+		`{"text":"a \"word\"","meta":{"lang":"en","in":[null,1.0]},"list":[{"a":1},null,"no JSON"],` +
+			`"messages":[{"role":"user","content":"q","tool_calls":null},{"role":"assistant","content":null,` +
+			`"tool_calls":[{"name":"f","args":{"city":null,"n":2.0},"any":{"k": null, "n": 1}}]}],` +
+			`"pairs":[{"key":"k","value":null}],"one":{"x":null},"day":"1969-12-30","at":"2020-01-05T03:00:00Z","n":1e+16}`,
+		`{"text":[1],"meta":null,"list":[],"messages":null,"pairs":null,"one":null,"day":"2021-02-06","at":null,"n":-3.0}`,
+		`{"text":null,"meta":null,"list":null,"messages":null,"pairs":null,"one":null,"day":null,"at":null,"n":0.5}`,
+	}
+	withoutNulls = strings.NewReplacer(`,"tool_calls":null`, ``, `"content":null,"tool_calls"`, `"tool_calls"`, `"city":null,`, ``)
+)
+
+// TestTypes: a value has the type that its file gives it, at any depth.
+func TestTypes(t *testing.T) {
+	for _, name := range []string{"plain.parquet", "plain.arrow", "large.arrow", "views.arrow"} {
+		data := load(t, "testdata/typed/"+name)
+		for _, o := range []Options{{}, {Sparse: true}} {
+			f, err := open(name, data, o)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			want := slices.Clone(typedRows)
+			if o.Sparse {
+				want[0] = withoutNulls.Replace(want[0])
+			}
+			got, err := readRows(f, o, 0)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, sparse %v, %v:\n%s\nwant\n%s", name, o.Sparse, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			rows := f.NewRows()
+			defer rows.Close()
+			if err := rows.Seek(0); err != nil || rows.Next() != nil {
+				t.Fatal(name, err)
+			}
+			if _, _, err := rows.AppendJSON(nil, 1<<20); err != nil || rows.Omitted() == 1 != o.Sparse {
+				t.Errorf("%s, sparse %v: %d members left out, %v", name, o.Sparse, rows.Omitted(), err)
+			}
+		}
+		f, err := open(name, data, Options{Text: "text"})
+		if err != nil || !f.TextIsJSON() {
+			t.Errorf("%s: its text is not JSON, %v", name, err)
+		}
+	}
+	for _, name := range fixtures(t) {
+		if f, err := open(name, load(t, name), Options{Text: "text"}); err != nil || f.TextIsJSON() {
+			t.Errorf("%s: its text is JSON, %v", name, err)
+		}
+	}
+}
+
+// TestFloats: what Python's repr gives.
+func TestFloats(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.0", 1: "1.0", -2.5: "-2.5", 123456789: "123456789.0", 1e15: "1000000000000000.0",
+		1e16: "1e+16", 1.5e300: "1.5e+300", 1e-4: "0.0001", 1.234e-5: "1.234e-05", 9007199254740993: "9007199254740992.0",
+		12345678901234567: "1.2345678901234568e+16", 5e-324: "5e-324"} {
+		if got := string(appendFloat(nil, v, 64)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
