@@ -84,18 +84,32 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 		if err != nil {
 			return fault.Kindf(fault.Corrupt, "chat: stdin line %d: %w", n, err)
 		}
-		if c.text.ToolsLeftOut {
-			warn(cmd.ErrOrStderr(),
-				fmt.Sprintf("stdin line %d: the chat template writes nothing of the tools, or their calls", n))
-		}
-		if t := &c.text; t.Unfound > 0 {
-			warn(cmd.ErrOrStderr(),
-				fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, because "+
-					"they were not found in the text that the chat template writes: %d; the first is message %d", n,
-					t.Unfound, t.FirstUnfound))
+		for _, note := range c.leftOut() {
+			warn(cmd.ErrOrStderr(), fmt.Sprintf("stdin line %d: %s", n, note))
 		}
 		return nil
 	})
+}
+
+// leftOut says what is missing in the text, or not trained on.
+func (c *chatter) leftOut() (notes []string) {
+	t := &c.text
+	if t.ToolsLeftOut {
+		notes = append(notes, "the chat template writes nothing of the tools, or their calls and what the role tool says")
+	}
+	if t.ThoughtsLeftOut > 0 {
+		notes = append(notes, fmt.Sprintf("turns of the assistant whose reasoning the chat template leaves out: %d",
+			t.ThoughtsLeftOut))
+	}
+	if t.BesideCalls > 0 {
+		notes = append(notes, fmt.Sprintf("messages of which the chat template writes the calls of tools, and not what is "+
+			"said beside them: %d", t.BesideCalls))
+	}
+	if t.Unfound > 0 {
+		notes = append(notes, fmt.Sprintf("turns of the assistant that are not trained on, because they were not found "+
+			"in the text that the chat template writes: %d; the first is message %d", t.Unfound, t.FirstUnfound))
+	}
+	return notes
 }
 
 // chatter renders and tokenizes conversations.

@@ -45,6 +45,9 @@ type numbers struct {
 	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
 	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
 	ColumnNulls   int64 `json:"column_nulls,omitempty"`   // left out of conversations, since a schema put them there
+	// messages whose reasoning, and whose words beside calls of tools, a chat template leaves out
+	ThoughtsLeftOut int64 `json:"thoughts_left_out,omitempty"`
+	BesideCalls     int64 `json:"beside_calls,omitempty"`
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.
 	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
 	Rendered        int64 `json:"rendered,omitempty"`       // texts that begin with a control token

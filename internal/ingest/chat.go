@@ -150,6 +150,8 @@ func (f *flusher) countChat(d *job.Document) {
 	if d.ToolsLeftOut {
 		s.ToolsLeftOut++
 	}
+	s.ThoughtsLeftOut += int64(d.ThoughtsLeftOut)
+	s.BesideCalls += int64(d.BesideCalls)
 	if len(s.UnknownRoles) == 0 {
 		s.UnknownRoles = d.UnknownRoles
 	}

@@ -79,11 +79,9 @@ type Document struct {
 	IDs, Target Span       // in Job.IDs; Target only of pairs
 	Mask        Span       // in Job.Mask; only of conversations
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
-	// turns of the assistant that are not in its text, and the number of their first message
-	Unfound, FirstUnfound int
-	ToolsLeftOut          bool     // the chat template writes nothing of its tools, or of their calls
-	UnknownRoles          []string // of a conversation in which the assistant says nothing
-	RejectedLeftOut       bool     // it has a worse answer, which is left out
+	chat.Losses
+	UnknownRoles    []string // of a conversation in which the assistant says nothing
+	RejectedLeftOut bool     // it has a worse answer, which is left out
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	TextBytes         int64

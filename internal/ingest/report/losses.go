@@ -99,6 +99,10 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 			"that the chat template writes: %s")
 		add(c.ToolsLeftOut, "conversations with tools, or calls of tools, of which the chat template writes nothing: %s; "+
 			"give a {chat-template} that does")
+		add(c.ThoughtsLeftOut, "turns of the assistant whose reasoning the chat template leaves out, as many do before the "+
+			"last question: %s")
+		add(c.BesideCalls, "messages of which the chat template writes the calls of tools, and not what is said beside "+
+			"them: %s")
 		add(c.RejectedLeftOut, "conversations whose worse answer (rejected) was left out, since one answer is trained on: %s")
 		add(c.ColumnNulls, "nulls left out of tools, calls and messages, where the columns' schema gives a row the fields of "+
 			"all others: %s")

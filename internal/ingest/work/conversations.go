@@ -75,9 +75,8 @@ func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte
 		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
-	d.Shape, d.Unfound, d.FirstUnfound = w.text.Shape, w.text.Unfound, w.text.FirstUnfound
-	d.UnknownRoles = w.text.UnknownRoles
-	d.ToolsLeftOut, d.RejectedLeftOut = w.text.ToolsLeftOut, w.text.RejectedLeftOut
+	d.Shape, d.Losses = w.text.Shape, w.text.Losses
+	d.UnknownRoles, d.RejectedLeftOut = w.text.UnknownRoles, w.text.RejectedLeftOut
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}

@@ -35,6 +35,7 @@ type place struct {
 	field   string
 	list    *jinja.List // that holds it, in place of in, at item
 	item    int
+	part    *jinja.Dict // of a list, that holds it; nil if none does
 }
 
 // set changes the string in its message.
@@ -43,6 +44,13 @@ func (p *place) set(s string) {
 		p.list.Items[p.item] = s
 	} else {
 		p.in.Set(p.field, s)
+	}
+}
+
+// restore takes the anchors out of the messages.
+func (a *anchors) restore() {
+	for n := range a.places {
+		a.places[n].set(a.places[n].text)
 	}
 }
 
@@ -110,6 +118,7 @@ func (a *anchors) inMessage(i int, m *jinja.Dict, blank bool) {
 				continue
 			}
 			for _, item := range v.Items {
+				p.part, _ = item.(*jinja.Dict)
 				a.ends(p, item, blank)
 			}
 		case *jinja.Dict:
@@ -224,6 +233,9 @@ func (a *anchors) own(x anchor, i int) bool { return a.of(x).message == i && !a.
 // findAnchors finds where the strings of the messages are in the text, and leaves the anchors in
 // the messages, or pending.
 func (j *rendering) findAnchors(text []byte) (err error) {
+	if j.first != nil {
+		return nil
+	}
 	j.allowed = int64(comparedFactor*len(text) + comparedBytes)
 	a := &j.anchors
 	for _, lead := range anchorLeads {
@@ -231,11 +243,8 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 			a.lead = lead
 		}
 	}
-	switch {
-	case a.lead == "":
-		a.places, a.used = nil, nil
-	case len(a.places) == 0:
-		a.findPlaces(j.messages, int(min(maxAnchors/2, 16+j.size/placeBytes)))
+	if a.lead == "" {
+		a.used = nil
 	}
 	j.anchored = len(a.used)
 	if !j.anchorsOfTrace() {
@@ -263,6 +272,10 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 // tryAnchors finds the anchors that do not change the text, and leaves them in the messages.
 func (j *rendering) tryAnchors(text []byte) error {
 	a := &j.anchors
+	if len(a.used) == 0 {
+		j.watch.Trace = nil
+		return nil
+	}
 	ids := make([]int, len(a.used))
 	for id := range ids {
 		ids[id] = id

@@ -14,7 +14,9 @@ type habits struct {
 	roles     map[string]bool // that were asked for: whether the template knows them
 	arguments taken
 	values    map[string]bool // by their kinds: whether it writes contents that are values as JSON
-	ownTools  map[string]bool // by their fields: whether it writes the tools that a message has
+	// takesContents holds which contents it takes, by the roles of their messages.
+	takesContents map[string]contents
+	ownTools      map[string]bool // by their fields: whether it writes the tools that a message has
 }
 
 // taken is which arguments of a call a template writes well as they are.
@@ -41,7 +43,7 @@ func (j *rendering) habits() *habits {
 	h := j.learned[j.form]
 	if h == nil {
 		h = &habits{options: &j.r.opts, form: j.form, roles: map[string]bool{}, values: map[string]bool{},
-			ownTools: map[string]bool{}}
+			takesContents: map[string]contents{}, ownTools: map[string]bool{}}
 		if j.learned == nil {
 			j.learned = map[*form]*habits{}
 		}

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
 )
 
@@ -16,6 +15,7 @@ func (j *rendering) finish() error {
 			err = j.r.opts.checkMark(found, c.meaning(m))
 		}
 		made := false
+		own, _ := get(m, "role").(string)
 		if err == nil {
 			m, made, err = j.adapt(m)
 		}
@@ -33,6 +33,7 @@ func (j *rendering) finish() error {
 			calls = m
 		}
 		c.messages, c.untrained = append(c.messages, m), append(c.untrained, untrained)
+		c.origins = append(c.origins, origin{i, own})
 	}
 	return nil
 }
@@ -84,35 +85,4 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 		}
 	}
 	return m, made, nil
-}
-
-// flatten turns contents that are lists of parts into strings, for templates that know only
-// strings.
-func (c *conversation) flatten() error {
-	for i, m := range c.messages {
-		list, ok := get(m, "content").(*jinja.List)
-		if !ok {
-			continue
-		}
-		text := ""
-		for j, part := range list.Items {
-			s, ok := part.(string)
-			if p, isDict := part.(*jinja.Dict); isDict {
-				s, ok = get(p, "text").(string)
-			}
-			if !ok {
-				p, _ := part.(*jinja.Dict)
-				return fault.Of(ErrShape, "part %d of message %d is not text, with the fields %s, "+
-					"and the chat template takes text only", j+1, i+1, fields(p))
-			}
-			if text != "" {
-				text += "\n"
-			}
-			text += s
-		}
-		m = m.Clone()
-		m.Set("content", text)
-		c.messages[i] = m
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
-	"github.com/dsload/dsload/internal/lazy"
 )
 
 // TrainOn says whose turns carry loss.
@@ -51,12 +50,9 @@ type Renderer struct {
 // form is a parsed template and what its source shows about the messages it takes.
 type form struct {
 	template *jinja.Template
-	size     int
-	lists    bool // it takes contents that are lists of parts
+	source   string
 	// calledOlder reports whether it may know OpenAI's older function_call: its source names that.
 	calledOlder bool
-	calls       bool // it may write calls of tools: its source names them, or writes whole objects
-	offers      bool // the same of the tools themselves
 	// traceable reports whether a trace of it may show anchors: that it does not hold any itself.
 	traceable bool
 }
@@ -85,9 +81,6 @@ const (
 	stackBytes = 2 << 20
 )
 
-// takesLists matches the source of a template that takes contents that are lists.
-var takesLists = lazy.Regexp(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
-
 // NewRenderer parses the templates. Errors match ErrTemplate.
 func NewRenderer(o Options) (*Renderer, error) {
 	if o.TrainOn == "" {
@@ -112,14 +105,12 @@ func newForm(source string) (*form, error) {
 	if err != nil {
 		return nil, fault.Of(ErrTemplate, "%v", err)
 	}
-	traceable := !t.HasGeneration()
+	traceable := true
 	for _, lead := range anchorLeads {
 		traceable = traceable && !strings.Contains(source, lead)
 	}
-	objects, older := strings.Contains(source, "tojson"), strings.Contains(source, "function_call")
-	return &form{template: t, traceable: traceable, size: len(source), lists: takesLists().MatchString(source),
-		calledOlder: older, calls: objects || older || strings.Contains(source, "tool_calls"),
-		offers: objects || strings.Contains(source, "tools")}, nil
+	return &form{template: t, source: source, traceable: traceable,
+		calledOlder: strings.Contains(source, "function_call")}, nil
 }
 
 // UsesDate reports whether a template uses the date.
@@ -137,7 +128,7 @@ func (r *Renderer) TrainOn() TrainOn { return r.opts.TrainOn }
 
 // OverheadBytes returns how many bytes a text may have beyond TextFactor times its record's.
 func (r *Renderer) OverheadBytes() int64 {
-	return overheadFactor*int64(max(r.plain.size, r.tools.size)) + overheadBytes
+	return overheadFactor*int64(max(len(r.plain.source), len(r.tools.source))) + overheadBytes
 }
 
 // ResidentBytes returns the memory of the parsed templates.
@@ -176,6 +167,7 @@ type Worker struct {
 	spare         struct {    // room for anchors
 		places []place
 		used   []bool
+		claims []claim
 	}
 }
 
@@ -197,8 +189,16 @@ type Text struct {
 	UnknownRoles []string
 	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
 	RejectedLeftOut bool
+	Losses
+}
+
+// Losses is what is missing in a text, or in its spans.
+type Losses struct {
 	// ToolsLeftOut reports whether the record has tools, or calls of tools, of which the template writes nothing.
 	ToolsLeftOut bool
+	// ThoughtsLeftOut is how many messages have reasoning of which the template writes nothing, and BesideCalls
+	// how many say something that it leaves out where it writes their calls of tools.
+	ThoughtsLeftOut, BesideCalls int
 	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
 	// of the message that is the first of them, from 1 on.
 	Unfound, FirstUnfound int
@@ -240,7 +240,8 @@ func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []by
 
 func (t *Text) reset() { *t = Text{Text: t.Text[:0], Spans: t.Spans[:0]} }
 
-// render renders a record that was size bytes long.
+// render renders a record that was size bytes long. Contents of which the template leaves out something are
+// given in the other form that it may take, as strings or as lists of parts.
 func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	c, err := w.converse(record)
 	if err != nil {
@@ -248,8 +249,6 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	}
 	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
-	job.places, job.used = w.spare.places, w.spare.used
-	defer job.release()
 	if c.tools != nil || slices.ContainsFunc(c.messages, hasTools) {
 		job.form = w.r.tools
 	}
@@ -260,33 +259,51 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		return err
 	}
 	dst.Replaced += w.decoder.lone
-	dst.ToolsLeftOut = !job.form.offers && notEmpty(c.tools) ||
-		!job.form.calls && slices.ContainsFunc(c.messages, callsTools)
-	if !job.form.lists {
-		if err := c.flatten(); err != nil {
-			return err
-		}
-	}
-	if slices.ContainsFunc(c.messages, isAssistant) {
-		if w.r.opts.TrainOn != TrainAll {
-			job.prepareTrace()
-		}
-	} else {
+	if !slices.ContainsFunc(c.messages, isAssistant) {
 		dst.UnknownRoles = c.unknownRoles()
 	}
-	var spans []jinja.Span
-	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
+	lists, err := c.unifyParts()
+	if err == nil && lists {
+		err = job.fit(job.habits().contents)
+	}
 	if err != nil {
 		return err
 	}
-	job.watch.text = dst.Text
+	lost, err := job.attempt(dst)
+	if err == nil && len(lost) == 0 || errors.Is(err, ErrStopped) {
+		return err
+	}
+	if still, again := job.otherwise(dst, lists); again == nil && len(still) == 0 || errors.Is(again, ErrStopped) {
+		return again
+	}
+	if err == nil {
+		err = job.lostError(lost)
+	}
+	return err
+}
+
+// attempt renders the conversation as it is. lost are the messages whose words the template leaves out.
+func (j *rendering) attempt(dst *Text) (lost []int, err error) {
+	dst.Text, dst.Spans, dst.Losses = dst.Text[:0], dst.Spans[:0], Losses{}
+	w := j.Worker
+	*j = rendering{Worker: w, conversation: j.conversation, form: j.form, size: j.size}
+	j.places, j.used, j.claims = w.spare.places, w.spare.used, w.spare.claims
+	defer j.release()
+	j.prepareTrace()
+	var spans []jinja.Span
+	dst.Text, spans, err = j.render(dst.Text, j.messages, false)
+	j.watch.text = dst.Text
+	settled := err != nil || j.claim()
 	switch {
-	case w.r.opts.TrainOn == TrainAll:
-	case job.form.template.HasGeneration():
+	case err != nil, w.r.opts.TrainOn == TrainAll:
+	case j.form.template.HasGeneration():
 		dst.Exact = true
-		err = job.blocks(dst, spans)
+		err = j.blocks(dst, spans)
 	default:
-		err = job.turns(dst)
+		err = j.turns(dst)
+	}
+	if err == nil && !settled {
+		err = j.settle(dst.Text)
 	}
 	if cap(w.before)+cap(w.after) > keptBytes {
 		w.before, w.after = nil, nil
@@ -294,14 +311,20 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	w.trace.Forget()
 	w.other.Places = nil
 	w.other.Forget()
-	return err
+	if err == nil {
+		lost = j.account(&dst.Losses, dst.Text)
+	}
+	if err != nil || len(lost) > 0 {
+		j.restore()
+	}
+	return lost, err
 }
 
 // release gives back the room for anchors, unless there were many, and drops what they refer to.
 func (j *rendering) release() {
 	clear(j.places)
 	if cap(j.places) <= keptPlaces {
-		j.spare.places, j.spare.used = j.places[:0], j.used[:0]
+		j.spare.places, j.spare.used, j.spare.claims = j.places[:0], j.used[:0], j.claims[:0]
 	}
 	if j.given != nil {
 		j.given.Set("tools", nil)
@@ -319,8 +342,6 @@ func hasTools(m *jinja.Dict) bool {
 	return slices.ContainsFunc(toolFields, func(field string) bool { return has(m, field) })
 }
 
-func callsTools(m *jinja.Dict) bool { return notEmpty(get(m, "tool_calls")) }
-
 func notEmpty(v any) bool {
 	list, ok := v.(*jinja.List)
 	return ok && len(list.Items) > 0
@@ -337,6 +358,8 @@ type rendering struct {
 	*conversation
 	anchors
 	watch
+	claims         []claim
+	looked         int // bytes of text in which strings were looked for
 	form           *form
 	size           int64 // of the record
 	spent, allowed int64 // bytes rendered for comparisons

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -38,6 +39,13 @@ type conversation struct {
 	without   bool                 // its record says that nothing of it is trained on
 	marks     map[*jinja.Dict]mark // of messages, beside them in the record
 	untrained []bool               // messages of the prompt, or that are marked so
+	origins   []origin             // of the messages
+}
+
+// origin is which message of the record one is, and the role that it has there.
+type origin struct {
+	index int
+	role  string
 }
 
 // use returns the value of a field of the record, which counts as used if it has one.
@@ -54,10 +62,15 @@ func (c *conversation) at(i int, err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
 	}
+	return fault.Of(ErrShape, "%s: %v", c.name(i), err)
+}
+
+// name names the i-th message of the record.
+func (c *conversation) name(i int) string {
 	if c.field != "" && i >= c.added {
-		return fault.Of(ErrShape, "message %d of %q: %v", i+1-c.added, c.field, err)
+		return fmt.Sprintf("message %d of %q", i+1-c.added, c.field)
 	}
-	return fault.Of(ErrShape, "message %d: %v", i+1, err)
+	return fmt.Sprintf("message %d", i+1)
 }
 
 // listFields lists the fields that may hold a list of messages.

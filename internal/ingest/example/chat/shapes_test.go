@@ -103,7 +103,7 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		`{"messages": [{"role": "user"}]}`:                                     `it, of role "user", has no content`,
 		`{"messages": [{"role": "user", "content": 5}]}`:                       "its content is a number, not a string",
 		`{"messages": [{"role": "user", "content": [5]}]}`:                     "part 1 of its content is a number",
-		`{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`: "part 1 of message 1 is not text",
+		`{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`: "part 1 of its content is an image",
 		`{"conversations": [{"from": "alien", "value": "x"}]}`:                 `its role "alien" is not known`,
 		`{"prompt": 5, "completion": "x"}`:                                     `"prompt" is a number, neither a string nor a list`,
 		`{"chosen": "just a text"}`:                                            `"chosen" is a text without a prompt next to it`,

@@ -41,7 +41,7 @@ func (j *rendering) prepareTrace() {
 	if !j.form.traceable || j.variables != nil && (has(j.variables, "messages") || has(j.variables, promptName)) {
 		return
 	}
-	j.findPlaces(j.messages, int(min(maxAnchors/2, 16+j.size/placeBytes)))
+	j.findPlaces(j.messages, j.mostPlaces())
 	size := 0
 	for i := range j.places {
 		size += len(j.places[i].text)
@@ -66,6 +66,9 @@ func (j *rendering) prepareTrace() {
 	}
 	j.watch.Trace, j.watch.next = t, t
 }
+
+// mostPlaces returns how many strings may be anchored.
+func (j *rendering) mostPlaces() int { return int(min(maxAnchors/2, 16+j.size/placeBytes)) }
 
 // traceAnchored makes a trace of the next execution, which has anchors, instead.
 func (j *rendering) traceAnchored() {
@@ -100,7 +103,7 @@ func (p *place) core() (start, end int) {
 
 // anchorsOfTrace takes the anchors from the trace, and reports whether it shows them.
 func (j *rendering) anchorsOfTrace() (ok bool) {
-	if t := j.watch.Trace; t == nil || j.watch.blank || len(j.places) != len(t.Places) {
+	if t := j.watch.Trace; t == nil || j.lead == "" || j.watch.blank || len(j.places) != len(t.Places) {
 		return false
 	}
 	if j.found, ok = j.shown(j.watch.Trace, j.watch.text); !ok {
@@ -120,7 +123,8 @@ func (j *rendering) shown(t *jinja.Trace, text []byte) (list []anchor, ok bool) 
 	}
 	list = make([]anchor, 0, 2*len(t.Marks))
 	for _, m := range t.Marks {
-		p := t.PlaceOf(m.From)
+		n := t.PlaceOf(m.From)
+		p := &t.Places[n]
 		if m.From > p.Core || m.To < p.CoreEnd {
 			return nil, false
 		}
@@ -129,8 +133,7 @@ func (j *rendering) shown(t *jinja.Trace, text []byte) (list []anchor, ok bool) 
 			s := t.Text[m.From:m.To]
 			core, coreEnd = jinja.EscapedLen(s[:core]), jinja.EscapedLen(s[:coreEnd])
 		}
-		id := 2 * t.IndexOf(p)
-		list = append(list, anchor{m.At + core, id}, anchor{m.At + coreEnd, id + 1})
+		list = append(list, anchor{m.At + core, 2 * n}, anchor{m.At + coreEnd, 2*n + 1})
 	}
 	j.spent += int64(len(text)+anchorBytes*len(list)) + comparedCost
 	return list, true

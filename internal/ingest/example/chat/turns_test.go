@@ -116,7 +116,7 @@ func spansOf(text *Text) string {
 }
 
 func TestTurns(t *testing.T) {
-	const system = `{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}]}`
+	const system = `{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}, {"role": "user", "content": "Two?"}]}`
 	const thoughts = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nFirst."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSecond."}]}`
 	const called = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": "First."}]}`
 	const calls = `{"tools": [{"type": "function"}], "messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Look.", "tool_calls": [{"id": "abcdef123", "function": {"name": "f", "arguments": {"city": "<b>", "n": 1}}}]}, {"role": "tool", "content": "<b> 1"}, {"role": "assistant", "content": "First."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "Second."}]}`
@@ -154,8 +154,9 @@ func TestTurns(t *testing.T) {
 		"own results": {afterTemplate, own, "<|call>f{<b>}<call|>|Look.<turn|>\n|Second.<turn|>\n"},
 		"curious": {curiousTemplate, strings.ReplaceAll(thoughts, "hm", "\U00017005"),
 			"\n</think>\n\nFirst.<|im_end|>\n|<think>\n𗀅\n</think>\n\nSecond.<|im_end|>\n"},
-		"no turn":   {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
-		"not shown": {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`, twoTurns, ""},
+		"no turn": {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
+		"not shown": {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`,
+			strings.NewReplacer("First.", "", `<think>\nhm\n</think>\n\nSecond.`, " ").Replace(twoTurns), ""},
 		"weight 0": {chatmlTemplate, strings.Replace(twoTurns, `"First."`, `"First.", "weight": 0`, 1),
 			"<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
 	} {
@@ -331,7 +332,7 @@ func TestEmptyBlocks(t *testing.T) {
 		"a{% generation %} b{% endgeneration %} hel" + block + "lo{% generation %} c{% endgeneration %}": " b hello c"} {
 		r := newTestRenderer(t, Options{Template: template, TrainOn: TrainAssistant})
 		var text Text
-		if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
+		if err := r.NewWorker(nil).Render(&text, []byte(`{"messages": [{"role": "user", "content": ""}]}`)); err != nil {
 			t.Fatal(err)
 		}
 		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil,
@@ -384,13 +385,13 @@ func TestDateAndLimits(t *testing.T) {
 		TrainOn: TrainAll,
 		Date:    time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)})
 	var got Text
-	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err != nil || string(got.Text) != "04 Mar 2026One?" ||
+	if err := r.NewWorker(nil).Render(&got, []byte(`{"messages": [{"role": "user", "content": "One?"}]}`)); err != nil || string(got.Text) != "04 Mar 2026One?" ||
 		!r.UsesDate() {
 		t.Errorf("got %q, %v", got.Text, err)
 	}
 	r = newTestRenderer(t,
 		Options{Template: "{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}"})
-	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err == nil ||
+	if err := r.NewWorker(nil).Render(&got, []byte(`{"messages": [{"role": "user", "content": "One?"}]}`)); err == nil ||
 		!strings.Contains(err.Error(), "for this record") {
 		t.Errorf("got %v", err)
 	}

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"slices"
 	"unsafe"
 )
 
@@ -21,7 +20,7 @@ type Trace struct {
 	// Faithful reports whether the text would be the same, but for them, if each core had letters before and
 	// after it that nothing else has; they would stand where Marks says.
 	Faithful bool
-	Marks    []Mark // in the order of the text
+	Marks    []Mark // in the order of the text; those of what was written in any case, but not where if not Faithful
 
 	// Local reports whether the text of the first n messages, for any n from Least on, is what the text holds
 	// up to Begins[n-Base], and then the rest of the text, or Tail if Prompt is true.
@@ -199,7 +198,7 @@ func (e *execution) kept(s, result string) {
 	if at < 0 {
 		return
 	}
-	p := e.trace.PlaceOf(at)
+	p := &e.trace.Places[e.trace.PlaceOf(at)]
 	from := e.trace.find(result)
 	e.trace.Faithful = e.trace.Faithful && from >= p.Start && from <= p.Core &&
 		from+len(result) >= p.CoreEnd && at <= p.Core && at+len(s) >= p.CoreEnd
@@ -243,8 +242,8 @@ func (l *loop) counted(e *execution) {
 	}
 }
 
-// PlaceOf returns the place of an offset in Text.
-func (t *Trace) PlaceOf(at int) *Place {
+// PlaceOf returns which place an offset in Text is in.
+func (t *Trace) PlaceOf(at int) int {
 	low, high := 0, len(t.Places)
 	for high-low > 1 {
 		if middle := (low + high) / 2; t.Places[middle].Start <= at {
@@ -253,7 +252,7 @@ func (t *Trace) PlaceOf(at int) *Place {
 			high = middle
 		}
 	}
-	return &t.Places[low]
+	return low
 }
 
 // wrote notes that text is about to be written.
@@ -264,6 +263,7 @@ func (t *Trace) wrote(o *output, s string) {
 	}
 	if !o.top {
 		t.Faithful = false
+		return
 	}
 	t.mark(Mark{At: len(o.data) - o.from, From: from, To: from + len(s)})
 }
@@ -272,7 +272,7 @@ func (t *Trace) mark(m Mark) {
 	if t.looped { // what follows the messages depends on one
 		t.Local = false
 	}
-	if t.again || !t.Faithful {
+	if t.again {
 		return
 	}
 	if len(t.Marks) == marksPerPlace*len(t.Places) {
@@ -293,12 +293,6 @@ func (t *Trace) Forget() {
 	if cap(t.Places)+cap(t.Marks)+cap(t.Begins)+cap(t.windows) > keptScratch || cap(t.Tail) > keptText {
 		*t = Trace{}
 	}
-}
-
-// IndexOf returns which place PlaceOf returned.
-func (t *Trace) IndexOf(p *Place) int {
-	i, _ := slices.BinarySearchFunc(t.Places, p.Start, func(p Place, at int) int { return p.Start - at })
-	return i
 }
 
 // EscapedLen returns the length of a string in JSON, without its quotes, where it is not ASCII that is wanted.

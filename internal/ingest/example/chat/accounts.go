@@ -1,0 +1,272 @@
+package chat
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// Every string that a message says is in the text, or it is known that the template leaves it out. What an
+// execution wrote its trace shows. Where that does not know, a string is looked for; one that could be there by
+// chance, or that is not found, gets anchors.
+
+// claim is a part of a message's string, without the white space around it, that is to be in the text.
+type claim struct {
+	about
+	found       bool
+	guessed     bool // it was found by looking for it
+	first, last bool // it begins, or ends, where an anchor of its place is
+	place       int32
+	start, stop int32 // in the place's text
+	at, end     int32 // where it is in the text
+}
+
+type about uint8
+
+const (
+	words   about = iota // what is said
+	thought              // a model's reasoning
+	calling              // of a tool
+)
+
+// thoughtBegin and thoughtEnd are around a model's reasoning in a content.
+const thoughtBegin, thoughtEnd = "<think>", "</think>"
+
+// sureBytes is the length from which on a string that is in a template is not in its text by chance.
+const sureBytes = 16
+
+// claim lists what is to be in the text, and reports whether what the trace of the text shows settles all of it.
+func (j *rendering) claim() bool {
+	if j.variables != nil && has(j.variables, "messages") {
+		return true // others are written
+	}
+	if len(j.places) == 0 {
+		j.findPlaces(j.messages, j.mostPlaces())
+	}
+	j.claims = j.claims[:0]
+	for n := range j.places {
+		p := &j.places[n]
+		start, stop := p.core()
+		if about, ok := p.about(); ok && start < stop {
+			c := claim{about: about, first: true, last: true, place: int32(n), start: int32(start), stop: int32(stop)}
+			if k := strings.LastIndex(p.text, thoughtEnd); k >= 0 && about == words && p.kind.role == "assistant" {
+				j.claimBoth(c, k)
+			} else {
+				j.claims = append(j.claims, c)
+			}
+		}
+	}
+	return j.seen() || !slices.ContainsFunc(j.claims, func(c claim) bool { return !c.found })
+}
+
+// about returns what a string is about; ok is false if it says nothing.
+func (p *place) about() (about about, ok bool) {
+	kind := ""
+	if p.part != nil {
+		kind, _ = get(p.part, "type").(string)
+	}
+	switch key := p.kind.key; {
+	case p.foreign:
+		return 0, false
+	case slices.Contains(reasoningFields, key), key == "content" && slices.Contains(reasoningFields, kind):
+		return thought, true
+	case key == "tool_calls", key == "function_call":
+		return calling, true
+	}
+	return words, p.kind.key == "content" && (kind != "text" || p.field == "text" && p.in == p.part)
+}
+
+// claimBoth adds the claims of a content in which reasoning ends at an offset: of that, and of the words after it.
+func (j *rendering) claimBoth(c claim, at int) {
+	text := j.text(&c)
+	at -= int(c.start)
+	before := strings.TrimSpace(strings.TrimPrefix(text[:at], thoughtBegin))
+	after := strings.TrimLeft(text[at+len(thoughtEnd):], " \t\r\n")
+	if before != "" {
+		from := c.start + int32(strings.Index(text, before))
+		j.claims = append(j.claims, claim{about: thought, place: c.place, start: from, stop: from + int32(len(before))})
+	}
+	if after != "" {
+		c.first, c.start = false, c.stop-int32(len(after))
+		j.claims = append(j.claims, c)
+	}
+}
+
+func (j *rendering) text(c *claim) string { return j.places[c.place].text[c.start:c.stop] }
+
+// seen notes what the trace of the text shows of the claims, and reports whether that is all.
+func (j *rendering) seen() (all bool) {
+	t := j.watch.Trace
+	if t == nil || len(t.Places) != len(j.places) {
+		return false
+	}
+	for _, m := range t.Marks {
+		n := int32(t.PlaceOf(m.From))
+		from, to := int32(m.From-t.Places[n].Start), int32(m.To-t.Places[n].Start)
+		k, _ := slices.BinarySearchFunc(j.claims, n, func(c claim, n int32) int { return cmp.Compare(c.place, n) })
+		for ; k < len(j.claims) && j.claims[k].place == n; k++ {
+			c := &j.claims[k]
+			whole := from <= c.start && to >= c.stop
+			if !c.found && (whole || c.about != thought && from < c.stop && to > c.start) {
+				c.found, c.at, c.end = true, int32(m.At), int32(m.At)+to-from
+			}
+		}
+	}
+	return t.Faithful
+}
+
+// settle decides about the claims that the trace does not show.
+func (j *rendering) settle(text []byte) error {
+	if j.first == nil && j.inOrder(text) {
+		return nil
+	}
+	if err := j.findAnchors(text); err != nil {
+		return err
+	}
+	written := make([]bool, len(j.used))
+	for _, x := range j.found {
+		written[x.id] = true
+	}
+	for i := range j.claims {
+		c := &j.claims[i]
+		if c.found {
+			continue
+		}
+		id := 2 * int(c.place)
+		known := id < len(written) && (c.first || c.last) // whether it is in the text
+		if known {
+			c.found = c.first && written[id] || c.last && written[id+1]
+			known = (!c.first || j.used[id]) && (!c.last || j.used[id+1])
+		}
+		c.found = c.found || !known && j.index(text, j.text(c)) >= 0
+	}
+	return nil
+}
+
+// inOrder looks for the claims, each after the one before it, and reports whether all that is said is found.
+func (j *rendering) inOrder(text []byte) bool {
+	next := int32(len(text)) // where the next begins that is known to be in the text
+	for i := len(j.claims) - 1; i >= 0; i-- {
+		if c := &j.claims[i]; c.found {
+			next = c.at
+		} else {
+			c.at = next
+		}
+	}
+	at := 0
+	for i := range j.claims {
+		c := &j.claims[i]
+		switch s := j.text(c); {
+		case c.found:
+		case c.about == thought: // earlier ones are left out as a rule
+			c.found = j.index(text, s) >= 0
+			c.guessed = c.found
+		case len(s) >= sureBytes || !strings.Contains(j.form.source, s):
+			if n := j.index(text[at:max(at, int(c.at))], s); n >= 0 {
+				c.found, c.guessed, c.end = true, true, int32(at+n+len(s))
+			}
+		}
+		if at = max(at, int(c.end)); !c.found && c.about != thought {
+			for i := range j.claims {
+				j.claims[i].found = j.claims[i].found && !j.claims[i].guessed
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// index returns where a string is in a text, as it is or in JSON, -1 if it is not. If very much was looked for, it
+// is taken to be there.
+func (j *rendering) index(text []byte, s string) int {
+	if j.looked > comparedFactor*len(j.watch.text)+comparedBytes {
+		return 0
+	}
+	n := bytes.Index(text, []byte(s))
+	if n < 0 {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(s); err == nil && b.Len() > len(s)+len("\"\"\n") {
+			n = bytes.Index(text, b.Bytes()[1:b.Len()-2])
+		}
+	}
+	if j.looked += n; n < 0 {
+		j.looked += len(text)
+	}
+	return n
+}
+
+// account notes what the template leaves out, and returns the messages whose words it leaves out.
+func (j *rendering) account(t *Losses, text []byte) (lost []int) {
+	called := false
+	for i := 0; i < len(j.claims); {
+		var claims, found [calling + 1]int
+		message := j.places[j.claims[i].place].message
+		for ; i < len(j.claims); i++ {
+			c := &j.claims[i]
+			if j.places[c.place].message != message {
+				break
+			}
+			claims[c.about]++
+			if c.found {
+				found[c.about]++
+			}
+		}
+		if claims[thought] > 0 && found[thought] == 0 {
+			t.ThoughtsLeftOut++
+		}
+		called = called || found[calling] > 0
+		t.ToolsLeftOut = t.ToolsLeftOut || claims[calling] > 0 && found[calling] == 0
+		switch {
+		case found[words] == claims[words]:
+		case found[calling] > 0:
+			t.BesideCalls++
+		default:
+			lost = append(lost, message)
+		}
+	}
+	if tools, ok := j.tools.(*jinja.List); ok {
+		t.ToolsLeftOut = t.ToolsLeftOut || slices.ContainsFunc(tools.Items, func(tool any) bool {
+			return !hasWord(text, nameOf(tool))
+		})
+	}
+	if t.ToolsLeftOut && !called { // the template knows no tools
+		lost = slices.DeleteFunc(lost, func(i int) bool { return get(j.messages[i], "role") == "tool" })
+	}
+	return lost
+}
+
+// nameOf returns the name of a tool, "" if it has none.
+func nameOf(tool any) string {
+	d, _ := tool.(*jinja.Dict)
+	if d == nil {
+		return ""
+	}
+	if f, ok := get(d, "function").(*jinja.Dict); ok {
+		d = f
+	}
+	name, _ := get(d, "name").(string)
+	return name
+}
+
+// hasWord reports whether a text has a name that is not part of a longer word.
+func hasWord(text []byte, name string) bool {
+	for at := 0; ; at++ {
+		n := bytes.Index(text[at:], []byte(name))
+		if n < 0 || name == "" {
+			return n >= 0
+		}
+		at += n
+		before, _ := utf8.DecodeLastRune(text[:at])
+		after, _ := utf8.DecodeRune(text[at+len(name):])
+		if !isWord(before) && !isWord(after) {
+			return true
+		}
+	}
+}
