@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +142,18 @@ func whyUntrained(c *work.Conversations, unfound int64, roles []string) fault.Te
 		"give another {chat-template}, or {train-on} all")
 }
 
+// unmetRoles names the roles that the option Roles maps and no message has.
+func (f *flusher) unmetRoles() (notes []fault.Text) {
+	roles, _ := chat.ParseRoles(f.b.opts.Roles) // checked before the build
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		if f.b.partition == nil && !slices.Contains(f.state.MappedRoles, role) {
+			notes = append(notes, fault.Textf("{roles} %s has no effect: no message has the role %s",
+				shell.Quote(role+"="+roles[role]), role))
+		}
+	}
+	return notes
+}
+
 // countChat counts a conversation by its shape, and what the template did not write of it.
 func (f *flusher) countChat(d *job.Document) {
 	s := &f.state
@@ -152,6 +165,11 @@ func (f *flusher) countChat(d *job.Document) {
 	}
 	s.ThoughtsLeftOut += int64(d.ThoughtsLeftOut)
 	s.BesideCalls += int64(d.BesideCalls)
+	for _, role := range d.MappedRoles {
+		if !slices.Contains(s.MappedRoles, role) {
+			s.MappedRoles = append(s.MappedRoles, role)
+		}
+	}
 	if len(s.UnknownRoles) == 0 {
 		s.UnknownRoles = d.UnknownRoles
 	}

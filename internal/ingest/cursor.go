@@ -35,8 +35,9 @@ type cursor struct {
 	report.Totals
 	IllFormed report.IllFormed `json:"ill_formed,omitzero"`
 	filtered
-	Lines   report.LineStats `json:"lines,omitzero"`
-	Unfound report.Unfound   `json:"unfound,omitzero"`
+	Lines       report.LineStats `json:"lines,omitzero"`
+	Unfound     report.Unfound   `json:"unfound,omitzero"`
+	MappedRoles []string         `json:"mapped_roles,omitempty"` // of the option Roles, that messages have
 	// UnknownRoles are those of the first conversation that has such roles and no turn of the assistant.
 	UnknownRoles []string        `json:"unknown_roles,omitempty"`
 	Rejects      []report.Reject `json:"rejects,omitempty"`

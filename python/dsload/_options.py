@@ -87,7 +87,7 @@ class BuildOptions(PlanOptions, total=False):
         causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
         chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.
-        roles: what other roles mean, as in customer=user,clerk=assistant.
+        roles: what other roles mean, as in pupil=user,tutor=assistant.
         date: day that a chat template writes as today's, such as 2006-01-02.
         eos: token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
         bos: token before each document, as eos takes it.

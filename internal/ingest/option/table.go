@@ -72,7 +72,7 @@ var table = []Row{
 		Help:  "whose turns carry loss: assistant, last (its last turn) or all",
 		field: func(o *Options) any { return (*string)(&o.TrainOn) }},
 	{Name: "roles", Group: GroupText, Kind: Names, Value: "ROLES",
-		Help:  "what other roles mean, as in customer=user,clerk=assistant",
+		Help:  "what other roles mean, as in pupil=user,tutor=assistant",
 		field: func(o *Options) any { return &o.Roles }},
 	{Name: "date", Group: GroupText, Value: "DAY",
 		Help:  "day that a chat template writes as today's, such as 2006-01-02",

@@ -76,7 +76,8 @@ func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
 	d.Shape, d.Losses = w.text.Shape, w.text.Losses
-	d.UnknownRoles, d.RejectedLeftOut = w.text.UnknownRoles, w.text.RejectedLeftOut
+	d.MappedRoles, d.UnknownRoles = w.text.MappedRoles, w.text.UnknownRoles
+	d.RejectedLeftOut = w.text.RejectedLeftOut
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,7 +35,7 @@ func (c *conversation) findTools() error {
 		}
 	}
 	for _, name := range toolPlaces {
-		place, ok := get(c.record, name).(*jinja.Dict)
+		place, ok := peek(c.record, name).(*jinja.Dict)
 		if !ok {
 			continue
 		}
@@ -42,6 +43,7 @@ func (c *conversation) findTools() error {
 			if tools, err := c.worker.decoder.toolsIn(place, field); err == nil && tools != nil && len(tools.Items) > 0 {
 				c.tools = tools
 				c.use(name)
+				get(place, field)
 				return nil
 			}
 		}
@@ -51,7 +53,7 @@ func (c *conversation) findTools() error {
 
 // toolsIn returns the list of tools in a field, nil if there is none.
 func (r *reused) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
-	v := get(place, field)
+	v := peek(place, field)
 	if s, ok := v.(string); ok {
 		if strings.TrimSpace(s) == "" {
 			return nil, nil
@@ -97,6 +99,18 @@ func (r *reused) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
 }
 
 func asTool(function any) *jinja.Dict { return dict("type", "function", "function", function) }
+
+// holdTools reports whether a message holds tools that liftTools may take.
+func (c *conversation) holdTools() bool {
+	return slices.ContainsFunc(c.messages, func(m *jinja.Dict) bool {
+		return slices.ContainsFunc(toolFields, func(field string) bool {
+			s, _ := peek(m, field).(string)
+			return (notEmpty(peek(m, field)) || strings.HasPrefix(strings.TrimSpace(s), "[")) && mayHoldTools(c.meaning(m))
+		})
+	})
+}
+
+func mayHoldTools(role string) bool { return role != "assistant" && role != "tool" }
 
 // liftTools takes the tools that a message has, where the template does not write them there.
 func (j *rendering) liftTools(m *jinja.Dict, role string) (*jinja.Dict, error) {

@@ -9,7 +9,7 @@ import (
 // habits are how a template takes what records write in several ways. It is asked when a conversation first
 // needs to know it: small conversations are rendered each way.
 type habits struct {
-	options   *Options
+	r         *Renderer
 	form      *form
 	roles     map[string]bool // that were asked for: whether the template knows them
 	arguments taken
@@ -34,6 +34,8 @@ const (
 	// asked is a word by which a template is asked, askedKey the key of an object that holds it.
 	asked    = "Wxyzq"
 	askedKey = "city"
+	// askedBytes is more than a small conversation has.
+	askedBytes = 4 << 10
 	// callID is the id of a call as the strictest templates take it: nine letters and digits.
 	callID = "abcdef123"
 )
@@ -42,7 +44,7 @@ const (
 func (j *rendering) habits() *habits {
 	h := j.learned[j.form]
 	if h == nil {
-		h = &habits{options: &j.r.opts, form: j.form, roles: map[string]bool{}, values: map[string]bool{},
+		h = &habits{r: j.r, form: j.form, roles: map[string]bool{}, values: map[string]bool{},
 			takesContents: map[string]contents{}, ownTools: map[string]bool{}}
 		if j.learned == nil {
 			j.learned = map[*form]*habits{}
@@ -54,13 +56,13 @@ func (j *rendering) habits() *habits {
 
 // render renders messages. The text is "" if the template refuses them.
 func (h *habits) render(tools any, messages ...any) string {
-	given := h.options.Special.Clone()
+	given := h.r.opts.Special.Clone()
 	given.Set("tools", tools)
 	given.Set("documents", nil)
 	given.Set("messages", &jinja.List{Items: messages})
 	given.Set(promptName, false)
-	out, _, _, err := h.form.template.Render(nil, given, jinja.Options{Now: h.options.Date,
-		Limits: jinja.Limits{Steps: renderSteps, Bytes: renderBytes, Output: renderBytes}})
+	out, _, _, err := h.form.template.Render(nil, given, jinja.Options{Now: h.r.opts.Date,
+		Limits: jinja.Limits{Steps: renderSteps, Bytes: renderBytes, Output: h.r.textBytes(askedBytes)}})
 	if err != nil {
 		return ""
 	}

@@ -81,7 +81,7 @@ func (c *conversation) ownMark(m *jinja.Dict) (mark, error) {
 // conversation where there is none.
 func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 	for _, field := range markFields {
-		v := get(c.record, field)
+		v := peek(c.record, field)
 		if s, ok := v.(string); ok && strings.HasPrefix(s, "[") {
 			if v, err = c.worker.decoder.parse(s); err != nil {
 				return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)
@@ -149,7 +149,7 @@ var answerLabels = []string{"label", "kto_tag"}
 // checkLabel refuses the bad answers of unpaired preferences.
 func (c *conversation) checkLabel() error {
 	for _, field := range answerLabels {
-		v := get(c.record, field)
+		v := peek(c.record, field)
 		good, isBool := v.(bool)
 		written := "true"
 		if s, ok := v.(string); ok && (strings.EqualFold(s, "true") || strings.EqualFold(s, "false")) { // of CSV

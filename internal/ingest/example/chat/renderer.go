@@ -185,6 +185,8 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
+	// MappedRoles are those of Options.Roles that the messages have.
+	MappedRoles []string
 	// UnknownRoles are the roles that mean nothing of a conversation in which the assistant says nothing.
 	UnknownRoles []string
 	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
@@ -249,7 +251,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	}
 	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
-	if c.tools != nil || slices.ContainsFunc(c.messages, hasTools) {
+	if c.tools != nil || c.holdTools() {
 		job.form = w.r.tools
 	}
 	if list := w.decoder.tools.list; list != nil && c.tools == list {
@@ -259,6 +261,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		return err
 	}
 	dst.Replaced += w.decoder.lone
+	dst.MappedRoles = job.mapped
 	if !slices.ContainsFunc(c.messages, isAssistant) {
 		dst.UnknownRoles = c.unknownRoles()
 	}
@@ -336,11 +339,6 @@ func (j *rendering) release() {
 const promptName = "add_generation_prompt"
 
 func isAssistant(m *jinja.Dict) bool { return get(m, "role") == "assistant" }
-
-// hasTools reports whether a message has tools of its own.
-func hasTools(m *jinja.Dict) bool {
-	return slices.ContainsFunc(toolFields, func(field string) bool { return has(m, field) })
-}
 
 func notEmpty(v any) bool {
 	list, ok := v.(*jinja.List)

@@ -87,6 +87,9 @@ func (c *conversation) unknownRoles() (roles []string) {
 // where the template knows it.
 func (j *rendering) role(own string) string {
 	role, mapped := j.r.opts.meaning(own)
+	if mapped && !slices.Contains(j.mapped, strings.ToLower(own)) {
+		j.mapped = append(j.mapped, strings.ToLower(own))
+	}
 	switch {
 	case role == "developer":
 		if !j.habits().writes(role) {
@@ -133,7 +136,7 @@ func (h *habits) knows(role, meaning string) bool {
 // ownToken reports whether a text has a control token of the role, as in <|observation|>, and the role's
 // meaning has none.
 func (h *habits) ownToken(text, role, meaning string) bool {
-	is := h.options.IsToken
+	is := h.r.opts.IsToken
 	token := "<|" + role + "|>"
 	return is != nil && strings.Contains(text, token) && is(token) && !is("<|"+meaning+"|>")
 }

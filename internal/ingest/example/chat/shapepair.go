@@ -30,8 +30,8 @@ func (c *conversation) fromPreference() error {
 		}
 		return c.fromTranscript(text)
 	}
-	prompt, _ := get(c.record, question).(*jinja.List)
-	if isList && (question == "" || len(own.Items) == 0 || c.startsItself(own, get(c.record, question))) {
+	prompt, _ := peek(c.record, question).(*jinja.List)
+	if isList && (question == "" || len(own.Items) == 0 || c.startsItself(own, peek(c.record, question))) {
 		c.use(question)
 		if !c.startsWithSystem(own) {
 			if err := c.addSystem(); err != nil {
@@ -55,7 +55,7 @@ func (c *conversation) fromPreference() error {
 // addBefore adds what stands before an answer: the system message, earlier turns and the question. A question that
 // is a list of messages is a prompt.
 func (c *conversation) addBefore(question string) error {
-	list, isList := get(c.record, question).(*jinja.List)
+	list, isList := peek(c.record, question).(*jinja.List)
 	if !isList || !c.startsWithSystem(list) {
 		if err := c.addSystem(); err != nil {
 			return err
@@ -79,12 +79,11 @@ const preferredField = "preferred_output"
 // fromPreferred takes the preferred side of OpenAI's preferences.
 func (c *conversation) fromPreferred() error {
 	c.shape = Preference
-	input, _ := get(c.record, "input").(*jinja.Dict)
+	input, _ := c.use("input").(*jinja.Dict)
 	list, ok := get(input, "messages").(*jinja.List)
 	if !ok {
 		return fault.Of(ErrShape, `%q stands without a list of messages in "input"`, preferredField)
 	}
-	c.use("input")
 	if _, err := c.addList("input.messages", list, nil); err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func (c *conversation) addContext(question, answer string) {
 		return
 	}
 	for _, field := range []string{"input", "context"} {
-		more := textOf(get(c.record, field))
+		more := textOf(peek(c.record, field))
 		switch {
 		case field == question || field == answer || field == "input" && question != "instruction" || more == "":
 			continue
@@ -206,7 +205,7 @@ func textOf(v any) string {
 // addHistory adds the turns that a record has in a field before its question: pairs of texts, or messages.
 func (c *conversation) addHistory() error {
 	for _, field := range historyFields {
-		v := get(c.record, field)
+		v := peek(c.record, field)
 		if s, ok := v.(string); ok {
 			if s == "" {
 				continue

@@ -27,7 +27,6 @@ const (
 type conversation struct {
 	worker    *Worker
 	record    *jinja.Dict
-	fields    []string // the fields of the record that it is made of, or that say what is trained on
 	shape     Shape
 	field     string // that the list of messages is in, if it is in one
 	added     int    // how many messages stand before that list
@@ -37,6 +36,7 @@ type conversation struct {
 	variables *jinja.Dict
 	rejected  bool                 // it has a worse answer, which is left out
 	without   bool                 // its record says that nothing of it is trained on
+	mapped    []string             // roles of the messages that Options.Roles maps
 	marks     map[*jinja.Dict]mark // of messages, beside them in the record
 	untrained []bool               // messages of the prompt, or that are marked so
 	origins   []origin             // of the messages
@@ -48,14 +48,8 @@ type origin struct {
 	role  string
 }
 
-// use returns the value of a field of the record, which counts as used if it has one.
-func (c *conversation) use(field string) any {
-	v := get(c.record, field)
-	if v != nil {
-		c.fields = append(c.fields, field)
-	}
-	return v
-}
+// use returns the value of a field of the record of which the conversation is made, or which says something of it.
+func (c *conversation) use(field string) any { return get(c.record, field) }
 
 // at says which message an error is about: the i-th.
 func (c *conversation) at(i int, err error) error {
@@ -130,13 +124,19 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 		return nil, err
 	}
 	for _, field := range rejectedFields {
-		c.rejected = c.use(field) != nil || c.rejected
+		switch v := c.use(field).(type) {
+		case string:
+			c.rejected = c.rejected || v != ""
+		case *jinja.List:
+			c.rejected = c.rejected || len(v.Items) > 0
+		case *jinja.Dict:
+			c.rejected = true
+		}
 	}
 	if err := c.findTools(); err != nil {
 		return nil, err
 	}
-	if kwargs, ok := get(record, "chat_template_kwargs").(*jinja.Dict); ok {
-		c.use("chat_template_kwargs")
+	if kwargs, ok := c.use("chat_template_kwargs").(*jinja.Dict); ok {
 		c.variables = kwargs
 	}
 	return c, nil
@@ -147,7 +147,10 @@ func get(d *jinja.Dict, field string) any {
 	return v
 }
 
-func has(d *jinja.Dict, field string) bool { return get(d, field) != nil }
+// peek returns the value of a field that may have another meaning.
+func peek(d *jinja.Dict, field string) any { return get(d, field) }
+
+func has(d *jinja.Dict, field string) bool { return peek(d, field) != nil }
 
 // listField returns the first field of a list of messages that the record has, "" if it has none. A
 // field without a value counts only if there is no other.
@@ -166,7 +169,7 @@ func listField(record *jinja.Dict) string {
 func (c *conversation) fromList(field string) error {
 	list, ok := c.use(field).(*jinja.List)
 	if !ok {
-		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(get(c.record, field)))
+		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(peek(c.record, field)))
 	}
 	marks, err := c.marksBeside(len(list.Items))
 	if err != nil {
@@ -367,7 +370,7 @@ func (c *conversation) fromTranscript(text string) error {
 // addSystem adds the system message that a record has beside the others.
 func (c *conversation) addSystem() error {
 	for _, field := range systemFields {
-		content := get(c.record, field)
+		content := peek(c.record, field)
 		if s, ok := content.(string); ok && s == "" || content == nil {
 			continue
 		}
