@@ -93,6 +93,9 @@ func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
 		return s, false, err
 	}
 	end, err := j.lastEnd(text, start)
+	if said := j.afterEmpty(text, i, start, end); len(bytes.TrimSpace(text[said:end])) > 0 { // else that ends the turn
+		start = said
+	}
 	return Span{Start: start, Said: end, End: end}, err == nil, err
 }
 
@@ -159,6 +162,7 @@ func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
 		return dst, err
 	}
 	if f.first[i] >= 0 {
+		start = f.afterEmpty(f.text, i, start, max(start, f.found[f.first[i]].pos))
 		if i == len(f.messages)-1 && !f.withResults(i) {
 			end, err := f.lastEnd(f.text, start)
 			return appendSpan(dst, start, end, end), err

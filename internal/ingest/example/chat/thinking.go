@@ -1,0 +1,82 @@
+package chat
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+
+	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+)
+
+// Where a message has no reasoning, some templates write an empty block for it between the header and the answer,
+// such as <think>\n\n</think>\n\n, or only what ends it. The model is not to learn that: in the prompt the same
+// block says that there is to be no reasoning.
+
+// afterEmpty returns where turn i begins that begins at start, without an empty block that the template wrote there
+// by itself. The block ends at or before limit.
+func (j *rendering) afterEmpty(text []byte, i, start, limit int) int {
+	n := emptyBlock(text[start:limit])
+	if n == 0 || says(j.messages[i], strings.TrimSpace(string(text[start:start+n]))) {
+		return start
+	}
+	return start + n
+}
+
+// emptyBlock returns how many bytes a text begins with that are a block without words, or the end of one, and white
+// space around it.
+func emptyBlock(text []byte) int {
+	blank := func(from int) int { return len(text) - len(bytes.TrimLeft(text[from:], " \t\r\n")) }
+	at := blank(0)
+	tag := firstTag(string(text[at:min(len(text), at+maxTagBytes)]))
+	if tag == "" {
+		return 0
+	}
+	at += len(tag)
+	if tag[1] == '/' {
+		return blank(at)
+	}
+	name := at
+	for name < len(text) && isWord(rune(text[name])) {
+		name++
+	}
+	if name < len(text) && text[name] == '\n' { // it is a channel's
+		at = name
+	}
+	at = blank(at)
+	end := firstTag(string(text[at:min(len(text), at+maxTagBytes)]))
+	if name := tagName(tag); name == "" || end == tag || tagName(end) != name {
+		return 0
+	}
+	return blank(at + len(end))
+}
+
+// tagName returns the letters and digits of a tag.
+func tagName(tag string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, tag)
+}
+
+// says reports whether a string in a message, at any depth, holds a text.
+func says(v any, text string) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, text)
+	case *jinja.List:
+		for _, item := range v.Items {
+			if says(item, text) {
+				return true
+			}
+		}
+	case *jinja.Dict:
+		for k := range v.Len() {
+			if _, value, ok := v.At(k); ok && says(value, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
