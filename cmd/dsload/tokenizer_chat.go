@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -96,6 +97,13 @@ func (c *chatter) leftOut() (notes []string) {
 	t := &c.text
 	if t.ToolsLeftOut {
 		notes = append(notes, "the chat template writes nothing of the tools, or their calls and what the role tool says")
+	}
+	if t.RejectedLeftOut {
+		notes = append(notes, "the worse answer (rejected) is left out")
+	}
+	if len(t.UnknownRoles) > 0 {
+		notes = append(notes, fmt.Sprintf("nothing is said by the assistant; --roles says what other roles mean: %s",
+			strings.Join(t.UnknownRoles, ", ")))
 	}
 	if t.ThoughtsLeftOut > 0 {
 		notes = append(notes, fmt.Sprintf("turns of the assistant whose reasoning the chat template leaves out: %d",

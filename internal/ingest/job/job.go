@@ -79,10 +79,8 @@ type Document struct {
 	IDs, Target Span       // in Job.IDs; Target only of pairs
 	Mask        Span       // in Job.Mask; only of conversations
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
+	chat.Noted
 	chat.Losses
-	MappedRoles     []string // that the option Roles maps
-	UnknownRoles    []string // of a conversation in which the assistant says nothing
-	RejectedLeftOut bool     // it has a worse answer, which is left out
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	TextBytes         int64

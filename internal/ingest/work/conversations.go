@@ -75,9 +75,7 @@ func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte
 		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
-	d.Shape, d.Losses = w.text.Shape, w.text.Losses
-	d.MappedRoles, d.UnknownRoles = w.text.MappedRoles, w.text.UnknownRoles
-	d.RejectedLeftOut = w.text.RejectedLeftOut
+	d.Shape, d.Noted, d.Losses = w.text.Shape, w.text.Noted, w.text.Losses
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}

@@ -3,6 +3,7 @@ package chat
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestResults(t *testing.T) {
 	for _, c := range []struct{ template, result, want string }{
 		{content, `{"a": true}`, `{"a": true}`}, {joined, `{"a": true}`, `R{"a": true}`}, {mapping, `{"a": 1}`, "{\n \"a\": 1\n}"},
 		{content, "21.5", "21.5"}, {joined, "21.5", "R21.5"}, {joined, "20", "R20"}, {joined, "[1, 2]", "R[1, 2]"}, {joined, "[]", "R[]"},
-		{joined, "false", "Rfalse"}, {joined, `[{"a": null}]`, `R[{"a": null}]`}, {joined, `"5"`, "R5"},
+		{joined, "false", "Rfalse"}, {content, "true", "true"}, {joined, `[{"a": null}]`, `R[{"a": null}]`}, {joined, `"5"`, "R5"},
 	} {
 		for _, role := range []string{"tool", "observation"} {
 			record := `{"messages": [{"role": "user", "content": "Q"}, {"role": "` + role + `", "content": ` + c.result + `}]}`
@@ -154,6 +155,41 @@ func TestArgumentsOfPublicTemplates(t *testing.T) {
 		if asObject == nil && asText != nil || strings.Contains(string(text.Text), `\"town`) &&
 			!strings.Contains(string(object.Text), `\"town`) {
 			t.Errorf("%s: %v %.2000s", filepath.Base(path), asText, text.Text)
+		}
+	}
+}
+
+// With public templates, records that say the same give the same text and loss, whatever names they have for it.
+func TestNamesOfPublicTemplates(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(refdata.Path(t, "templates"), "*.jinja"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const usual = `{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}, {"role": "assistant", "content": "Z"}]}`
+	const tools = `, "tools": [{"type": "function", "function": {"name": "f", "description": "D", "parameters": {"type": "object", ` +
+		`"properties": {"town": {"type": "string", "description": "T"}}, "required": []}}}]}`
+	const asked, answered = `{"messages": [{"role": "user", "content": "Q"}, `, `, "name": "f", "content": "R"}, {"role": "assistant", "content": "Z"}]` + tools
+	const calls = asked + `{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", ` +
+		`"arguments": {"town": "Bern"}}}]}, {"role": "tool"` + answered
+	same := map[string]string{strings.NewReplacer("user", "human", "assistant", "GPT", "system", "System").Replace(usual): usual,
+		`{"system": "S", "messages": [` + usual[strings.Index(usual, `{"role": "user"`):]: usual,
+		strings.Replace(calls, `"tool"`, `"observation"`, 1):                              calls, strings.Replace(calls, `"tool"`, `"function_response"`, 1): calls,
+		asked + `{"role": "function_call", "content": "{\"name\": \"f\", \"arguments\": {\"town\": \"Bern\"}}"}, {"role": "tool"` + answered: calls}
+	for _, path := range files {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newTestRenderer(t, Options{Template: string(source), Date: time.Unix(0, 0)}).NewWorker(nil)
+		for record, other := range same {
+			var got, want Text
+			err, otherErr := w.Render(&got, []byte(record)), w.Render(&want, []byte(other))
+			isCall := strings.Contains(record, "function_call") // the template may take strings alone
+			if (err == nil) != (otherErr == nil) && !isCall || err == nil && otherErr == nil && !isCall &&
+				(string(got.Text) != string(want.Text) || !slices.Equal(got.Spans, want.Spans)) ||
+				isCall && err == nil && !strings.Contains(string(got.Text), "Bern") && strings.Contains(string(want.Text), "Bern") {
+				t.Errorf("%s: %s\n got %q %v\nwant %q %v", filepath.Base(path), record, got.Text, err, want.Text, otherErr)
+			}
 		}
 	}
 }

@@ -139,10 +139,10 @@ func (h *habits) call() *jinja.Dict {
 }
 
 // writesJSON reports whether the template writes the result of a tool that is a value of a kind, as kindOf names it,
-// as JSON.
+// as JSON. A truth value it writes as Python does.
 func (h *habits) writesJSON(kind string) bool {
 	writes, found := h.values[kind]
-	if !found {
+	if !found && kind != kindOf(true) {
 		var content any = 1357.5
 		want := "1357.5"
 		switch kind {

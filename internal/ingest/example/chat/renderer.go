@@ -185,13 +185,18 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
+	Noted
+	Losses
+}
+
+// Noted is what a record has that a build says something about.
+type Noted struct {
 	// MappedRoles are those of Options.Roles that the messages have.
 	MappedRoles []string
 	// UnknownRoles are the roles that mean nothing of a conversation in which the assistant says nothing.
 	UnknownRoles []string
 	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
 	RejectedLeftOut bool
-	Losses
 }
 
 // Losses is what is missing in a text, or in its spans.
