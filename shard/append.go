@@ -23,7 +23,7 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	}
 	if _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); !differ {
 		if has[b.checkpointName()] {
-			if err := b.removeCheckpoint(); err != nil {
+			if err := b.endLeft(); err != nil {
 				return nil, err
 			}
 		}
@@ -32,28 +32,16 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	if err := b.checkBase(m); err != nil {
 		return nil, err
 	}
-	if has[checkpointName] { // a crash left it at the end of the first build
-		if err := b.removeFile(checkpointName); err != nil {
-			return nil, err
-		}
-	}
-	resumed := has[b.checkpointName()]
-	if resumed && b.opts.Overwrite {
-		if err := b.removeFile(b.checkpointName()); err != nil {
-			return nil, err
-		}
-		resumed = false
-	}
+	resumed, ended := has[b.checkpointName()] && !b.opts.Overwrite, false
 	if resumed {
-		ended, err := b.additionEnded(m)
-		if err != nil {
+		if ended, err = b.additionEnded(m); err != nil {
 			return nil, err
 		}
-		if ended {
-			if err := b.removeCheckpoint(); err != nil {
-				return nil, err
-			}
-			resumed = false
+		resumed = !ended
+	}
+	if !resumed {
+		if err := b.clearAddition(has, ended); err != nil {
+			return nil, err
 		}
 	}
 	b.base, b.files = m, slices.Clone(m.Files)
@@ -68,6 +56,25 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	}
 	// The first checkpoint says that shards which the manifest does not list belong to an addition.
 	return nil, b.writeCheckpoint(false)
+}
+
+// clearAddition makes a folder ready for a new addition: it removes the checkpoints that earlier builds left.
+func (b *Builder) clearAddition(has map[string]bool, ended bool) error {
+	if err := b.claim(); err != nil {
+		return err
+	}
+	if has[checkpointName] { // a crash left it at the end of the first build
+		if err := b.removeFile(checkpointName); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ended: // a crash left it at the end of the last addition
+		return b.removeCheckpoint()
+	case has[b.checkpointName()]:
+		return b.removeFile(b.checkpointName())
+	}
+	return nil
 }
 
 // checkBase returns why nothing can be added to a dataset, or nil.

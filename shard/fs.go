@@ -41,6 +41,15 @@ type FS interface {
 // objects in a bucket. Equal numbers of one FS mean equal bytes.
 type Versioned interface{ Version() uint64 }
 
+// A Claimer is an FS of folders that several machines may write to, where Lock keeps only the processes of one
+// machine apart.
+type Claimer interface {
+	// Claim makes a folder that of a build with these settings. A Builder of a whole dataset, or of an addition,
+	// calls it before it changes anything there. If another machine has claimed the folder, mayContinue returns
+	// why this build may not continue that one, which has other settings; nil accepts any.
+	Claim(settings json.RawMessage, mayContinue func(have json.RawMessage) error) error
+}
+
 // Join returns the path of a file in a folder, which may be an address such as s3://bucket/folder.
 func Join(dir, name string) string {
 	if strings.Contains(dir, "://") {

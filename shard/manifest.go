@@ -173,21 +173,22 @@ func (w *sealedWriter) splits(splits []SplitInfo, shards func(s *SplitInfo)) {
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
 func ReadManifest(fsys FS, dir string) (*Manifest, error) {
-	return readManifestFile(fsys, dir, ManifestName)
+	return ReadManifestFile(fsys, dir, ManifestName)
 }
 
 // ReadPartManifest reads and checks the manifest of a part. The error is ErrNotFound if the part is
 // not finished.
 func ReadPartManifest(fsys FS, dir string, number int) (*Manifest, error) {
 	name := Part{Number: number, Of: MaxParts}.ManifestName()
-	m, err := readManifestFile(fsys, dir, name)
+	m, err := ReadManifestFile(fsys, dir, name)
 	if err == nil && (m.Part == nil || m.Part.Number != number) {
 		return nil, corrupt(Join(dir, name), -1, "not the manifest of part %d", number)
 	}
 	return m, err
 }
 
-func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
+// ReadManifestFile reads a manifest that has another name than its own.
+func ReadManifestFile(fsys FS, dir, name string) (*Manifest, error) {
 	path := Join(dir, name)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,9 +81,30 @@ func (b *Builder) restore() (*Checkpoint, error) {
 				return nil, b.foreign(n)
 			}
 		}
+		if err := b.claim(); err != nil {
+			return nil, err
+		}
 	}
 	// The first checkpoint claims the folder, so that whatever a crash leaves is known to be ours.
 	return nil, b.writeCheckpoint(false)
+}
+
+// claim makes the folder this build's, where other machines may write to it, too.
+func (b *Builder) claim() error {
+	c, shared := b.fs.(Claimer)
+	if !shared || b.opts.Part.isPart() {
+		return nil
+	}
+	var mayContinue func(json.RawMessage) error
+	if !b.opts.Overwrite {
+		mayContinue = func(have json.RawMessage) error {
+			if name, h, w, differ := diffSettings(have, b.opts.Settings, b.opts.MayChange); differ {
+				return &SettingsError{Dir: b.dir, Name: name, Have: h, Want: w}
+			}
+			return nil
+		}
+	}
+	return c.Claim(b.opts.Settings, mayContinue)
 }
 
 // clear removes what builds left, and claims the folder. The claim comes first: after a crash the
@@ -91,6 +113,9 @@ func (b *Builder) restore() (*Checkpoint, error) {
 func (b *Builder) clear(names []string) error {
 	names, err := ownFiles(b.fs, b.dir, names)
 	if err != nil {
+		return err
+	}
+	if err := b.claim(); err != nil {
 		return err
 	}
 	if err := b.writeCheckpoint(false); err != nil {
@@ -134,11 +159,19 @@ func (b *Builder) finished(checkpoint bool) error {
 		return err
 	}
 	if checkpoint {
-		if err := b.removeCheckpoint(); err != nil {
+		if err := b.endLeft(); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
+}
+
+// endLeft removes the checkpoint of a build that was killed once it had its manifest.
+func (b *Builder) endLeft() error {
+	if err := b.claim(); err != nil {
+		return err
+	}
+	return b.removeCheckpoint()
 }
 
 // resume restores the state of the checkpoint file. It reopens the shards that were open, truncates
@@ -147,6 +180,9 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	path := b.path(b.checkpointName())
 	st, err := readCheckpoint(b.fs, path, b.dir, b.opts)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.claim(); err != nil {
 		return nil, err
 	}
 	for i := range st.splits {

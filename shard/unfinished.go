@@ -45,6 +45,21 @@ func openUnfinishedHead(fsys FS, dir string) (*checkpointReader, *savedState, er
 	return r, st, nil
 }
 
+// HasRows reports whether a checkpoint follows the first row of its build. Until then it only claims the folder.
+// Without a checkpoint there are none.
+func HasRows(fsys FS, path string) (bool, error) {
+	r, err := openCheckpoint(fsys, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer r.f.Close()
+	st, err := r.head()
+	return err == nil && st.begun, err
+}
+
 // ReadRun returns run.json of a finished dataset: Provenance.Run as a sealed JSON object. The error
 // is ErrNotFound if there is none.
 func ReadRun(fsys FS, dir string) (json.RawMessage, error) {

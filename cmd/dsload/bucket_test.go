@@ -28,7 +28,8 @@ type bucketTest struct {
 
 func (b *bucketTest) put(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := b.store.Put(context.Background(), b.URI+"/"+name, bytes.NewReader(data), int64(len(data))); err != nil {
+	if _, err := b.store.Put(context.Background(), b.URI+"/"+name, bytes.NewReader(data), int64(len(data)),
+		remote.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 }

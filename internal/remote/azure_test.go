@@ -176,7 +176,7 @@ func TestAzureAccount(t *testing.T) {
 		setEnv(t, env...)
 		s := newStore(t, nil)
 		query, authorization = "", ""
-		_, err := s.ReadAll(context.Background(), "az://con/x", 10)
+		_, err := s.Describe(context.Background(), "az://con/x")
 		listed := s.List(context.Background(), "az://con/x", nil)
 		for _, err := range []error{err, listed} {
 			if err == nil || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {

@@ -239,18 +239,25 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	}
 }
 
-func (g *gs) put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
+func (g *gs) put(ctx context.Context, uri string, data io.ReaderAt, size int64, when Condition) (etag string,
+	err error) {
 	bucket, name, err := parseBucket(uri)
 	if err != nil {
-		return err
+		return "", err
+	}
+	query := url.Values{"uploadType": {"media"}, "name": {name}}
+	if generation, err := strconv.Unquote(when.ETag); err == nil {
+		query.Set("ifGenerationMatch", generation)
+	} else if when.Absent {
+		query.Set("ifGenerationMatch", "0")
 	}
 	resp, err := g.ask(ctx, func() (*http.Request, error) {
-		req, err := g.request(ctx, http.MethodPost, "/upload/storage/v1", bucket, "",
-			url.Values{"uploadType": {"media"}, "name": {name}})
+		req, err := g.request(ctx, http.MethodPost, "/upload/storage/v1", bucket, "", query)
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Content-Type", "application/octet-stream")
+		req.Header.Set("Accept-Encoding", "identity")
 		req.Body, req.ContentLength = io.NopCloser(io.NewSectionReader(data, 0, size)), size
 		if size == 0 {
 			req.Body = http.NoBody
@@ -258,9 +265,14 @@ func (g *gs) put(ctx context.Context, uri string, data io.ReaderAt, size int64) 
 		return req, nil
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return resp.Body.Close()
+	defer resp.Body.Close()
+	var stored gsObject
+	if err := decodeJSON(resp, &stored); err != nil || stored.Generation == "" {
+		return "", nil // it is stored; a later request describes it
+	}
+	return strconv.Quote(stored.Generation), nil
 }
 
 func (g *gs) remove(ctx context.Context, uri string) error {

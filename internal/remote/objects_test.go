@@ -24,7 +24,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, srv *remotetest.Server, s 
 
 func putBytes(t *testing.T, s *Store, uri string, data []byte) {
 	t.Helper()
-	if err := s.Put(context.Background(), uri, bytes.NewReader(data), int64(len(data))); err != nil {
+	if _, err := s.Put(context.Background(), uri, bytes.NewReader(data), int64(len(data)), Condition{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestObjects(t *testing.T) {
 		if err != nil || o != last || o.Size != 44_000 || o.ETag == "" || o.Modified.IsZero() {
 			t.Errorf("%v: %+v, listed as %+v", err, o, last)
 		}
-		if data, err := s.ReadAll(ctx, o.URI, 1<<20); err != nil || !bytes.Equal(data, content(44_000)) {
+		if data, err := s.ReadAll(ctx, o, 1<<20); err != nil || !bytes.Equal(data, content(44_000)) {
 			t.Errorf("%d bytes, %v", len(data), err)
 		}
 		if err := errors.Join(s.Remove(ctx, o.URI), s.Remove(ctx, o.URI)); err != nil {
@@ -64,6 +64,63 @@ func TestObjects(t *testing.T) {
 		broken := errors.New("enough")
 		if err := s.List(ctx, uri, func(string, Object) error { return broken }); !errors.Is(err, broken) {
 			t.Errorf("a list that is ended: %v", err)
+		}
+	})
+}
+
+// A write whose condition is not met changes nothing, where the store knows conditions. One whose answer was lost
+// is found to be stored.
+func TestPutUnderCondition(t *testing.T) {
+	ctx := context.Background()
+	eachBucket(t, func(t *testing.T, srv *remotetest.Server, s *Store, uri string) {
+		put := func(text string, when Condition) (string, error) {
+			return s.Put(ctx, uri+"/x", strings.NewReader(text), int64(len(text)), when)
+		}
+		holds := func(want string) {
+			t.Helper()
+			o, err := s.Describe(ctx, uri+"/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, err := s.ReadAll(ctx, o, 100); err != nil || string(data) != want {
+				t.Errorf("%q, %v, want %q", data, err, want)
+			}
+		}
+		if _, err := put("zero", Condition{ETag: `"7"`}); !errors.Is(err, ErrConflict) {
+			t.Errorf("a version of nothing: %v", err)
+		}
+		first, err := put("one", Condition{Absent: true})
+		if err != nil || first == "" {
+			t.Fatalf("%q, %v", first, err)
+		}
+		if _, err := put("two", Condition{Absent: true}); !errors.Is(err, ErrConflict) {
+			t.Errorf("it is there: %v", err)
+		}
+		holds("one")
+		second, err := put("three", Condition{ETag: first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := put("four", Condition{ETag: first}); !errors.Is(err, ErrConflict) {
+			t.Errorf("an earlier version: %v", err)
+		}
+		lost := false
+		srv.OnWrite = func(string, string) (f remotetest.WriteFault) {
+			f.Lose, lost = !lost, true
+			return f
+		}
+		if _, err := put("five", Condition{ETag: second}); !errors.Is(err, ErrConflict) {
+			t.Errorf("its answer was lost: %v", err)
+		}
+		srv.OnWrite = nil
+		holds("five")
+		for _, c := range []remotetest.Conditions{remotetest.ConditionsIgnored, remotetest.ConditionsRefused} {
+			srv.Conditions = c
+			text := fmt.Sprint("without conditions ", c)
+			if _, err := put(text, Condition{Absent: true}); err != nil {
+				t.Error(err)
+			}
+			holds(text)
 		}
 	})
 }

@@ -248,23 +248,38 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 		if !c.signed {
 			e.Hint = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 		}
-	case passes(code), answer.Code == "SlowDown", answer.Code == "RequestTimeout":
+	case passes(code), answer.Code == "SlowDown", answer.Code == "RequestTimeout",
+		answer.Code == "ConditionalRequestConflict": // two writes at once
 		e.retry = true
 	}
 	return e
 }
 
-func (c *s3) put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
+// maxSinglePut is the size from which an object is sent in several requests, which take no conditions.
+const maxSinglePut = 5 << 30
+
+func (c *s3) put(ctx context.Context, uri string, data io.ReaderAt, size int64, when Condition) (etag string,
+	err error) {
 	bucket, key, err := parseBucket(uri)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return c.try(ctx, func() error {
+	options := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: size < maxSinglePut,
+		PartSize: 64 << 20, NumThreads: 1}
+	switch {
+	case size >= maxSinglePut:
+	case when.Absent:
+		options.SetMatchETagExcept("*")
+	case when.ETag != "":
+		options.SetMatchETag(strings.Trim(when.ETag, `"`))
+	}
+	var info minio.UploadInfo
+	err = c.try(ctx, func() (err error) {
 		in := struct{ io.Reader }{io.NewSectionReader(data, 0, size)}
-		_, err := c.client.Client.PutObject(ctx, bucket, key, in, size, minio.PutObjectOptions{
-			ContentType: "application/octet-stream", DisableMultipart: size < 5<<30, PartSize: 64 << 20, NumThreads: 1})
+		info, err = c.client.Client.PutObject(ctx, bucket, key, in, size, options)
 		return err
 	})
+	return quotedTag(info.ETag), err
 }
 
 func (c *s3) remove(ctx context.Context, uri string) error {

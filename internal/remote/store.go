@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type Store struct {
 	policy policy
 	client *http.Client
 	direct *http.Client // the same, without following redirects
+
+	unconditional atomic.Bool // the store that is written to does not know conditions
 
 	mu        sync.Mutex
 	answered  map[string]bool    // hosts that have answered

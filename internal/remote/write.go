@@ -6,16 +6,52 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
 )
 
 // A writer is a backend that objects can be written to.
 type writer interface {
 	lister
-	// put writes an object of a known size, completely or not at all. Each attempt reads data anew.
-	put(ctx context.Context, uri string, data io.ReaderAt, size int64) error
+	// put writes an object of a known size, completely or not at all, and returns its ETag. Each attempt
+	// reads data anew.
+	put(ctx context.Context, uri string, data io.ReaderAt, size int64, when Condition) (etag string, err error)
 	// remove removes an object. The error is fs.ErrNotExist if it does not exist.
 	remove(ctx context.Context, uri string) error
+}
+
+// A Condition is what must be true of the object that has a name now, for another to replace it. The zero
+// Condition is none.
+type Condition struct {
+	Absent bool   // there is no object
+	ETag   string // it has this ETag
+}
+
+// ErrConflict means that the condition of a Put is not met: somebody else has written there, or an earlier
+// attempt of the same Put was stored and its answer was lost.
+var ErrConflict = errors.New("another object has the name meanwhile")
+
+// explain returns ErrConflict for an answer that says that the condition is not met, and other errors as they
+// are.
+func (when Condition) explain(err error) error {
+	var e *Error
+	status := 0
+	if errors.As(err, &e) {
+		status = e.Status
+	}
+	switch {
+	case when.ETag != "" && errors.Is(err, fs.ErrNotExist), when.Absent && status == http.StatusConflict,
+		when != Condition{} && status == http.StatusPreconditionFailed:
+		return ErrConflict
+	}
+	return err
+}
+
+// unknown reports whether an answer may mean that the server does not take conditions.
+func (when Condition) unknown(err error) bool {
+	var e *Error
+	return when != Condition{} && errors.As(err, &e) &&
+		(e.Status == http.StatusNotImplemented || e.Status == http.StatusBadRequest)
 }
 
 func (s *Store) writer(uri string) (writer, error) {
@@ -26,20 +62,33 @@ func (s *Store) writer(uri string) (writer, error) {
 	w, ok := b.(writer)
 	if !ok {
 		return nil, &Error{Kind: ErrUsage, Text: "nothing can be written there",
-			Hint: "name an address of s3:// or gs://"}
+			Hint: "name an address of s3://, gs:// or az://"}
 	}
 	return w, nil
 }
 
-// Put writes an object of a known size, completely or not at all. Each attempt reads data anew.
-func (s *Store) Put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
+// Put writes an object of a known size, completely or not at all, and returns its ETag. Each attempt reads
+// data anew. If the condition is not met the error is ErrConflict; but some stores do not know conditions, and
+// write in any case.
+func (s *Store) Put(ctx context.Context, uri string, data io.ReaderAt, size int64, when Condition) (etag string,
+	err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
 	w, err := s.writer(uri)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return w.put(ctx, uri, data, size)
+	if !s.unconditional.Load() {
+		etag, err := w.put(ctx, uri, data, size, when)
+		if !when.unknown(err) {
+			return etag, when.explain(err)
+		}
+	}
+	etag, err = w.put(ctx, uri, data, size, Condition{})
+	if err == nil {
+		s.unconditional.Store(true)
+	}
+	return etag, err
 }
 
 // Remove removes an object if it exists.
@@ -57,11 +106,7 @@ func (s *Store) Remove(ctx context.Context, uri string) error {
 }
 
 // ReadAll reads a short object.
-func (s *Store) ReadAll(ctx context.Context, uri string, limit int64) ([]byte, error) {
-	o, err := s.Describe(ctx, uri)
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) ReadAll(ctx context.Context, o Object, limit int64) ([]byte, error) {
 	f := s.Open(ctx, o)
 	defer f.Close()
 	return readLimited(f, limit)

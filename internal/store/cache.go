@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -66,7 +67,7 @@ type block struct {
 }
 
 func newCache(o ReaderOptions, fetch func(*version, int64, int64, func([]byte) error) error) (*cache, error) {
-	dir := cmp.Or(o.Dir, cacheFolder("serve"))
+	dir := cmp.Or(o.Dir, filepath.Join(cacheBase(), "dsload", "serve"))
 	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("make a folder for the cache: %w", err)
 	}

@@ -30,13 +30,12 @@
 //     gained since are uploaded before it, as new objects. So a shard travels at most twice.
 //
 // What a file is, its name says: see shard.RoleOf. The policy of a run decides the rest. A whole build
-// owns its folder: build.remote names the scratch folder that writes. A run on the same machine resumes
-// from its own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
-// next upload. A part shares its folder with all other parts and with twins of itself, and a merge with
-// stragglers: they know of no owner, and ask the bucket each time.
-//
-// The bytes depend on the sources and settings alone, so two machines that work at the same time
-// for a moment write the same objects.
+// claims its folder before it changes anything there: build.remote names the scratch folder that writes, and
+// the settings. It asks before each request that changes something whether it still has the claim, and
+// replaces only the version of an object that it knows, where the store has conditional writes. A run on
+// the same machine resumes from its own checkpoints, which are newer. Any other takes the claim, and then
+// the bucket's checkpoint. A part shares its folder with all other parts and with twins of itself, and a
+// merge with stragglers: they know of no claim, ask the bucket each time, and write the same bytes.
 //
 // Ownership: whoever makes a Reader closes it. Close ends all requests, and reads that wait for them
 // fail. Build and Merge own what they make.
@@ -51,5 +50,7 @@
 //	    Blocks that were fetched ahead and not read are at most a share of the cache.
 //	I3  The manifest alone is checked again: at most once in ReaderOptions.Interval, in the background, and
 //	    after a read that met another version. Only the latter check is waited for.
-//	I4  A manifest is uploaded after all that it lists, a checkpoint after all that it needs.
+//	I4  What the bucket lacks is not committed: a whole file has its name there, and never in the scratch folder.
+//	I5  The scratch folder of a whole build is used only if its id is that of the claim in the bucket.
+//	I6  A manifest is uploaded after all that it lists, a checkpoint after all that it needs.
 package store

@@ -24,7 +24,7 @@ func TestSharedFileWrittenAgain(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 1<<16)
 	put := func(text string) {
 		t.Helper()
-		if err := at.putBytes(ctx, "part-p00000.json", []byte(text)); err != nil {
+		if err := at.put(ctx, "part-p00000.json", strings.NewReader(text), int64(len(text))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/shard"
 )
 
 // folder is a folder of a bucket that a run writes to.
@@ -25,6 +25,8 @@ type folder struct {
 	// stretches, if no other run writes to the folder. Otherwise they are nil, and the bucket is asked.
 	known map[string]remote.Object
 	grown map[string]int64
+	// claim is what objects are written and removed under; nil where several runs write the same.
+	claim *claim
 }
 
 func (d *folder) object(name string) string { return d.uri + "/" + name }
@@ -81,28 +83,71 @@ func (d *folder) has(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
+// refresh asks the bucket what has a name now, and returns that; the error is fs.ErrNotExist for nothing.
+func (d *folder) refresh(ctx context.Context, name string) (remote.Object, error) {
+	o, err := d.store.Describe(ctx, d.object(name))
+	switch {
+	case err == nil && d.known != nil:
+		d.known[name] = o
+	case errors.Is(err, fs.ErrNotExist):
+		delete(d.known, name)
+	}
+	return o, err
+}
+
+// read returns a short object; the error is fs.ErrNotExist if there is none.
+func (d *folder) read(ctx context.Context, name string, limit int64) (data []byte, err error) {
+	err = retryChanged(ctx, func(bool) error {
+		o, err := d.refresh(ctx, name)
+		if err == nil {
+			data, err = d.store.ReadAll(ctx, o, limit)
+		}
+		return err
+	})
+	return data, err
+}
+
+// unchanged returns the condition that the bucket has under a name what this run knows of it.
+func (d *folder) unchanged(name string) remote.Condition {
+	o, there := d.known[name]
+	return remote.Condition{Absent: !there, ETag: o.ETag}
+}
+
+// put writes an object. Under a claim, what another run has put there meanwhile is replaced: that was on its way
+// when this run took the folder over. Or it is this run's, and the answer was lost. Only a manifest is not
+// replaced; the error is remote.ErrConflict.
 func (d *folder) put(ctx context.Context, name string, data io.ReaderAt, size int64) error {
+	var when remote.Condition
+	if d.claim != nil {
+		if err := d.claim.check(ctx); err != nil {
+			return err
+		}
+		when = d.unchanged(name)
+	}
 	uri := d.object(name)
-	if err := d.store.Put(ctx, uri, data, size); err != nil {
+	etag, err := d.store.Put(ctx, uri, data, size, when)
+	if errors.Is(err, remote.ErrConflict) && name != shard.ManifestName {
+		if err := d.claim.check(ctx); err != nil {
+			return err
+		}
+		etag, err = d.store.Put(ctx, uri, data, size, remote.Condition{})
+	}
+	if err != nil {
 		return fmt.Errorf("upload %s: %w", uri, err)
 	}
 	if d.known != nil {
-		d.known[name] = remote.Object{URI: uri, Size: size}
+		d.known[name] = remote.Object{URI: uri, Size: size, ETag: etag}
 	}
 	return nil
 }
 
-func (d *folder) putBytes(ctx context.Context, name string, data []byte) error {
-	return d.put(ctx, name, bytes.NewReader(data), int64(len(data)))
-}
-
-// upload uploads a file of this machine under its name.
-func (d *folder) upload(ctx context.Context, path string) error {
+// upload uploads a file of this machine under a name.
+func (d *folder) upload(ctx context.Context, path, name string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	return d.putFile(ctx, filepath.Base(path), path, 0, info.Size())
+	return d.putFile(ctx, name, path, 0, info.Size())
 }
 
 // grow uploads what a file of this machine has gained since the last upload.
@@ -169,8 +214,12 @@ func (d *folder) copyTo(ctx context.Context, o remote.Object, out io.Writer) err
 	return nil
 }
 
+// writeFile makes a new file, in the place of any that has its name: never through a link that somebody put there.
 func writeFile(path string, fill func(*os.File) error) error {
-	out, err := os.Create(path)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -182,6 +231,11 @@ func writeFile(path string, fill func(*os.File) error) error {
 }
 
 func (d *folder) remove(ctx context.Context, name string) error {
+	if d.claim != nil {
+		if err := d.claim.check(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.store.Remove(ctx, d.object(name)); err != nil {
 		return fmt.Errorf("remove %s: %w", d.object(name), err)
 	}

@@ -29,7 +29,6 @@ type FS struct {
 	home     *folder         // of whole files
 	state    *folder         // of what another machine needs to resume; nil for a merge
 	policy   policy
-	owner    *ownership // nil where several runs may write the same
 	clock    func() time.Time
 	notice   func(format string, args ...any)
 	saved    time.Time // when a checkpoint was last uploaded
@@ -40,16 +39,16 @@ type FS struct {
 type policy interface {
 	// names calls visit with the names in the bucket's folder that the run sees.
 	names(visit func(name string) error) error
-	// commit brings a file that is whole into the bucket.
-	commit(name string) error
+	// commit brings a whole file of this machine into the bucket, and removes it here.
+	commit(path, name string) error
 	// removes reports whether an object is removed with its file.
 	removes(name string) bool
 }
 
 func (f *FS) local(name string) string { return filepath.Join(f.dir, name) }
 
-// Rename renames a file of the scratch folder. One that becomes a file of the dataset is uploaded, and a
-// checkpoint when it is due.
+// Rename renames a file of the scratch folder, and uploads a checkpoint when it is due. A file of the dataset
+// gets its name in the bucket, and never here: what the bucket does not have is not there.
 func (f *FS) Rename(oldName, newName string) error {
 	from, to := filepath.Base(oldName), filepath.Base(newName)
 	if _, err := os.Lstat(oldName); errors.Is(err, fs.ErrNotExist) && shard.RoleOf(from) == shard.RoleWhole {
@@ -58,17 +57,16 @@ func (f *FS) Rename(oldName, newName string) error {
 			return err
 		}
 	}
-	if err := f.FS.Rename(oldName, newName); err != nil {
+	role := shard.RoleOf(to)
+	if role == shard.RoleWhole {
+		return f.policy.commit(oldName, to)
+	}
+	if err := f.FS.Rename(oldName, newName); err != nil || role != shard.RoleCheckpoint {
 		return err
 	}
-	switch shard.RoleOf(to) {
-	case shard.RoleWhole:
-		return f.policy.commit(to)
-	case shard.RoleCheckpoint:
-		f.newer = true
-		if now := f.clock(); f.saved.IsZero() || now.Sub(f.saved) >= checkpointInterval || now.Before(f.saved) {
-			return f.save()
-		}
+	f.newer = true
+	if now := f.clock(); f.saved.IsZero() || now.Sub(f.saved) >= checkpointInterval || now.Before(f.saved) {
+		return f.save()
 	}
 	return nil
 }
@@ -85,21 +83,16 @@ func (f *FS) fetch(name, path string) error {
 }
 
 // upload uploads a whole file, and removes it here.
-func (f *FS) upload(name string) error {
-	if err := f.home.upload(f.ctx, f.local(name)); err != nil {
+func (f *FS) upload(path, name string) error {
+	if err := f.home.upload(f.ctx, path, name); err != nil {
 		return err
 	}
 	delete(f.home.grown, shard.TempName(name))
-	return os.Remove(f.local(name))
+	return os.Remove(path)
 }
 
 // save uploads the checkpoint of the scratch folder, after the files that it needs.
 func (f *FS) save() error {
-	if f.owner != nil {
-		if err := f.owner.check(f.ctx, f.home); err != nil {
-			return err
-		}
-	}
 	names, err := f.FS.ReadDir(f.dir)
 	if err != nil {
 		return err
@@ -110,7 +103,7 @@ func (f *FS) save() error {
 		case shard.RoleGrowing:
 			err = f.state.grow(f.ctx, f.local(name))
 		case shard.RoleChanging:
-			err = f.state.upload(f.ctx, f.local(name))
+			err = f.state.upload(f.ctx, f.local(name), name)
 		case shard.RoleCheckpoint:
 			checkpoint = name
 		}
@@ -121,13 +114,15 @@ func (f *FS) save() error {
 	if checkpoint == "" {
 		return nil
 	}
-	if err := f.state.upload(f.ctx, f.local(checkpoint)); err != nil {
+	if err := f.state.upload(f.ctx, f.local(checkpoint), checkpoint); err != nil {
 		return err
 	}
-	if f.owner != nil {
-		if err := f.owner.take(f.ctx, f.home, f.clock()); err != nil {
-			return err
-		}
+	rows, err := shard.HasRows(f.FS, f.local(checkpoint))
+	if err == nil && !rows && len(f.state.stretches()) > 0 { // of a build that this one overwrites
+		err = f.forget()
+	}
+	if err != nil {
+		return err
 	}
 	f.saved, f.newer = f.clock(), false
 	return nil
@@ -148,13 +143,24 @@ func (f *FS) resume(ctx context.Context) error {
 // empty removes what is in the scratch folder.
 func (f *FS) empty() error { return errors.Join(os.RemoveAll(f.dir), os.Mkdir(f.dir, 0o700)) }
 
+// dropWhole removes files of the dataset from the scratch folder, which no run leaves there.
+func (f *FS) dropWhole() error {
+	names, err := f.FS.ReadDir(f.dir)
+	for _, name := range names {
+		if shard.RoleOf(name) == shard.RoleWhole {
+			err = errors.Join(err, os.RemoveAll(f.local(name)))
+		}
+	}
+	return err
+}
+
 // forget removes from the bucket what serves resuming, also a twin's, except for the checkpoint.
 func (f *FS) forget() error {
 	if err := f.state.list(f.ctx); err != nil {
 		return err
 	}
 	for name := range f.state.known {
-		if hidden(name) || shard.RoleOf(name) == shard.RoleChanging {
+		if _, stretch := parseStretch(name); stretch || shard.RoleOf(name) == shard.RoleChanging {
 			if err := f.state.remove(f.ctx, name); err != nil {
 				return err
 			}

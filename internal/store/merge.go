@@ -94,8 +94,8 @@ func (m *merge) names(visit func(name string) error) error {
 	})
 }
 
-func (m *merge) commit(name string) error { return m.upload(name) }
-func (m *merge) removes(name string) bool { return shard.RoleOf(name) == shard.RoleWhole }
+func (m *merge) commit(path, name string) error { return m.upload(path, name) }
+func (m *merge) removes(name string) bool       { return shard.RoleOf(name) == shard.RoleWhole }
 
 func (m *merge) removeLeft() error {
 	for _, name := range m.left {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -22,16 +24,44 @@ type part struct {
 	plan string // its seal
 }
 
+// buildPart builds a part, a second time if the checkpoint that it resumed from turns out to be damaged.
+func buildPart(ctx context.Context, f *FS, t *Target, run func(fsys shard.FS, dir string) error) error {
+	resumed, err := openPart(ctx, f, t)
+	if err != nil {
+		return fault.Errorf("build %s: %w", t.URI, err)
+	}
+	err = run(f, f.dir)
+	if resumed && (errors.Is(err, shard.ErrTruncated) || errors.Is(err, shard.ErrCorrupt)) {
+		// A twin that has committed removes the state of both.
+		t.notice("the checkpoint of the partition is not whole (%v); starting it afresh", err)
+		if err = f.empty(); err == nil {
+			err = run(f, f.dir)
+		}
+	}
+	if err != nil {
+		if f.newer { // so that any machine can resume it
+			err = errors.Join(err, f.save())
+		}
+		return err
+	}
+	for name := range f.state.known { // of a run that was killed once it had its manifest
+		if err := f.state.remove(f.ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // openPart resumes from the bucket's checkpoint if the scratch folder has none.
 func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
 	p := &part{f, t.Part, t.Plan}
 	f.policy, f.state = p, &folder{store: f.home.store, uri: f.home.object(stateFolder(t.Part))}
-	if err := f.state.list(ctx); err != nil {
+	if err := errors.Join(f.dropWhole(), f.state.list(ctx)); err != nil {
 		return false, err
 	}
 	checkpoint := shard.CheckpointName(t.Part, false)
 	if _, err := os.Stat(f.local(checkpoint)); err == nil || t.Overwrite {
-		return false, nil
+		return err == nil && !t.Overwrite, nil
 	}
 	saved, ok := f.state.known[checkpoint]
 	if !ok {
@@ -72,15 +102,15 @@ var errOvertaken = errors.New("the parts are merged")
 // commit uploads a file into the folder of all parts, unless the parts are merged. If they are merged while it
 // is uploaded, it removes what the dataset does not have: a straggler's shards are those of the dataset, byte
 // for byte, except for the ones that a budget removed.
-func (p *part) commit(name string) error {
+func (p *part) commit(path, name string) error {
 	switch name {
 	case p.part.ManifestName():
-		if err := p.removeUnlisted(); err != nil {
+		if err := p.removeUnlisted(filepath.Base(path)); err != nil {
 			return err
 		}
 	case shard.PlanName:
 		if there, err := p.home.has(p.ctx, name); err != nil || there {
-			return errors.Join(err, os.Remove(p.local(name))) // another part has written it
+			return errors.Join(err, os.Remove(path)) // another part has written it
 		}
 	}
 	if merged, err := p.home.has(p.ctx, shard.ManifestName); err != nil {
@@ -88,7 +118,7 @@ func (p *part) commit(name string) error {
 	} else if merged {
 		return errOvertaken
 	}
-	if err := p.upload(name); err != nil {
+	if err := p.upload(path, name); err != nil {
 		return err
 	}
 	if there, err := p.home.has(p.ctx, shard.ManifestName); err != nil || !there {
@@ -104,10 +134,10 @@ func (p *part) commit(name string) error {
 	return errors.Join(errOvertaken, err)
 }
 
-// removeUnlisted removes the shards of the part that its manifest does not list. If a twin has uploaded a
+// removeUnlisted removes the shards of the part that its manifest, still under another name, does not list. If a twin has uploaded a
 // manifest meanwhile, both list the same shards.
-func (p *part) removeUnlisted() error {
-	m, err := shard.ReadPartManifest(p.FS, p.dir, p.part.Number)
+func (p *part) removeUnlisted(manifest string) error {
+	m, err := shard.ReadManifestFile(p.FS, p.dir, manifest)
 	if err != nil {
 		return err
 	}

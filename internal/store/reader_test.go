@@ -66,7 +66,7 @@ func upload(t *testing.T, dir, uri string) {
 	put := func(name string) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			err = store.Put(context.Background(), uri+"/"+name, bytes.NewReader(data), int64(len(data)))
+			_, err = store.Put(context.Background(), uri+"/"+name, bytes.NewReader(data), int64(len(data)), remote.Condition{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -2,92 +2,166 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
 )
 
 // maxManifestBytes limits the manifests that are compared.
 const maxManifestBytes = 64 << 20
 
-// whole is the policy of a whole build or an addition. One machine at a time owns the folder of the bucket:
-// it is listed once, and everything is in it.
+// whole is the policy of a whole build or an addition. It claims the folder of the bucket before its first byte,
+// so the folder is listed once, and everything is in it.
 type whole struct {
 	*FS
-	base []byte // the manifest of the dataset that is added to
+	target *Target
+	base   []byte // the manifest of the dataset that is added to
 }
 
-// openWhole lists the folder, and resumes what another machine left there.
-func openWhole(ctx context.Context, f *FS, t *Target) error {
-	w := &whole{FS: f}
+// buildWhole is one call of run for a whole build or an addition.
+func buildWhole(ctx context.Context, f *FS, t *Target, run func(fsys shard.FS, dir string) error) error {
+	f.home.claim.d = f.home
+	w := &whole{FS: f, target: t}
 	f.policy, f.state = w, f.home
-	if err := f.home.list(ctx); err != nil {
+	if err := errors.Join(f.dropWhole(), w.open(ctx)); err != nil {
+		return fault.Errorf("build %s: %w", t.URI, err)
+	}
+	err := run(f, f.dir)
+	switch {
+	case errors.Is(err, errClaimed):
+		return err
+	case err != nil && f.newer && !errors.Is(err, errLost): // so that any machine can resume it
+		err = errors.Join(err, f.save())
+	}
+	return errors.Join(err, w.close(err == nil))
+}
+
+// open lists the folder. The scratch folder is used if it has the claim: then it has what is newest. A
+// claim that has just been taken begins with what the bucket has.
+func (w *whole) open(ctx context.Context) error {
+	if err := w.home.list(ctx); err != nil {
 		return err
 	}
-	idFile := filepath.Join(filepath.Dir(f.dir), "id")
-	id, _ := os.ReadFile(idFile) // a new folder has none
-	f.owner = &ownership{string(id)}
-	held, err := ownerOf(ctx, f.home)
-	if err != nil {
-		return err
-	}
-	_, finished := f.home.known[shard.ManifestName]
-	pending := !finished
-	if t.Adds && !finished {
+	_, finished := w.home.known[shard.ManifestName]
+	if w.target.Adds && !finished {
 		return nil // there is nothing to add to, and what is unfinished stays as it is
 	}
-	if t.Adds {
-		// The first checkpoint of an addition is uploaded at once. So without one there is no addition,
-		// and anything in the scratch folder belongs to one that ended elsewhere.
-		_, pending = f.home.known[shard.CheckpointName(t.Part, true)]
-		if w.base, err = f.home.store.ReadAll(ctx, f.home.object(shard.ManifestName), maxManifestBytes); err != nil {
+	c := w.home.claim
+	if err := c.read(ctx); err != nil {
+		return err
+	}
+	if w.target.Adds {
+		var err error
+		if w.base, err = w.home.read(ctx, shard.ManifestName, maxManifestBytes); err != nil {
 			return fmt.Errorf("read %s: %w", shard.ManifestName, err)
 		}
 	}
-	if f.owner.id != "" && (held.ID == f.owner.id || !pending && !t.Adds) {
+	if c.fresh {
+		return w.begin(ctx)
+	}
+	id, _ := os.ReadFile(c.idFile) // a new scratch folder has none
+	if c.id = string(id); c.mine() {
 		return nil
 	}
-	// The scratch folder is new, or another machine has continued the build since.
-	if !pending {
-		held = owner{}
-	}
-	return w.takeOver(ctx, idFile, held)
+	return w.empty()
 }
 
-// takeOver empties the scratch folder, gives it a new id, and resumes from the checkpoint in the bucket
-// unless held is zero.
-func (w *whole) takeOver(ctx context.Context, idFile string, held owner) error {
-	if err := w.empty(); err != nil {
+func (w *whole) checkpoint() string { return shard.CheckpointName(w.target.Part, w.target.Adds) }
+
+// begin makes the scratch folder what the bucket's checkpoint says, once the claim is taken.
+func (w *whole) begin(ctx context.Context) error {
+	c := w.home.claim
+	if err := errors.Join(c.check(ctx), w.empty()); err != nil {
 		return err
 	}
-	if held.ID != "" {
-		w.notice("resuming from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
-			held.Time.Format(time.RFC3339))
+	if saved, ok := w.home.known[w.checkpoint()]; ok && !w.target.Overwrite {
+		w.notice("resuming from the checkpoint of %s, of %s", c.from.host(), saved.Modified.Format(time.RFC3339))
 		if err := w.resume(ctx); err != nil {
 			return err
 		}
 	}
-	random := make([]byte, 16)
-	rand.Read(random) // never fails
-	w.owner.id = hex.EncodeToString(random)
-	if err := os.WriteFile(idFile, []byte(w.owner.id), 0o600); err != nil {
+	return c.keep()
+}
+
+// errClaimed makes a run begin again, with what the bucket holds since it has the claim.
+var errClaimed = errors.New("the folder is claimed")
+
+// Claim implements shard.Claimer. It returns errClaimed if the run must begin again: somebody else had the claim,
+// or the bucket holds something other than what was listed.
+func (f *FS) Claim(settings json.RawMessage, mayContinue func(json.RawMessage) error) error {
+	w, owned := f.policy.(*whole)
+	if !owned {
+		return nil
+	}
+	d := f.home
+	c := d.claim
+	mine := c.mine()
+	if _, _, _, differ := shard.DiffSettings(c.held.Settings, settings); mine && !differ {
+		return nil
+	}
+	if err := c.take(f.ctx, settings, mayContinue, f.clock()); err != nil {
+		if !c.mine() && c.held.ID != "" {
+			f.notice("process %d on %s builds there, since %s", c.held.PID, c.held.host(), c.held.Time.Format(time.RFC3339))
+		}
 		return err
 	}
-	if held.ID != "" {
-		return w.owner.take(ctx, w.home, w.clock())
+	if mine && c.from.ID == "" {
+		return nil
+	}
+	before := d.known
+	if err := d.list(f.ctx); err != nil {
+		return err
+	}
+	before[ownerName] = d.known[ownerName]
+	same := maps.EqualFunc(before, d.known, func(a, b remote.Object) bool { return a.ETag == b.ETag && a.Size == b.Size })
+	_, saved := d.known[w.checkpoint()]
+	if c.fresh = c.from.ID != "" || saved && mayContinue != nil || !same; c.fresh {
+		return errClaimed
+	}
+	return c.keep()
+}
+
+// close gives the claim up once the run is done, or if it has no row yet, so that other settings may follow.
+func (w *whole) close(done bool) error {
+	c := w.home.claim
+	switch {
+	case done && c.held.ID != "" && !c.mine():
+		return w.releaseLeft()
+	case done:
+		return c.release(w.ctx)
+	}
+	if rows, err := shard.HasRows(w.FS.FS, w.local(w.checkpoint())); err == nil && !rows {
+		_ = c.release(w.ctx) // the run has its error, and a claim keeps only other settings out
 	}
 	return nil
+}
+
+// releaseLeft removes the claim of a build that was killed once it had removed all else.
+func (w *whole) releaseLeft() error {
+	for name := range w.home.known {
+		if shard.RoleOf(name) == shard.RoleCheckpoint {
+			return nil
+		}
+	}
+	m, err := shard.ReadManifest(w.FS, w.dir)
+	if err != nil {
+		return err
+	}
+	c := w.home.claim
+	if _, _, _, differ := shard.DiffSettings(m.Settings, c.held.Settings); differ {
+		return nil // it is of an addition, or of another build that begins
+	}
+	c.id = c.held.ID
+	return c.release(w.ctx)
 }
 
 func (w *whole) names(visit func(name string) error) error {
@@ -102,13 +176,21 @@ func (w *whole) names(visit func(name string) error) error {
 	return nil
 }
 
-func (w *whole) commit(name string) error {
-	if name == shard.ManifestName {
-		if err := w.checkManifest(); err != nil {
+// manifestTries is how often the bucket's manifest is compared if it is replaced each time.
+const manifestTries = 3
+
+func (w *whole) commit(path, name string) (err error) {
+	for range manifestTries {
+		if name == shard.ManifestName {
+			if err := w.checkManifest(path); err != nil {
+				return err
+			}
+		}
+		if err = w.upload(path, name); !errors.Is(err, remote.ErrConflict) {
 			return err
 		}
 	}
-	return w.upload(name)
+	return err
 }
 
 func (w *whole) removes(name string) bool {
@@ -117,19 +199,21 @@ func (w *whole) removes(name string) bool {
 }
 
 // checkManifest makes sure that no other build has finished there with another manifest.
-func (w *whole) checkManifest() error {
+func (w *whole) checkManifest(path string) error {
 	uri := w.home.object(shard.ManifestName)
-	there, err := w.home.store.ReadAll(w.ctx, uri, maxManifestBytes)
+	there, err := w.home.read(w.ctx, shard.ManifestName, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look for %s: %w", uri, err)
 	}
-	here, err := os.ReadFile(w.local(shard.ManifestName))
+	here, err := os.ReadFile(path)
 	switch {
 	case err != nil || bytes.Equal(here, there):
 		return err
+	case w.base == nil && w.target.Overwrite: // it was on its way when the folder was taken over
+		return nil
 	case w.base == nil:
 		return fault.Errorf("write %s: another build has finished there; choose another {out}, or {overwrite} it", uri)
 	case !bytes.Equal(there, w.base):
@@ -137,57 +221,4 @@ func (w *whole) checkManifest() error {
 			"run the same command again", uri)
 	}
 	return nil
-}
-
-const maxOwnerBytes = 4 << 10
-
-// ownership is the right of one scratch folder to write to a folder of a bucket. The object build.remote
-// names the scratch folder that has it.
-type ownership struct{ id string }
-
-// owner is what build.remote holds.
-type owner struct {
-	ID   string    `json:"id"`
-	Host string    `json:"host"`
-	PID  int       `json:"pid"`
-	Time time.Time `json:"time"`
-}
-
-// ownerOf returns which scratch folder writes to a folder, the zero owner if none does.
-func ownerOf(ctx context.Context, d *folder) (held owner, err error) {
-	if there, err := d.has(ctx, ownerName); err != nil || !there {
-		return held, err
-	}
-	data, err := d.store.ReadAll(ctx, d.object(ownerName), maxOwnerBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return held, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &held)
-	}
-	if err != nil {
-		return held, fmt.Errorf("read %s: %w", ownerName, err)
-	}
-	return held, nil
-}
-
-// check returns an error if another scratch folder has taken the folder over.
-func (o *ownership) check(ctx context.Context, d *folder) error {
-	held, err := ownerOf(ctx, d)
-	if err == nil && held.ID != "" && held.ID != o.id {
-		err = fmt.Errorf("build %s: %s has taken the build over, at %s; "+
-			"let it finish there, or stop it and run the same command again", d.uri, held.Host,
-			held.Time.Format(time.RFC3339))
-	}
-	return err
-}
-
-// take makes this scratch folder the owner.
-func (o *ownership) take(ctx context.Context, d *folder, now time.Time) error {
-	host, _ := os.Hostname() // a hint for people
-	data, err := json.Marshal(owner{ID: o.id, Host: host, PID: os.Getpid(), Time: now.UTC().Truncate(time.Second)})
-	if err != nil {
-		return err
-	}
-	return d.putBytes(ctx, ownerName, data)
 }

@@ -35,12 +35,28 @@ type writing struct {
 	objects *remote.Store
 	o       shard.BuilderOptions
 	begun   int // the row from which the last builder continued
+	server  *remotetest.Server
+}
+
+// as returns a writing of other rows, with settings that say so, into the same folder.
+func (w *writing) as(settings string) *writing {
+	other := *w
+	other.o.Settings = []byte(settings)
+	return &other
+}
+
+// adding returns a writing that adds to the dataset.
+func (w *writing) adding(settings string) *writing {
+	other := w.as(settings)
+	other.o.Append, other.o.FirstDocument = true, rows
+	return other
 }
 
 // eachWriting runs a test with each kind of bucket.
 func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
-	remotetest.EachMemoryBucket(t, func(t *testing.T, _ *remotetest.Server, uri string) {
-		w := &writing{t: t, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
+	t.Setenv("XDG_CACHE_HOME", "")
+	remotetest.EachMemoryBucket(t, func(t *testing.T, srv *remotetest.Server, uri string) {
+		w := &writing{t: t, server: srv, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
 			objects: remote.NewStore(remote.Options{}),
 			o: shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
 				Settings: []byte(`{"a":1}`)}}
@@ -65,9 +81,9 @@ func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (er
 	for at := w.begun; at < to; at++ {
 		ids := make([]uint32, 40)
 		for i := range ids {
-			ids[i] = uint32((at*7919 + i*31 + w.o.Part.Number) % 50_000)
+			ids[i] = uint32((at*7919 + i*31 + w.o.Part.Number + len(w.o.Settings)) % 50_000)
 		}
-		document := int64(at + w.o.Part.Number*rows)
+		document := int64(at+w.o.Part.Number*rows) + w.o.FirstDocument
 		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: document}); err != nil {
 			return err
 		}
@@ -83,23 +99,56 @@ func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (er
 	if to < rows {
 		return errStopped
 	}
+	if !w.o.Append && w.o.Part.Of == 0 {
+		if err := b.WriteFile(shard.RejectsName, strings.NewReader("{}\n")); err != nil {
+			return err
+		}
+	}
 	_, err = b.Finish(shard.Provenance{Tokenizer: madeWith, State: []byte("{}")})
 	return err
 }
 
 // build is write on a machine, into the bucket.
 func (w *writing) build(machine string, to int, meanwhile func()) error {
-	w.t.Setenv("XDG_CACHE_HOME", filepath.Join(w.dir, machine))
-	target := Target{URI: w.uri, Part: w.o.Part, Plan: w.o.Plan, Clock: func() time.Time {
-		w.now = w.now.Add(checkpointInterval)
-		return w.now
-	}}
-	return Build(w.t.Context(), target,
-		func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
+	return w.run(machine, func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
 }
 
-// compare compares the bucket's folder with a local one.
-func (w *writing) compare(dir string) {
+// finish is build up to the last row; that it is built already is no error, as for a command.
+func (w *writing) finish(machine string) error {
+	return w.run(machine, func(fsys shard.FS, dir string) error {
+		if err := w.write(fsys, dir, rows, nil); !errors.Is(err, shard.ErrFinished) {
+			return err
+		}
+		return nil
+	})
+}
+
+func (w *writing) run(machine string, run func(fsys shard.FS, dir string) error) error {
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(w.dir, machine)) // eachWriting restores it
+	return Build(w.t.Context(), Target{disk: unsynced{shard.OS()}, URI: w.uri, Part: w.o.Part, Plan: w.o.Plan, Adds: w.o.Append,
+		Overwrite: w.o.Overwrite, Clock: func() time.Time {
+			w.now = w.now.Add(checkpointInterval)
+			return w.now
+		}}, run)
+}
+
+// unsynced is a file system that no power cut meets.
+type unsynced struct{ shard.FS }
+
+type unsyncedFile struct{ shard.File }
+
+func (unsyncedFile) Sync() error      { return nil }
+func (unsynced) SyncDir(string) error { return nil }
+func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
+	f, err := u.FS.OpenFile(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return unsyncedFile{f}, nil
+}
+
+// compare compares the bucket's folder with a local one, except for an object that may be there.
+func (w *writing) compare(dir string, except ...string) {
 	w.t.Helper()
 	want, got := map[string]string{}, map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -114,8 +163,10 @@ func (w *writing) compare(dir string) {
 		want[e.Name()] = string(data)
 	}
 	if err := w.objects.List(w.t.Context(), w.uri, func(name string, o remote.Object) error {
-		data, err := w.objects.ReadAll(w.t.Context(), o.URI, 1<<20)
-		got[name] = string(data)
+		data, err := w.objects.ReadAll(w.t.Context(), o, 1<<20)
+		if _, wanted := want[name]; wanted || !slices.Contains(except, name) {
+			got[name] = string(data)
+		}
 		return err
 	}); err != nil {
 		w.t.Fatal(err)
@@ -138,7 +189,7 @@ func (w *writing) must(err error) {
 func TestBuildMoves(t *testing.T) {
 	eachWriting(t, func(t *testing.T, w *writing) {
 		local := filepath.Join(w.dir, "local")
-		w.must(w.write(shard.OS(), local, rows, nil))
+		w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
 		if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
@@ -177,7 +228,7 @@ func TestPartsMove(t *testing.T) {
 		w.o.Plan = "seal"
 		for number := range 2 {
 			w.o.Part = shard.Part{Number: number, Of: 2}
-			w.must(w.write(shard.OS(), local, rows, nil))
+			w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
 			if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 				t.Fatal(err)
 			}
@@ -189,15 +240,17 @@ func TestPartsMove(t *testing.T) {
 		if err := w.build("a", 340, nil); !errors.Is(err, shard.ErrFinished) {
 			t.Errorf("a finished part: %v", err)
 		}
-		w.must(w.merge(shard.OS(), local))
+		w.must(w.merge(unsynced{shard.OS()}, local))
 		w.must(Merge(t.Context(), w.uri, w.merge))
 		w.compare(local)
 		w.must(Merge(t.Context(), w.uri+"/", w.merge)) // it is merged already
 	})
 }
 
-func (w *writing) merge(fsys shard.FS, dir string) (err error) {
-	m, err := shard.OpenMerger(w.t.Context(), fsys, dir, shard.MergeOptions{Partitions: 2, Plan: w.o.Plan,
+func (w *writing) merge(fsys shard.FS, dir string) error { return w.mergeParts(fsys, dir, 2) }
+
+func (w *writing) mergeParts(fsys shard.FS, dir string, n int) (err error) {
+	m, err := shard.OpenMerger(w.t.Context(), fsys, dir, shard.MergeOptions{Partitions: n, Plan: w.o.Plan,
 		Settings: w.o.Settings, PartSettings: func(int) (json.RawMessage, error) { return w.o.Settings, nil }})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/private"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -230,7 +231,7 @@ func TestOthersCannotPlant(t *testing.T) {
 		if err := os.Chmod(c.Dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		var access *AccessError
+		var access *private.AccessError
 		if _, err := c.Acquire(context.Background(), key("a"), func(int) {}); !errors.As(err, &access) ||
 			access.Dir != c.Dir || !strings.Contains(err.Error(), "chmod 700") {
 			t.Errorf("a cache of mode %v: %v", mode, err)

@@ -3,12 +3,14 @@ package textcache
 import (
 	"fmt"
 	"os"
+
+	"github.com/dsload/dsload/internal/private"
 )
 
 // discardDamage removes the folder of an entry that was taken if it is damaged. It reports whether
 // the entry has to be taken again.
 func (c *Cache) discardDamage(e *Entry) (again bool, err error) {
-	damage := checkEntry(e.Dir)
+	damage := private.Entry(e.Dir)
 	if damage == nil && c.Damage != nil {
 		damage = c.Damage(e.Dir, e.Ready)
 	}

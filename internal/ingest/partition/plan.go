@@ -146,7 +146,8 @@ func errNoPlan(path string) error {
 func putPlan(ctx context.Context, uri string, data []byte) error {
 	store := remote.NewStore(remote.Options{})
 	defer store.Close()
-	return store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)))
+	_, err := store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)), remote.Condition{})
+	return err
 }
 
 // check makes sure that no number leads outside a list.

@@ -54,14 +54,61 @@ func EachMemoryBucket(t *testing.T, test func(t *testing.T, srv *Server, uri str
 	}
 }
 
-// store keeps an object. Each one has a time of its own, from which its generation comes.
-func (s *Server) store(path string, data []byte) File {
+// Conditions is what a store does with a write that has a condition.
+type Conditions int
+
+const (
+	ConditionsKept    Conditions = iota
+	ConditionsIgnored            // it writes in any case
+	ConditionsRefused            // it answers 501
+)
+
+// A WriteFault is what becomes of a write or a removal. The zero WriteFault is none.
+type WriteFault struct {
+	Status int  // answered in its place
+	Drop   bool // the connection breaks before it
+	Lose   bool // it happens, and the connection breaks before the answer
+}
+
+// write stores an object, or removes it where data is nil, and answers with done, unless a fault or a condition
+// comes first. Each object has a time of its own, from which its generation comes.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, path string, data []byte, done func(File)) bool {
+	var fault WriteFault
+	if s.OnWrite != nil {
+		fault = s.OnWrite(r.Method, path)
+	}
+	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	generation := r.URL.Query().Get("ifGenerationMatch")
+	conditional := match != "" || none != "" || generation != ""
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writes++
-	f := File{Data: data, Modified: time.Unix(1e9+s.writes, 0)}
-	s.files[path] = f
-	return f
+	old, there := s.files[path]
+	met := (match == "" || there && strings.Trim(match, `"`) == strings.Trim(old.tag(), `"`)) && (none == "" || !there) &&
+		(generation == "" || generation == "0" && !there || there && generation == old.generation())
+	refused := conditional && s.Conditions == ConditionsRefused
+	kept := met || s.Conditions == ConditionsIgnored
+	f := File{Data: data}
+	if !fault.Drop && fault.Status == 0 && !refused && kept {
+		s.writes++
+		f.Modified = time.Unix(1e9+s.writes, 0)
+		if s.files[path] = f; data == nil {
+			delete(s.files, path)
+		}
+	}
+	s.mu.Unlock()
+	switch {
+	case fault.Drop:
+		panic(http.ErrAbortHandler)
+	case fault.Status != 0:
+		return refuseS3(w, fault.Status, "AccessDenied")
+	case refused:
+		return refuseS3(w, http.StatusNotImplemented, "NotImplemented")
+	case fault.Lose:
+		panic(http.ErrAbortHandler)
+	case !kept:
+		return refuseS3(w, http.StatusPreconditionFailed, "PreconditionFailed")
+	}
+	done(f)
+	return true
 }
 
 // object returns the object of a path.
@@ -70,14 +117,6 @@ func (s *Server) object(path string) (File, bool) {
 	defer s.mu.Unlock()
 	f, ok := s.files[path]
 	return f, ok
-}
-
-func (s *Server) drop(path string) (found bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, found = s.files[path]
-	delete(s.files, path)
-	return found
 }
 
 // pageLength is how many objects a page of a list has.
@@ -123,11 +162,9 @@ func (s *Server) serveS3(w http.ResponseWriter, r *http.Request) bool {
 		if err != nil {
 			return refuseS3(w, http.StatusBadRequest, "IncompleteBody")
 		}
-		f := s.store("/bucket/"+key, data)
-		w.Header().Set("ETag", f.tag())
+		return s.write(w, r, "/bucket/"+key, data, func(f File) { w.Header().Set("ETag", f.tag()) })
 	case http.MethodDelete:
-		s.drop("/bucket/" + key)
-		w.WriteHeader(http.StatusNoContent)
+		return s.write(w, r, "/bucket/"+key, nil, func(File) { w.WriteHeader(http.StatusNoContent) })
 	default:
 		f, ok := s.object("/bucket/" + key)
 		if !ok {
@@ -159,7 +196,7 @@ func decodeChunks(r *http.Request) ([]byte, error) {
 	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
 		return io.ReadAll(r.Body)
 	}
-	var data []byte
+	data := []byte{}
 	for in := bufio.NewReader(r.Body); ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
@@ -203,10 +240,9 @@ func (s *Server) serveGS(w http.ResponseWriter, r *http.Request, path string) bo
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return true
 		}
-		return sendJSON(w, describeGS(name, s.store("/gs/"+name, data)))
+		return s.write(w, r, "/gs/"+name, data, func(f File) { sendJSON(w, describeGS(name, f)) })
 	case r.Method == http.MethodDelete:
-		s.drop("/gs/" + name)
-		w.WriteHeader(http.StatusNoContent)
+		return s.write(w, r, "/gs/"+name, nil, func(File) { w.WriteHeader(http.StatusNoContent) })
 	case name == "":
 		names, next := s.page("/gs/", query.Get("prefix"), query.Get("pageToken"))
 		items := []any{}

@@ -49,6 +49,10 @@ type Server struct {
 	Beyond  bool
 	Chunked bool   // does not say how long it is
 	User    string // name:password that every request must have; "" for any
+	// Conditions is what a memory bucket does with conditions of writes.
+	Conditions Conditions
+	// OnWrite, if set, decides what becomes of each write and removal in a memory bucket.
+	OnWrite func(method, path string) WriteFault
 	// Serve, if set, is called first, and reports whether it has answered.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 }
