@@ -23,6 +23,7 @@ type chatFlags struct {
 	tokenizer      tokenizerFlags
 	template, date string
 	trainOn        string
+	reasoning      string
 	roles          []string
 }
 
@@ -47,9 +48,10 @@ reported on stderr.`,
 	f.tokenizer.add(cmd)
 	flags.StringVar(&f.template, "chat-template", "", optionUsage("chat-template"))
 	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), optionUsage("train-on"))
+	flags.StringVar(&f.reasoning, "reasoning", string(chat.KeepReasoning), optionUsage("reasoning"))
 	flags.StringSliceVar(&f.roles, "roles", nil, optionUsage("roles"))
 	flags.StringVar(&f.date, "date", "", "day that a template writes as today's, such as 2006-01-02 (default today)")
-	likeOption(flags, "chat-template", "train-on", "roles", "date")
+	likeOption(flags, "chat-template", "train-on", "reasoning", "roles", "date")
 	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
 	return cmd
 }
@@ -57,6 +59,9 @@ reported on stderr.`,
 func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if on := chat.TrainOn(f.trainOn); !slices.Contains(chat.TrainOns, on) {
 		return usagef("--train-on %s: %s", f.trainOn, spelling.OneOf(f.trainOn, chat.TrainOns))
+	}
+	if r := chat.Reasoning(f.reasoning); !slices.Contains(chat.Reasonings, r) {
+		return usagef("--reasoning %s: %s", f.reasoning, spelling.OneOf(f.reasoning, chat.Reasonings))
 	}
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {
@@ -71,7 +76,7 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 		return usagef("--roles: %v", err)
 	}
 	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template, date,
-		chat.Options{TrainOn: chat.TrainOn(f.trainOn), Roles: roles})
+		chat.Options{TrainOn: chat.TrainOn(f.trainOn), Reasoning: chat.Reasoning(f.reasoning), Roles: roles})
 	if err != nil {
 		return err
 	}

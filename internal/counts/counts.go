@@ -48,6 +48,8 @@ type numbers struct {
 	// messages whose reasoning, and whose words beside calls of tools, a chat template leaves out
 	ThoughtsLeftOut int64 `json:"thoughts_left_out,omitempty"`
 	BesideCalls     int64 `json:"beside_calls,omitempty"`
+	// ReasoningDropped counts messages of which the reasoning was left out, as an option says.
+	ReasoningDropped int64 `json:"reasoning_dropped,omitempty"`
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.
 	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
 	Rendered        int64 `json:"rendered,omitempty"`       // texts that begin with a control token

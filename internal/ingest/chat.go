@@ -63,6 +63,7 @@ func (b *build) refuseChatOptions() error {
 	}{
 		{"chat-template", o.ChatTemplate, o.ChatTemplate != ""}, {"date", o.Date, o.Date != ""},
 		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
+		{"reasoning", string(o.Reasoning), o.Reasoning != chat.KeepReasoning},
 		{"roles", strings.Join(o.Roles, ","), len(o.Roles) > 0},
 	} {
 		if option.given {
@@ -80,7 +81,7 @@ func (b *build) openRenderer() error {
 		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
 	}
 	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.Date,
-		chat.Options{TrainOn: o.TrainOn, Roles: roles})
+		chat.Options{TrainOn: o.TrainOn, Reasoning: o.Reasoning, Roles: roles})
 	if err != nil {
 		return err
 	}
@@ -173,6 +174,7 @@ func (f *flusher) countChat(d *job.Document) {
 	if len(s.UnknownRoles) == 0 {
 		s.UnknownRoles = d.UnknownRoles
 	}
+	s.ReasoningDropped += int64(d.ReasoningDropped)
 	if d.RejectedLeftOut {
 		s.RejectedLeftOut++
 	}

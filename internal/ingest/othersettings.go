@@ -135,6 +135,7 @@ func (b *build) resolved() (json.RawMessage, error) {
 	}
 	unset(&s.ToolTemplate, s.ChatTemplate)
 	unset(&s.TrainOn, chat.TrainAssistant)
+	unset(&s.Reasoning, chat.KeepReasoning)
 	return json.Marshal(s)
 }
 

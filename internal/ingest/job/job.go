@@ -81,6 +81,7 @@ type Document struct {
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	chat.Noted
 	chat.Losses
+	ReasoningDropped int // messages of which the reasoning was left out
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	TextBytes         int64

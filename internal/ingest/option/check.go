@@ -23,6 +23,10 @@ func (o *Options) checkChat() error {
 	if _, err := chat.ParseRoles(o.Roles); err != nil {
 		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
 	}
+	if o.Reasoning == chat.MaskReasoning && o.TrainOn == chat.TrainAll {
+		return fault.BadOption("reasoning", string(o.Reasoning),
+			"{train-on} all puts loss on every token; leave one of the two out")
+	}
 	if o.Format != source.Chat {
 		return nil
 	}

@@ -123,6 +123,7 @@ func (o Options) WithDefaults() Options {
 	}
 	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
 	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
+	o.Reasoning = cmp.Or(o.Reasoning, chat.KeepReasoning)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, resident.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))

@@ -61,6 +61,8 @@ type Settings struct {
 	ToolTemplate string `json:"chat-tool-template,omitempty"`
 	// TrainOn is whose turns of a conversation carry loss. Default chat.TrainAssistant.
 	TrainOn chat.TrainOn `json:"train-on,omitempty"`
+	// Reasoning is what becomes of a model's reasoning. Default chat.KeepReasoning.
+	Reasoning chat.Reasoning `json:"reasoning,omitempty"`
 	// Roles are pairs such as customer=user: roles of messages, and those that they mean.
 	Roles []string `json:"roles,omitempty"`
 	// Date, as 2006-01-02, is what a chat template prints as today's. Default: none, and a

@@ -95,6 +95,7 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	}
 	if kind == Conversations {
 		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
+		add(c.ReasoningDropped, "messages of which the reasoning was left out by {reasoning} drop: %s")
 		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
 		add(c.ToolsLeftOut, "conversations with tools, or calls of tools, of which the chat template writes nothing: %s; "+

@@ -76,6 +76,7 @@ func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
 	d.Shape, d.Noted, d.Losses = w.text.Shape, w.text.Noted, w.text.Losses
+	d.ReasoningDropped = w.text.ReasoningDropped
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}

@@ -14,8 +14,13 @@ func (j *rendering) finish() error {
 		if err == nil {
 			err = j.r.opts.checkMark(found, c.meaning(m))
 		}
-		made := false
+		made, thought := false, false
 		own, _ := get(m, "role").(string)
+		if err == nil && j.r.opts.Reasoning == DropReasoning && c.meaning(m) == "assistant" {
+			if m, thought, err = j.dropReasoning(m); thought {
+				c.dropped++
+			}
+		}
 		if err == nil {
 			m, made, err = j.adapt(m)
 		}

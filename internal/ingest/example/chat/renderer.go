@@ -33,6 +33,8 @@ type Options struct {
 	Special *jinja.Dict
 	// TrainOn says whose turns carry loss. Default TrainAssistant.
 	TrainOn TrainOn
+	// Reasoning says what becomes of a model's reasoning. Default KeepReasoning.
+	Reasoning Reasoning
 	// Roles maps roles of records, in lower case, to those that they mean, besides those that are known.
 	Roles map[string]string
 	// IsToken reports whether the tokenizer has a token; nil for none.
@@ -53,6 +55,7 @@ type form struct {
 	source   string
 	// calledOlder reports whether it may know OpenAI's older function_call: its source names that.
 	calledOlder bool
+	thoughtEnds []string // in a content
 	// traceable reports whether a trace of it may show anchors: that it does not hold any itself.
 	traceable bool
 }
@@ -110,7 +113,7 @@ func newForm(source string) (*form, error) {
 		traceable = traceable && !strings.Contains(source, lead)
 	}
 	return &form{template: t, source: source, traceable: traceable,
-		calledOlder: strings.Contains(source, "function_call")}, nil
+		calledOlder: strings.Contains(source, "function_call"), thoughtEnds: thoughtEnds(source)}, nil
 }
 
 // UsesDate reports whether a template uses the date.
@@ -195,6 +198,8 @@ type Noted struct {
 	MappedRoles []string
 	// UnknownRoles are the roles that mean nothing of a conversation in which the assistant says nothing.
 	UnknownRoles []string
+	// ReasoningDropped is how many messages had reasoning that was left out as Options.Reasoning says.
+	ReasoningDropped int
 	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
 	RejectedLeftOut bool
 }
@@ -267,6 +272,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	}
 	dst.Replaced += w.decoder.lone
 	dst.MappedRoles = job.mapped
+	dst.ReasoningDropped = c.dropped
 	if !slices.ContainsFunc(c.messages, isAssistant) {
 		dst.UnknownRoles = c.unknownRoles()
 	}
@@ -312,6 +318,9 @@ func (j *rendering) attempt(dst *Text) (lost []int, err error) {
 	}
 	if err == nil && !settled {
 		err = j.settle(dst.Text)
+	}
+	if err == nil && w.r.opts.Reasoning == MaskReasoning && len(dst.Spans) > 0 {
+		err = j.maskReasoning(dst)
 	}
 	if cap(w.before)+cap(w.after) > keptBytes {
 		w.before, w.after = nil, nil

@@ -38,6 +38,7 @@ type conversation struct {
 	without   bool                 // its record says that nothing of it is trained on
 	mapped    []string             // roles of the messages that Options.Roles maps
 	marks     map[*jinja.Dict]mark // of messages, beside them in the record
+	dropped   int                  // messages with reasoning that was left out
 	untrained []bool               // messages of the prompt, or that are marked so
 	origins   []origin             // of the messages
 }
