@@ -62,6 +62,10 @@ func TestMessagesOfCalls(t *testing.T) {
 		`{"from": "function-call", "value": "{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}"}`:                                                 `<f:{"a": 1}></s>`,
 		`{"from": "function_call", "value": "[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]"}`:                         `<f:{}><g:{}></s>`,
 		`{"role": "tool_call", "content": {"name": "f", "arguments": {}}}, {"role": "tool_call", "content": "{\"name\": \"g\", \"arguments\": {}}"}`: `<f:{}><g:{}></s>`,
+		`{"from": "gpt", "value": "", "tool_calls": "[{\"function\": {\"name\": \"f\", \"arguments\": {\"a\": 1}}}]"}`:                               `<f:{"a": 1}></s>`,
+		`"{\"from\": \"function_call\", \"value\": {\"name\": \"f\", \"arguments\": {}}}"`:                                                           `<f:{}></s>`,
+		`{"from": "gpt", "value": "", "tool_calls": "f()"}`:                                                                                          `!message 2 of "conversations": its "tool_calls" is a string that is not JSON`,
+		`{"from": "function_call", "value": "{'name': 'f'}"}`:                                                                                        "!it is what Python's str() writes",
 		`{"from": "function_call", "value": "f()"}`:                                                                                                  `!message 2 of "conversations": it is a call, and its content is not JSON`,
 		`{"from": "function_call", "value": "{\"x\": 1}"}`:                                                                                           "!is not an object with name and arguments",
 	} {

@@ -118,7 +118,15 @@ func (r *reused) parse(s string) (v any, err error) {
 		}
 	})
 	r.room, r.lone = d.room, r.lone+d.lone
-	return v, err
+	return v, orOfPython(s, err)
+}
+
+// orOfPython returns the error about a string that is not JSON, or what it is if Python wrote it.
+func orOfPython(s string, err error) error {
+	if s = strings.TrimLeft(s, "[ "); err != nil && !errors.Is(err, ErrTooLarge) && strings.HasPrefix(s, "{'") {
+		return errors.New("it is what Python's str() writes; write it with json.dumps")
+	}
+	return err
 }
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
@@ -188,10 +196,8 @@ func (d *decoder) listIn(field, s string) (list *jinja.List) {
 		return list
 	case errors.Is(err, ErrTooLarge):
 		panic(err)
-	case strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'"):
-		err = errors.New("it is what Python's str() writes; write it with json.dumps")
 	}
-	panic(fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, err))
+	panic(fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, orOfPython(s, err)))
 }
 
 // decodedBytes bounds the memory of a decoded record of recordBytes bytes.

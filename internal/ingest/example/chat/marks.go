@@ -19,7 +19,7 @@ const (
 
 // markFields are the fields that mark the loss: of a message, or of a record, with a value for each message of
 // its list or one for all.
-var markFields = []string{"train", "trainable", "loss", "loss_mask", "weight"}
+var markFields = []string{"train", "training", "trainable", "loss", "loss_mask", "weight", "loss_weight", "loss_scale"}
 
 // markOf returns the mark that a value is. ok is false for other values, such as weights between 0 and 1.
 func markOf(v any) (m mark, ok bool) {
@@ -164,7 +164,7 @@ func (c *conversation) checkLabel() error {
 		c.use(field)
 		if !good {
 			return fault.Of(ErrShape, "its answer is marked as a bad one: %q is false; keep the good ones with "+
-				"{where} %s=%s", field, field, written)
+				"{where} %s=%s, or, if it means something else, take the field out with {map}", field, field, written)
 		}
 	}
 	return nil

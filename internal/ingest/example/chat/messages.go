@@ -1,6 +1,9 @@
 package chat
 
 import (
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
 )
 
@@ -43,12 +46,25 @@ func (j *rendering) finish() error {
 	return nil
 }
 
+// callFields are the fields of a message that hold calls of tools, as JSON in a string too.
+var callFields = []string{"tool_calls", "function_call"}
+
 // adapt gives a message the form that the template takes: it drops fields without a value, names the role as the
 // template does, turns the older function_call and a content that is calls into calls of tools, and stores a
 // model's reasoning under all of its names. made reports whether the content was calls.
 func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 	own, _ := get(m, "role").(string)
 	m = m.Without(func(_ string, v any) bool { return v == nil })
+	for _, field := range callFields {
+		if s, ok := get(m, field).(string); ok && strings.TrimSpace(s) != "" {
+			calls, err := j.decoder.parse(s)
+			if err != nil {
+				return nil, false, fault.Errorf("its %q is a string that is not JSON: %v", field, err)
+			}
+			m = m.Clone()
+			m.Set(field, calls)
+		}
+	}
 	if made = isCallRole(own) && !has(m, "tool_calls"); made {
 		thoughts, calls, err := j.callsIn(get(m, "content"))
 		if err != nil {

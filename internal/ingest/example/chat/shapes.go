@@ -52,6 +52,9 @@ type origin struct {
 // use returns the value of a field of the record of which the conversation is made, or which says something of it.
 func (c *conversation) use(field string) any { return get(c.record, field) }
 
+// number returns the number of message i in the record's list, from 1 on.
+func (c *conversation) number(i int) int { return c.origins[i].index + 1 - c.added }
+
 // at says which message an error is about: the i-th.
 func (c *conversation) at(i int, err error) error {
 	if errors.Is(err, ErrTooLarge) {
@@ -224,6 +227,11 @@ func (c *conversation) addList(field string, list *jinja.List, marks []mark) (sh
 	shape = Messages
 	c.messages = slices.Grow(c.messages, len(list.Items))
 	for i, item := range list.Items {
+		if s, ok := item.(string); ok && strings.HasPrefix(s, "{") { // as in a table whose lists hold texts
+			if item, err = c.worker.decoder.parse(s); err != nil {
+				return "", fault.Of(ErrShape, "message %d of %q is a string but not a JSON object: %v", i+1, field, err)
+			}
+		}
 		m, ok := item.(*jinja.Dict)
 		if !ok {
 			return "", fault.Of(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))

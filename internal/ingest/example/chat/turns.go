@@ -66,7 +66,7 @@ func (j *rendering) turns(t *Text) (err error) {
 			return err
 		}
 		if len(t.Spans) == before {
-			t.miss(i)
+			t.miss(j.number(i))
 			continue
 		}
 		at = t.Spans[len(t.Spans)-1].End
@@ -74,10 +74,10 @@ func (j *rendering) turns(t *Text) (err error) {
 	return nil
 }
 
-// miss counts turn i, which was not found.
-func (t *Text) miss(i int) {
+// miss counts a turn that was not found, of the message with a number.
+func (t *Text) miss(number int) {
 	if t.Unfound++; t.Unfound == 1 {
-		t.FirstUnfound = i + 1
+		t.FirstUnfound = number
 	}
 }
 
@@ -359,7 +359,7 @@ func (j *rendering) blocks(t *Text, blocks []jinja.Span) error {
 			}
 		}
 		if !all && message < 0 {
-			t.miss(0)
+			t.miss(1)
 		} else if all || !j.untrained[message] {
 			t.Spans = append(t.Spans, Span{Start: s.Start, Said: s.End, End: s.End})
 		}
