@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -60,7 +61,10 @@ type kindOfText struct{ role, key string }
 func (k kindOfText) String() string { return k.role + " " + k.key }
 
 // anchor is an anchor's place in a text without anchors.
-type anchor struct{ pos, id int }
+type anchor struct {
+	pos, id int
+	stray   bool // it stands in what another message says, as the name of a call does in its result
+}
 
 // anchors is what a conversation's anchors show.
 type anchors struct {
@@ -72,6 +76,7 @@ type anchors struct {
 	written  bool
 	used     []bool   // the anchors that do not change the text
 	found    []anchor // where they are in the text, in order
+	repeated bool     // some of them are in the text more than once
 	first    []int    // of each message, the first of found; -1 if there is none
 	last     []int
 }
@@ -218,7 +223,7 @@ func (a *anchors) take(text []byte) (clean []byte, list []anchor) {
 		}
 		clean = append(clean, text[:n]...)
 		if id := a.at(text[n:]); id >= 0 {
-			list, text = append(list, anchor{len(clean), id}), text[n+anchorBytes:]
+			list, text = append(list, anchor{pos: len(clean), id: id}), text[n+anchorBytes:]
 		} else {
 			clean, text = append(clean, text[n]), text[n+1:]
 		}
@@ -228,7 +233,9 @@ func (a *anchors) take(text []byte) (clean []byte, list []anchor) {
 func (a *anchors) of(x anchor) *place { return &a.places[x.id/2] }
 
 // own reports whether an anchor stands in what message i says.
-func (a *anchors) own(x anchor, i int) bool { return a.of(x).message == i && !a.of(x).foreign }
+func (a *anchors) own(x anchor, i int) bool {
+	return a.of(x).message == i && !a.of(x).foreign && !x.stray
+}
 
 // findAnchors finds where the strings of the messages are in the text, and leaves the anchors in
 // the messages, or pending.
@@ -254,6 +261,7 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 	}
 	slices.SortStableFunc(a.found, func(x, y anchor) int { return cmp.Compare(x.pos, y.pos) })
 	a.first, a.last = make([]int, len(j.messages)), make([]int, len(j.messages))
+	a.repeated = a.markStrays(a.found)
 	for i := range a.first {
 		a.first[i] = -1
 	}
@@ -267,6 +275,43 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 		}
 	}
 	return nil
+}
+
+// markStrays marks the anchors that are in a text more than once and do not stand in their own message: a message
+// that comes before theirs follows them, or others are between them and the one in their message. It reports whether
+// there are such that are in it more than once.
+func (a *anchors) markStrays(found []anchor) (repeated bool) {
+	times := make([]int, len(a.used))
+	for _, x := range found {
+		times[x.id]++
+		repeated = repeated || times[x.id] > 1
+	}
+	if !repeated {
+		return false
+	}
+	amid := make([]bool, len(found)) // something that an earlier message says, and once, follows
+	earliest := math.MaxInt
+	for k, x := range slices.Backward(found) {
+		message := a.of(x).message
+		if amid[k] = earliest < message; times[x.id] == 1 {
+			earliest = min(earliest, message)
+		}
+	}
+	home := make([]int, len(a.used)) // where each anchor last is in its message, from 1 on
+	run := 0                         // where a row of one message's anchors begins
+	for k, x := range found {
+		if k > 0 && a.of(found[k-1]).message != a.of(x).message {
+			run = k
+		}
+		switch h := home[x.id]; {
+		case amid[k] && times[x.id] > 1, h > 0 && run > h-1:
+			found[k].stray = true
+			times[x.id]--
+		default:
+			home[x.id] = k + 1
+		}
+	}
+	return true
 }
 
 // tryAnchors finds the anchors that do not change the text, and leaves them in the messages.

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -114,13 +113,6 @@ func firstTag(s string) string {
 		return s[:n+1]
 	}
 	return ""
-}
-
-// afterPart returns where the longest part of a prompt that the text holds ends in the text; the
-// part begins where the prompt does. It returns -1 if there is none but white space.
-func afterPart(text []byte, prompt string) int {
-	p, n := longestPart(prompt, func(part string) int { return bytes.LastIndex(text, []byte(part)) })
-	return p + n
 }
 
 // longestPart returns where the longest part of a text lies, up to a border, that index finds, and

@@ -21,10 +21,16 @@ func (f *finder) compared(dst []Span, i, start int) ([]Span, error) {
 		return dst, err
 	}
 	if f.first[i] < 0 {
+		ending := ""
 		if ok && bytes.HasPrefix(f.text, out) {
-			dst = appendSpan(dst, start, len(out), len(out))
+			ending = f.ending(string(out[min(start, len(out)):]))
+		} else if err := f.findEnd(i); err != nil {
+			return dst, err
+		} else {
+			rest := string(f.text[start:min(len(f.text), start+maxTagBytes+len(f.ends[plainEnd]))])
+			ending = rest[:f.alike(f.ends[plainEnd], rest)]
 		}
-		return dst, nil
+		return appendSpan(dst, start, start+len(ending), start+len(ending)), nil
 	}
 	if ok {
 		if spans := f.aligned(dst, i, start, out, list); len(spans) > len(dst) {
@@ -67,7 +73,7 @@ func (f *finder) aligned(dst []Span, i, start int, alone []byte, list []anchor) 
 	if prev < 0 || f.saysMore(i, prev, list) {
 		return dst[:kept]
 	}
-	ending := string(alone[before.pos:])
+	ending := f.ending(string(alone[before.pos:]))
 	last := f.found[prev]
 	f.ends[f.kind(last)] = ending
 	return appendSpan(dst, start, last.pos, f.end(last, ending))
@@ -90,16 +96,21 @@ func (f *finder) end(x anchor, ending string) int {
 	if f.follows(x, ending) {
 		return x.pos + len(ending)
 	}
-	rest := f.rest(x)
+	return x.pos + f.alike(ending, f.rest(x))
+}
+
+// alike returns how much of what follows the last words of a turn ends it, as ending does where nothing follows.
+func (f *finder) alike(ending, rest string) int {
 	n := commonStart(ending, rest)
 	if n < len(ending) {
-		if tag := firstTag(rest[n:]); tag != "" && firstTag(ending[n:]) != "" && f.endsOthers(tag) {
+		if tag := firstTag(rest[n:]); tag != "" && firstTag(ending[n:]) != "" &&
+			!strings.HasPrefix(f.header, tag) && f.endsOthers(tag) {
 			n += len(tag) // such as <|end|> instead of <|return|>
 		} else {
 			n = beforeHeader(ending, rest, n)
 		}
 	}
-	return x.pos + n
+	return n
 }
 
 // endsOthers reports whether a tag ends what others than the assistant say.
@@ -126,7 +137,7 @@ func (f *finder) findEnd(i int) error {
 	m.Set("content", "."+string(f.append(nil, 1)))
 	out, list, ok, err := f.anchoredText(f.after, append(slices.Clone(f.messages[:i]), m), false)
 	if f.after = out; ok && len(list) > 0 {
-		f.ends[plainEnd] = string(out[list[len(list)-1].pos:])
+		f.ends[plainEnd] = f.ending(string(out[list[len(list)-1].pos:]))
 	}
 	return err
 }

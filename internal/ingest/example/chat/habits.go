@@ -17,6 +17,7 @@ type habits struct {
 	// takesContents holds which contents it takes, by the roles of their messages.
 	takesContents map[string]contents
 	ownTools      map[string]bool // by their fields: whether it writes the tools that a message has
+	framed        *frame
 }
 
 // taken is which arguments of a call a template writes well as they are.
@@ -56,11 +57,16 @@ func (j *rendering) habits() *habits {
 
 // render renders messages. The text is "" if the template refuses them.
 func (h *habits) render(tools any, messages ...any) string {
+	return h.rendered(false, tools, messages...)
+}
+
+// rendered is render with a generation prompt, or without.
+func (h *habits) rendered(prompt bool, tools any, messages ...any) string {
 	given := h.r.opts.Special.Clone()
 	given.Set("tools", tools)
 	given.Set("documents", nil)
 	given.Set("messages", &jinja.List{Items: messages})
-	given.Set(promptName, false)
+	given.Set(promptName, prompt)
 	out, _, _, err := h.form.template.Render(nil, given, jinja.Options{Now: h.r.opts.Date,
 		Limits: jinja.Limits{Steps: renderSteps, Bytes: renderBytes, Output: h.r.textBytes(askedBytes)}})
 	if err != nil {

@@ -133,7 +133,7 @@ func (j *rendering) shown(t *jinja.Trace, text []byte) (list []anchor, ok bool) 
 			s := t.Text[m.From:m.To]
 			core, coreEnd = jinja.EscapedLen(s[:core]), jinja.EscapedLen(s[:coreEnd])
 		}
-		list = append(list, anchor{m.At + core, 2 * n}, anchor{m.At + coreEnd, 2*n + 1})
+		list = append(list, anchor{pos: m.At + core, id: 2 * n}, anchor{pos: m.At + coreEnd, id: 2*n + 1})
 	}
 	j.spent += int64(len(text)+anchorBytes*len(list)) + comparedCost
 	return list, true

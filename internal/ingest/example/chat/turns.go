@@ -31,7 +31,7 @@ type finder struct {
 	starts map[kind]string // what led to a turn, by what was before it
 	ends   map[kind]string // what ended a turn, by what was last in it
 	others map[string]bool // whether a tag ends what others say
-	prompt string          // the last generation prompt
+	frame
 }
 
 // turns finds the spans of the assistant's turns in the text.
@@ -58,7 +58,7 @@ func (j *rendering) turns(t *Text) (err error) {
 		return err
 	}
 	f := &finder{rendering: j, text: t.Text, starts: map[kind]string{}, ends: map[kind]string{},
-		others: map[string]bool{}}
+		others: map[string]bool{}, frame: j.habits().frame()}
 	at := 0 // where the previous turn ended
 	for _, i := range turns {
 		before := len(t.Spans)
@@ -84,47 +84,19 @@ func (t *Text) miss(number int) {
 // onlyLast finds the last message, if it is all that is trained on, as what follows the text of the
 // messages before it.
 func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
-	if i != len(j.messages)-1 || j.withResults(i) {
+	around := j.habits().frame()
+	if i != len(j.messages)-1 || j.withResults(i) || around.opening != "" {
 		return s, false, nil
 	}
 	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
-	start := len(j.before)
-	if !ok || start >= len(text) || !bytes.HasPrefix(text, j.before) {
+	start, end := len(j.before), len(text)
+	if !ok || start >= end || !bytes.HasPrefix(text, j.before) || i > 0 && !around.leads(j.before, j.messages[i-1]) {
 		return s, false, err
 	}
-	end, err := j.lastEnd(text, start)
 	if said := j.afterEmpty(text, i, start, end); len(bytes.TrimSpace(text[said:end])) > 0 { // else that ends the turn
 		start = said
 	}
-	return Span{Start: start, Said: end, End: end}, err == nil, err
-}
-
-// lastEnd returns where the last turn ends, which begins at start: where the text ends, unless the
-// template writes a generation prompt there unasked.
-func (j *rendering) lastEnd(text []byte, start int) (int, error) {
-	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
-	shared := commonEnd(header[max(0, len(header)-maxTagBytes):], tail[max(0, len(tail)-maxTagBytes):])
-	if shared == 0 {
-		return len(text), nil
-	}
-	next := &jinja.Dict{}
-	next.Set("role", "user")
-	next.Set("content", ".")
-	out, ok, err := j.rendered(j.after, append(slices.Clone(j.messages), next), false)
-	if j.after = out; !ok {
-		return len(text), err
-	}
-	if j.lead != "" {
-		out, _ = j.take(out)
-	}
-	if len(out) < start || !bytes.Equal(out[:start], text[:start]) {
-		return len(text), nil
-	}
-	mine, other := string(text[start:]), string(out[start:])
-	if end := start + beforeHeader(mine, other, commonStart(mine, other)); end >= len(bytes.TrimSpace(text))-shared {
-		return end, nil
-	}
-	return len(text), nil
+	return Span{Start: start, Said: end, End: end}, true, nil
 }
 
 // withResults reports whether a message of the assistant holds results of tools.
@@ -161,11 +133,18 @@ func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
 	if err != nil || start < 0 {
 		return dst, err
 	}
-	if f.first[i] >= 0 {
-		start = f.afterEmpty(f.text, i, start, max(start, f.found[f.first[i]].pos))
+	if k := f.first[i]; k < 0 {
+		if i > 0 && !f.leads(f.text[:start], f.messages[i-1]) {
+			start += f.skip(f.text[start:])
+		}
+	} else {
+		limit := max(start, f.found[k].pos)
+		start += f.afterHeader(f.text[start:limit])
+		start = f.afterEmpty(f.text, i, start, limit)
 		if i == len(f.messages)-1 && !f.withResults(i) {
-			end, err := f.lastEnd(f.text, start)
-			return appendSpan(dst, start, end, end), err
+			last := f.found[f.last[i]]
+			end := last.pos + len(f.ending(string(f.text[last.pos:])))
+			return appendSpan(dst, start, end, end), nil
 		}
 		last, alone := f.run(i)
 		end, known := f.ends[f.kind(last)]
@@ -235,10 +214,14 @@ func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte
 	if out, list, ok := f.prefix(dst, messages, prompt); ok {
 		return out, list, true, nil
 	}
-	if out, list, ok, err := f.watched(dst, messages, prompt); ok || err != nil {
-		return out, list, ok, err
+	out, list, ok, err := f.watched(dst, messages, prompt)
+	if !ok && err == nil {
+		out, list, ok, err = f.anchoredText(dst, messages, prompt)
 	}
-	return f.anchoredText(dst, messages, prompt)
+	if f.repeated {
+		f.markStrays(list)
+	}
+	return out, list, ok, err
 }
 
 // anchoredText is marked without traces.
@@ -265,6 +248,9 @@ func (f *finder) start(i, at int) (int, error) {
 		return -1, nil
 	}
 	lead, known := f.starts[follows]
+	if follows != noKind && f.of(f.found[f.first[i]-1]).message < i-1 {
+		follows = noKind // a message without words is between them
+	}
 	if follows != noKind && lead != "" && f.found[f.first[i]-1].pos == from &&
 		bytes.HasPrefix(f.text[from:limit], []byte(lead)) {
 		return from + len(lead), nil
@@ -290,13 +276,10 @@ func (f *finder) start(i, at int) (int, error) {
 		return -1, nil
 	}
 	if !ok {
-		if n := afterPart(f.text[from:limit], f.prompt); n >= 0 {
+		if n := f.afterHeader(f.text[from:limit]); n > 0 {
 			return from + n, nil
 		}
 		return limit, nil
-	}
-	if err := f.findPrompt(i, before); err != nil {
-		return -1, err
 	}
 	if len(list) == 0 {
 		return f.led(string(before), 0, from, limit), nil
@@ -325,22 +308,9 @@ func (f *finder) led(lead string, common, from, limit int) int {
 	n := commonStart(lead, string(f.text[common:limit]))
 	start := max(from, common+n)
 	if n < len(lead) {
-		start = max(start, from+afterPart(f.text[from:limit], f.prompt))
+		start = max(start, from+f.afterHeader(f.text[from:limit]))
 	}
 	return min(start, limit)
-}
-
-// findPrompt sets the generation prompt with which the text before turn i ends.
-func (f *finder) findPrompt(i int, before []byte) error {
-	if f.prompt != "" && bytes.HasSuffix(before, []byte(f.prompt)) {
-		return nil
-	}
-	without, _, ok, err := f.marked(f.after, f.messages[:i], false)
-	f.after = without
-	if f.prompt = ""; ok && bytes.HasPrefix(before, without) {
-		f.prompt = string(before[len(without):])
-	}
-	return err
 }
 
 // blocks sets the spans of generation blocks, without those of messages that are not trained on.
