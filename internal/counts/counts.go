@@ -16,6 +16,9 @@ type Counts struct {
 	numbers
 	// Shapes counts conversations by the shape of their records; shape_… in the manifest.
 	Shapes map[string]int64 `json:"shapes,omitempty"`
+	// Unused counts the records with a field that nothing used, by its name, and the messages with one, by its name
+	// after OfMessages; unused_… in the manifest.
+	Unused map[string]int64 `json:"unused,omitempty"`
 	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
 	CutBy []string `json:"cut_by,omitempty"`
 	// DroppedBy counts the documents that filters and dedup left out, by the names of their options. The
@@ -43,6 +46,7 @@ type numbers struct {
 	Untrained     int64 `json:"untrained,omitempty"`      // conversations left out because no token is trained on
 	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept
 	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
+	MoreUnused    int64 `json:"more_unused,omitempty"`    // fields like those of Unused, which has no room for them
 	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
 	ColumnNulls   int64 `json:"column_nulls,omitempty"`   // left out of conversations, since a schema put them there
 	// messages whose reasoning, and whose words beside calls of tools, a chat template leaves out
@@ -74,7 +78,14 @@ type Unread struct {
 // Budgets are the options of CutBy, in the order of reports.
 var Budgets = []string{"max-examples", "max-val-examples", "max-bytes", "max-tokens"}
 
-const shapePrefix = "shape_"
+const (
+	shapePrefix  = "shape_"
+	unusedPrefix = "unused_"
+	// OfMessages precedes the names of the fields of messages.
+	OfMessages = "messages[]."
+	// maxUnused is how many names Unused has room for.
+	maxUnused = 1 << 8
+)
 
 var underscored = strings.NewReplacer("-", "_")
 
@@ -86,6 +97,9 @@ func (c Counts) Map() map[string]int64 {
 	convert(c.numbers, &m)
 	for shape, n := range c.Shapes {
 		m[shapePrefix+underscored.Replace(strings.ToLower(shape))] += n
+	}
+	for name, n := range c.Unused {
+		m[unusedPrefix+name] = n
 	}
 	for _, option := range c.CutBy {
 		m[cutName(option)] = 1
@@ -99,6 +113,9 @@ func Of(counters, dropped map[string]int64) (c Counts) {
 	for name, n := range counters {
 		if shape, ok := strings.CutPrefix(name, shapePrefix); ok {
 			c.countShape(shape, n)
+		}
+		if field, ok := strings.CutPrefix(name, unusedPrefix); ok {
+			add(&c.Unused, field, n)
 		}
 	}
 	for _, option := range Budgets {
@@ -143,7 +160,7 @@ func add(m *map[string]int64, name string, n int64) {
 
 // Clone returns a copy that shares nothing that changes.
 func (c Counts) Clone() Counts {
-	c.Shapes, c.DroppedBy = maps.Clone(c.Shapes), maps.Clone(c.DroppedBy)
+	c.Shapes, c.DroppedBy, c.Unused = maps.Clone(c.Shapes), maps.Clone(c.DroppedBy), maps.Clone(c.Unused)
 	if c.DroppedTokens != nil {
 		c.DroppedTokens = new(*c.DroppedTokens)
 	}
@@ -155,6 +172,15 @@ func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
 // CountShape counts a conversation by its shape.
 func (c *Counts) CountShape(shape string) { c.countShape(shape, 1) }
+
+// CountUnused counts n records, or messages, with a field that nothing used.
+func (c *Counts) CountUnused(field string, n int64) {
+	if _, known := c.Unused[field]; !known && len(c.Unused) == maxUnused {
+		c.MoreUnused += n
+		return
+	}
+	add(&c.Unused, field, n)
+}
 
 func (c *Counts) countShape(shape string, n int64) { add(&c.Shapes, shape, n) }
 

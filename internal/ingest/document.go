@@ -18,7 +18,7 @@ type taken struct {
 
 // rules judge a document in turn and count it. The first one that does not keep it is the last one to see it.
 var rules = []func(*flusher, *taken) (keep bool, err error){
-	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted, (*flusher).noteLine}
+	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted, (*flusher).noteKept}
 
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job.Job, d *job.Document) error {
@@ -134,9 +134,10 @@ func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []ui
 	return w.Beginning(d, j.Raw[d.Raw.Start:d.Raw.End], int(maxBytes))
 }
 
-// noteLine counts a line, or a piece of one.
-func (f *flusher) noteLine(t *taken) (keep bool, err error) {
+// noteKept counts the fields that nothing used of a document of which rows are made, and a line, or a piece of one.
+func (f *flusher) noteKept(t *taken) (keep bool, err error) {
 	s := &f.state
+	f.unused.add(t.Job, t.Document.Unused)
 	if o := f.b.opts.Format; t.Format == source.Text && (o == source.Auto || o == source.Tar) &&
 		s.Verdict != heldout.ToNeither {
 		if s.Lines.Documents == 0 {

@@ -33,11 +33,9 @@ func (b *build) withFilterFields(fields []string) []string {
 	if fields == nil {
 		return nil
 	}
-	for _, p := range b.filter.Fields() {
-		for _, name := range []string{p.String(), p.Root()} {
-			if !slices.Contains(fields, name) {
-				fields = append(fields, name)
-			}
+	for _, name := range b.filter.FieldNames() {
+		if !slices.Contains(fields, name) {
+			fields = append(fields, name)
 		}
 	}
 	return fields

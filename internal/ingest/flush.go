@@ -38,6 +38,7 @@ type flusher struct {
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
+	unused  unusedFields // of the job at hand
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -89,6 +90,7 @@ func (f *flusher) job(j *job.Job) error {
 		return err
 	}
 	err := f.flush(j)
+	f.unused.countInto(&f.state.Counts, j)
 	f.state.Position, f.state.SourceBytes = j.Next, j.Read
 	f.state.Answered = cmp.Or(j.Answered, f.state.Answered)
 	mark := j.Mark

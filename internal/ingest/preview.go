@@ -119,8 +119,8 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
-	p.Notes = slices.Concat(p.Notes, b.warnings(), report.Rendered(v.f.state.Counts), v.f.state.IllFormed.Warnings(v.f.state.Replaced),
-		[]fault.Text{b.endNote()})
+	p.Notes = slices.Concat(p.Notes, b.warnings(), report.Rendered(v.f.state.Counts), report.UnusedFields(v.f.state.Counts),
+		v.f.state.IllFormed.Warnings(v.f.state.Replaced), []fault.Text{b.endNote()})
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
@@ -294,7 +294,9 @@ func (v *previewer) document(j *job.Job, d *job.Document) error {
 	}
 	before := f.state.Counts
 	reasons := report.LeftOut(before)
-	if err := f.document(j, d); err != nil || !d.Last {
+	err := f.document(j, d)
+	f.unused.countInto(&f.state.Counts, j)
+	if err != nil || !d.Last {
 		return err
 	}
 	switch v.doc.Cut = v.doc.Cut || f.state.Truncated > before.Truncated; {

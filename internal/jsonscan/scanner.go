@@ -130,6 +130,23 @@ func (s *Scanner) skipSpace() byte {
 	}
 }
 
+// HasValue reports whether the value that follows is anything but null, or an empty string, list or object.
+func (s *Scanner) HasValue() bool {
+	end := byte('"')
+	switch s.Token() {
+	case 'n', 0:
+		return false
+	case '[':
+		end = ']'
+	case '{':
+		end = '}'
+	case '"':
+	default:
+		return true
+	}
+	return s.pos+1 >= len(s.data) && (!s.grow() || len(s.data) < 2) || s.data[s.pos+1] != end
+}
+
 // End checks that nothing follows but white space.
 func (s *Scanner) End() error {
 	if s.Token() != 0 || s.pos < len(s.data) {

@@ -73,6 +73,7 @@ func (w *Worker) directJSON(dst *Formatted, data []byte, limit int) (ok bool, er
 	s := &w.scan
 	w.values = append(w.values[:0], make([]foundValue, len(d.fields))...)
 	s.Reset(data)
+	s.unused.Begin()
 	if s.Object() != nil {
 		return false, nil
 	}
@@ -90,7 +91,7 @@ func (w *Worker) directJSON(dst *Formatted, data []byte, limit int) (ok bool, er
 			i++
 		}
 		if i == len(d.fields) {
-			if s.Skip() != nil {
+			if s.unused.skip(&s.Scanner, key) != nil {
 				return false, nil
 			}
 			continue

@@ -157,6 +157,7 @@ type Worker struct {
 	columns columnIndex
 	values  []foundValue // of the fields of a direct template
 
+	unused   *Unused        // nil where nobody asks
 	template *boundTemplate // nil until it is needed
 	done     <-chan struct{}
 }
@@ -173,6 +174,12 @@ type columnIndex struct {
 // NewWorker returns a worker of this formatter.
 func (f *Formatter) NewWorker() *Worker { return &Worker{f: f} }
 
+// Note makes the worker note in u the fields of each record that it does not use. It returns w.
+func (w *Worker) Note(u *Unused) *Worker {
+	w.unused, w.scan.unused, w.decode.unused = u, u, u
+	return w
+}
+
 // StopAt ends a running template with ErrStopped when done is closed. It returns w.
 func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 	w.done, w.template = done, nil
@@ -184,6 +191,7 @@ func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 // concern the record.
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
+	w.unused.Begin()
 	f := w.f
 	if rec.Decoded && f.template == nil {
 		dst.Prompt, dst.Replaced = tokenize.AppendValid(dst.Prompt, data)
@@ -225,6 +233,9 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 		return err
 	}
 	w.locate(rec.Columns)
+	if w.unused != nil {
+		w.noteColumns(rec)
+	}
 	switch {
 	case f.builtin != nil || rec.Template != "" && f.template == nil && f.opts.TextField == "":
 		return w.recipe(dst)
@@ -272,6 +283,15 @@ func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 	}
 	dst.Replaced += lone
 	return err
+}
+
+// noteColumns notes the columns of a row that nothing uses.
+func (w *Worker) noteColumns(rec Record) {
+	recipe := w.f.template == nil && rec.Template != "" && w.f.opts.TextField == ""
+	for i, name := range rec.Columns {
+		used := recipe && slices.Contains(recipeColumns[:], name)
+		w.unused.Field([]byte(name), !used && len(w.fields.at(i)) > 0)
+	}
 }
 
 // locate finds the wanted columns, once per header.

@@ -11,7 +11,10 @@ import (
 
 // A jsonFinder finds fields of JSON objects without allocating. A general decoder would spend three
 // quarters of its time on unused values.
-type jsonFinder struct{ jsonscan.Scanner }
+type jsonFinder struct {
+	jsonscan.Scanner
+	unused *Unused // notes the fields that are skipped; may be nil
+}
 
 // asProblem returns what matches ErrMalformed for an error of package jsonscan, and others as they
 // are.
@@ -43,8 +46,11 @@ func (s *jsonFinder) appendField(dst, data []byte, path *FieldPath) (text []byte
 // fields that are null or empty. It is an error if all are null.
 func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []byte, lone int, err error) {
 	start, nulls := len(dst), 0
+	unused := s.unused
+	defer func() { s.unused = unused }()
 	for i := range paths {
 		found, err := s.find(data, &paths[i])
+		s.unused = nil // once is enough
 		switch {
 		case err != nil:
 			return dst[:start], 0, err
@@ -144,7 +150,7 @@ func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {
 		case !plain && s.IsKey(key, p.steps[0].field):
 			nested, err = s.follow(p.steps[1:])
 		default:
-			err = s.Skip()
+			err = s.unused.skip(&s.Scanner, key)
 		}
 		if err != nil {
 			return literal, err

@@ -42,6 +42,8 @@ type jsonDecoder struct {
 	size int
 	room int64
 	lone int // lone surrogates that became U+FFFD
+
+	unused *Unused // notes the fields that are not wanted; may be nil
 }
 
 // fields decodes an object's wanted fields; numbers keep their text. If one is missing, it adds the
@@ -52,9 +54,11 @@ func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any
 	d.size, d.lone, d.room = len(data), 0, decodedPerByte*int64(len(data))+decodedFloor
 	fields = map[string]any{}
 	var others []string
+	d.unused.Begin()
 	err = d.Members(func(name []byte) error {
 		key := string(name)
 		if !want.has(key) {
+			d.unused.Field(name, d.HasValue())
 			if len(others) < maxFieldsTold {
 				others = append(others, key)
 			}

@@ -133,6 +133,17 @@ func unquoted(value string) string {
 // change the slice.
 func (f *Filter) Fields() []example.FieldPath { return f.fields }
 
+// FieldNames returns the names of the fields of the conditions, and of the fields in which they lie.
+func (f *Filter) FieldNames() (names []string) {
+	if f == nil {
+		return nil
+	}
+	for _, field := range f.fields {
+		names = append(names, field.String(), field.Root())
+	}
+	return names
+}
+
 // Compares reports whether Where has anything but equality.
 func (f *Filter) Compares() bool {
 	return slices.ContainsFunc(f.where, func(c condition) bool { return c.compares() })

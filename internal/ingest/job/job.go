@@ -58,7 +58,9 @@ type Job struct {
 	IDs     []uint32 // of all documents of the job, back to back
 	Mask    []bool   // of the ids of conversations: whether they are trained on
 	Keys    []byte   // what Dedup compares of each document, back to back
-	Stopped bool     // the build was stopped before the worker was done: the next run does this job again
+	Unused  []uint16 // the fields that nothing uses, by their numbers in Names; documents may share a stretch
+	Names   []string
+	Stopped bool // the build was stopped before the worker was done: the next run does this job again
 }
 
 // A Parcel is some consecutive jobs that change hands together: waking up a goroutine takes as long as a good part
@@ -78,6 +80,7 @@ type Document struct {
 	// Set by the worker.
 	IDs, Target Span       // in Job.IDs; Target only of pairs
 	Mask        Span       // in Job.Mask; only of conversations
+	Unused      Span       // in Job.Unused
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	chat.Noted
 	chat.Losses
@@ -113,8 +116,12 @@ func (j *Job) reset() {
 	if cap(j.Mask) > WorstExpansion*(TextBytes+PieceBytes) {
 		j.Mask = nil
 	}
+	if cap(j.Unused) > MaxRecords {
+		j.Unused = nil
+	}
 	clear(j.Documents) // errors must not outlive their job
 	j.Raw, j.IDs, j.Mask, j.Keys, j.Documents = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Keys[:0], j.Documents[:0]
+	j.Unused, j.Names = j.Unused[:0], nil
 	j.Stopped, j.Mark, j.Answered = false, nil, nil
 }
 

@@ -41,7 +41,8 @@ const (
 
 // LossesOf makes sentences of the counters.
 func LossesOf(c counts.Counts, kind Kind) []fault.Text {
-	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), Rendered(c), CutOff(c, kind))
+	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), Rendered(c), CutOff(c, kind),
+		UnusedFields(c))
 }
 
 // ComparedAsText warns of numbers that were compared with texts.

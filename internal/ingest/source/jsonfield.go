@@ -19,11 +19,23 @@ type lineScanner struct {
 	cause error // what is wrong
 	blank bool  // the line held white space only
 	keys  []string
+	// names are the fields that were passed over and have a value, as far as they are counted
+	names []string
 }
 
-const maxKeysTold = 20
+const (
+	maxKeysTold = 20
+	maxNames    = 1 << 10
+)
 
-func (s *lineScanner) begin() { s.cause, s.blank, s.keys = nil, false, s.keys[:0] }
+func (s *lineScanner) begin() { s.cause, s.blank, s.keys, s.names = nil, false, s.keys[:0], nil }
+
+// unread returns the names of the fields that were passed over since the last call.
+func (s *lineScanner) unread() *[]string {
+	names := s.names
+	s.names = nil
+	return &names
+}
 
 // look begins to scan what is left of the line.
 func (s *lineScanner) look() {
@@ -140,6 +152,9 @@ func (s *lineScanner) members(name string, wanted bool) error {
 		}
 		if len(s.keys) < maxKeysTold {
 			s.keys = append(s.keys, fmt.Sprintf("%.100q", s.Key(key)))
+		}
+		if s.HasValue() && len(s.names) < maxNames {
+			s.names = append(s.names, string(s.Key(key)))
 		}
 		if err := s.Skip(); err != nil {
 			return err

@@ -47,6 +47,7 @@ func (f *jsonFramer) next(dst []byte, rec *Record) ([]byte, error) {
 			f.scan.begin()
 			if f.scan.findField(f.o.TextField) {
 				f.inside = true
+				rec.Unread = f.scan.unread()
 				return f.piece(dst, rec)
 			}
 			if f.scan.blank {
@@ -100,6 +101,11 @@ func (f *jsonFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 			f.w.consume(raw + 1)
 			if !f.scan.finish(f.o.TextField) {
 				return f.spoiled(dst[:start], rec)
+			}
+			if after := f.scan.unread(); rec.Unread == nil {
+				rec.Unread = after
+			} else {
+				*rec.Unread = append(*rec.Unread, *after...)
 			}
 			f.inside, rec.Last = false, true
 			return dst, nil

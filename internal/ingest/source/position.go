@@ -108,6 +108,9 @@ type Record struct {
 	Member  string   // the file of an archive that it lies in
 	Columns []string // of a CSV input, shared
 	Comma   byte     // of a CSV input
+	// Unread are the names of the fields that the reader passed over, nil for none: columns that are not wanted,
+	// and what is before or after a text that is streamed. Shared.
+	Unread *[]string
 
 	// Err is a *RecordError where the record is bad; its bytes are then missing, or end early where
 	// pieces went before. Reading continues after it.

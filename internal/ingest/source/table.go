@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -34,9 +35,10 @@ type tableFramer struct {
 	hashed bool // the hasher holds something
 	cut    tableCut
 
-	total int64  // rows of the file
-	text  []byte // of the row whose pieces are delivered
-	given int    // what of it was delivered
+	total  int64     // rows of the file
+	unread *[]string // columns
+	text   []byte    // of the row whose pieces are delivered
+	given  int       // what of it was delivered
 }
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
@@ -55,6 +57,10 @@ func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFr
 	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1, over: true}
 	for g := range file.Groups() {
 		t.total += file.Rows(g)
+	}
+	if unread := file.Columns(); f.o.Fields != nil {
+		unread = slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(f.o.Fields, name) })
+		t.unread = &unread
 	}
 	return t, nil
 }
@@ -117,6 +123,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		rec.Last, rec.Skipped, rec.Rows = true, true, skipped
 		return dst, nil
 	}
+	rec.Unread = t.unread
 	if t.o.TextField == "" || t.file.TextIsJSON() {
 		return t.object(dst, rec)
 	}

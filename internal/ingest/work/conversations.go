@@ -86,6 +86,17 @@ func (w *chatWorker) format(dst *example.Formatted, d *job.Document, data []byte
 	return err
 }
 
+// noteUnread notes the fields of the last conversation that neither the template nor anything else has read.
+func (w *chatWorker) noteUnread(u *example.Unused) {
+	u.Begin()
+	for _, name := range w.text.Unread {
+		u.Field([]byte(name), true)
+	}
+	for _, name := range w.text.UnreadOfMessages {
+		u.OfMessage(name)
+	}
+}
+
 // encode tokenizes the text that format made, and marks what is trained on.
 func (w *chatWorker) encode(j *job.Job, d *job.Document) {
 	ids, mask := job.Span{Start: len(j.IDs)}, job.Span{Start: len(j.Mask)}

@@ -39,6 +39,8 @@ type Worker struct {
 	text      *example.Formatted // of the document at hand: scratch or record
 	unhashed  bool               // no document is held out by its hash
 	chat      *chatWorker        // nil if no input holds conversations
+	unused    *example.Unused    // nil if all fields are used
+	noted     job.Span           // of the last document with fields that are not, in Job.Unused
 	most      int                // ids of a job so far
 }
 
@@ -52,9 +54,14 @@ func New(c Config) *Worker {
 // that no document of the phase is held out by its hash.
 func (w *Worker) Begin(f *example.Formatter, unhashed bool, stop <-chan struct{}) {
 	w.formatter, w.unhashed = f.NewWorker().StopAt(stop), unhashed
+	w.unused = nil
 	if w.Conversations != nil {
 		w.chat = w.Conversations.newWorker(w, stop)
+		w.unused = example.NewUnused(w.Filter.FieldNames())
+	} else if used := f.Fields(); used != nil {
+		w.unused = example.NewUnused(append(used, w.Filter.FieldNames()...))
 	}
+	w.formatter.Note(w.unused)
 }
 
 // Run is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -95,6 +102,9 @@ func (w *Worker) Do(j *job.Job) bool {
 		j.IDs = make([]uint32, 0, w.most+w.most/8)
 	}
 	defer func() { w.most = min(max(w.most, len(j.IDs)), job.TextBytes) }()
+	w.unused.Trim()
+	w.noted = job.Span{}
+	defer func() { j.Names = w.unused.Names() }()
 	for i := range j.Documents {
 		d := &j.Documents[i]
 		if d.Err != nil || d.Dropped != filter.Kept || w.Judges && !w.judgeFields(j, d) {
@@ -111,6 +121,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		if w.Judges && !w.judgeText(j, d) {
 			continue
 		}
+		w.noteUnused(j, d, isChat)
 		d.TextBytes = int64(len(f.Prompt) + len(f.Target))
 		d.Replaced += int64(f.Replaced)
 		if !w.unhashed {
@@ -134,6 +145,33 @@ func (w *Worker) Do(j *job.Job) bool {
 		}
 	}
 	return true
+}
+
+// noteUnused notes the fields of a record, of which format has made the text, that nothing uses.
+func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
+	if w.unused == nil {
+		return
+	}
+	if isChat {
+		w.chat.noteUnread(w.unused)
+	}
+	if d.Unread != nil {
+		if d.Decoded {
+			w.unused.Begin()
+		}
+		for _, name := range *d.Unread {
+			w.unused.Field([]byte(name), true)
+		}
+	} else if d.Decoded {
+		return
+	}
+	numbers, again := w.unused.Numbers()
+	if !again || w.noted == (job.Span{}) {
+		start := len(j.Unused)
+		j.Unused = append(j.Unused, numbers...)
+		w.noted = job.Span{Start: start, End: len(j.Unused)}
+	}
+	d.Unused = w.noted
 }
 
 // format sets text to that of a document. Text that is valid as it stands is not copied.

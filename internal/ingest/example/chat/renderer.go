@@ -189,6 +189,8 @@ type Text struct {
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
 	Noted
+	// Unread are the fields of the record, and those of its messages, that have a value which nothing has read.
+	Unread, UnreadOfMessages []string
 	Losses
 }
 
@@ -250,7 +252,9 @@ func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []by
 	return w.render(dst, record, size)
 }
 
-func (t *Text) reset() { *t = Text{Text: t.Text[:0], Spans: t.Spans[:0]} }
+func (t *Text) reset() {
+	*t = Text{Text: t.Text[:0], Spans: t.Spans[:0], Unread: t.Unread[:0], UnreadOfMessages: t.UnreadOfMessages[:0]}
+}
 
 // render renders a record that was size bytes long. Contents of which the template leaves out something are
 // given in the other form that it may take, as strings or as lists of parts.
@@ -259,6 +263,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if err != nil {
 		return err
 	}
+	defer func() { dst.noteUnread(record, c.messages) }()
 	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
 	if c.tools != nil || c.holdTools() {

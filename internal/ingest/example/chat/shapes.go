@@ -151,8 +151,8 @@ func get(d *jinja.Dict, field string) any {
 	return v
 }
 
-// peek returns the value of a field that may have another meaning.
-func peek(d *jinja.Dict, field string) any { return get(d, field) }
+// peek returns the value of a field that may have another meaning. Unlike get it does not count as reading it.
+func peek(d *jinja.Dict, field string) any { return d.Peek(field) }
 
 func has(d *jinja.Dict, field string) bool { return peek(d, field) != nil }
 

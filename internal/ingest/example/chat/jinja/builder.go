@@ -39,7 +39,9 @@ func (r *room[T]) reset() {
 func (b *Builder) Mark() (members, items int) { return len(b.members), len(b.items) }
 
 // Member adds a member to the innermost dict. key is a string.
-func (b *Builder) Member(key, value any) { b.members = append(b.members, entry{key, key, value}) }
+func (b *Builder) Member(key, value any) {
+	b.members = append(b.members, entry{key: key, hash: key, value: value})
+}
 
 // Item adds an item to the innermost list.
 func (b *Builder) Item(value any) { b.items = append(b.items, value) }

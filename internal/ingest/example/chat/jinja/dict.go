@@ -12,7 +12,11 @@ type Dict struct {
 	index   map[any]int // of the keys, once there are more than smallDict
 }
 
-type entry struct{ key, hash, value any }
+// entry is a key with its value. read is set once the value was asked for.
+type entry struct {
+	key, hash, value any
+	read             bool
+}
 
 const smallDict = 8
 
@@ -35,6 +39,30 @@ func (d *Dict) Set(key string, value any) {
 
 // Get returns the value of a key that is a string.
 func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
+
+// Peek is like Get, but does not count as reading the value: it returns nil where there is none.
+func (d *Dict) Peek(key string) any {
+	if i := d.place(key); i >= 0 {
+		return d.entries[i].value
+	}
+	return nil
+}
+
+// Unread calls f with each key that is a string and whose value nothing has read.
+func (d *Dict) Unread(f func(key string, value any)) {
+	for i := range d.entries {
+		if key, ok := d.entries[i].key.(string); ok && !d.entries[i].read {
+			f(key, d.entries[i].value)
+		}
+	}
+}
+
+// readAll notes that all values were read.
+func (d *Dict) readAll() {
+	for i := range d.entries {
+		d.entries[i].read = true
+	}
+}
 
 // At returns the i-th key and its value. ok is false if the key is not a string.
 func (d *Dict) At(i int) (key string, value any, ok bool) {
@@ -68,7 +96,7 @@ func (d *Dict) Without(drop func(key string, value any) bool) *Dict {
 	out := &Dict{entries: make([]entry, 0, keep)}
 	for i := range d.entries {
 		if key, _ := d.entries[i].key.(string); !drop(key, d.entries[i].value) {
-			out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+			out.add(d.entries[i])
 		}
 	}
 	return out
@@ -78,33 +106,48 @@ func (d *Dict) Without(drop func(key string, value any) bool) *Dict {
 func (d *Dict) Clone() *Dict {
 	out := &Dict{entries: make([]entry, 0, len(d.entries)+1)}
 	for i := range d.entries {
-		out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+		out.add(d.entries[i])
 	}
 	return out
 }
 
 // text returns the value of a key that is text.
 func (d *Dict) text(key string) (any, bool) {
+	i := d.place(key)
+	if i < 0 {
+		return nil, false
+	}
+	d.entries[i].read = true
+	return d.entries[i].value, true
+}
+
+// place returns the index of a key that is text, -1 if it is not there.
+func (d *Dict) place(key string) int {
 	if d.index != nil {
-		return d.find(key)
+		if i, ok := d.index[key]; ok {
+			return i
+		}
+		return -1
 	}
 	for i := range d.entries {
 		if s, ok := d.entries[i].hash.(string); ok && s == key {
-			return d.entries[i].value, true
+			return i
 		}
 	}
-	return nil, false
+	return -1
 }
 
 func (d *Dict) find(hash any) (any, bool) {
 	if d.index != nil {
 		if i, ok := d.index[hash]; ok {
+			d.entries[i].read = true
 			return d.entries[i].value, true
 		}
 		return nil, false
 	}
 	for i := range d.entries {
 		if d.entries[i].hash == hash {
+			d.entries[i].read = true
 			return d.entries[i].value, true
 		}
 	}
@@ -125,9 +168,14 @@ func (d *Dict) put(key, hash, value any) {
 			}
 		}
 	}
-	d.entries = append(d.entries, entry{key, hash, value})
+	d.add(entry{key: key, hash: hash, value: value})
+}
+
+// add adds a key that the dict does not have.
+func (d *Dict) add(e entry) {
+	d.entries = append(d.entries, e)
 	if d.index != nil {
-		d.index[hash] = len(d.entries) - 1
+		d.index[e.hash] = len(d.entries) - 1
 	} else if len(d.entries) > smallDict {
 		d.index = make(map[any]int, 2*len(d.entries))
 		for i := range d.entries {

@@ -159,6 +159,7 @@ func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
 		if !ok {
 			e.fail("the argument after ** must be a mapping")
 		}
+		d.readAll()
 		for i := range d.entries {
 			key, ok := d.entries[i].key.(string)
 			if !ok {
@@ -278,6 +279,9 @@ func (e *execution) iterate(v any) []any {
 
 func (v *view) items(e *execution) []any {
 	e.charge(int64(v.of.Len()) * valueBytes)
+	if v.kind != viewKeys {
+		v.of.readAll()
+	}
 	items := make([]any, 0, v.of.Len())
 	for i := range v.of.entries {
 		entry := &v.of.entries[i]

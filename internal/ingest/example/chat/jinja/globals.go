@@ -37,6 +37,7 @@ func (e *execution) pairs(d *Dict, function string, a *arguments) {
 	}
 	if len(a.positional) == 1 {
 		if from, ok := a.positional[0].(*Dict); ok {
+			from.readAll()
 			for i := range from.entries {
 				e.put(d, from.entries[i].key, from.entries[i].value)
 			}

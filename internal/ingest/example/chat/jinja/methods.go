@@ -14,6 +14,7 @@ var dictMethods = map[string]dictMethod{
 	"items":  func(_ *execution, d *Dict, _ *arguments) any { return &view{d, viewItems} },
 	"copy": func(e *execution, d *Dict, _ *arguments) any {
 		e.charge(int64(d.Len()) * entryBytes)
+		d.readAll()
 		return d.Clone()
 	},
 	"get": func(e *execution, d *Dict, a *arguments) any {

@@ -105,6 +105,7 @@ func (p *printer) items(before string, items []any, after string) {
 func (p *printer) dict(d *Dict) {
 	p.e.enter()
 	defer p.e.leave()
+	d.readAll()
 	p.write("{")
 	for i := range d.entries {
 		if i > 0 {
@@ -280,6 +281,7 @@ func (p *printer) jsonDict(d *Dict, o *jsonOptions) {
 	}
 	p.e.enter()
 	defer p.e.leave()
+	d.readAll()
 	p.write("{")
 	o.depth++
 	entries := d.entries

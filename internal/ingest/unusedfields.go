@@ -1,0 +1,48 @@
+package ingest
+
+import (
+	"slices"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/ingest/job"
+)
+
+// unusedFields counts the fields of the documents of a job that nothing used, by their numbers in the job.
+type unusedFields struct {
+	last    job.Span // in Job.Unused, of documents that were not counted yet
+	waiting int64    // how many these are
+	times   []int64
+	met     []uint16 // with times above 0, in the order in which they were met
+}
+
+// add counts the fields of a document.
+func (u *unusedFields) add(j *job.Job, fields job.Span) {
+	if fields != u.last {
+		u.settle(j)
+		u.last = fields
+	}
+	u.waiting++
+}
+
+func (u *unusedFields) settle(j *job.Job) {
+	for _, n := range j.Unused[u.last.Start:u.last.End] {
+		if int(n) >= len(u.times) {
+			u.times = slices.Grow(u.times, int(n)+1-len(u.times))[:n+1]
+		}
+		if u.times[n] == 0 {
+			u.met = append(u.met, n)
+		}
+		u.times[n] += u.waiting
+	}
+	u.last, u.waiting = job.Span{}, 0
+}
+
+// countInto adds what was counted of a job to c, and begins the next.
+func (u *unusedFields) countInto(c *counts.Counts, j *job.Job) {
+	u.settle(j)
+	for _, n := range u.met {
+		c.CountUnused(j.Names[n], u.times[n])
+		u.times[n] = 0
+	}
+	u.met = u.met[:0]
+}
