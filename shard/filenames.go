@@ -14,7 +14,9 @@ const (
 	ManifestName  = "manifest.json"
 	TokenizerName = "tokenizer.json"
 	RunName       = "run.json"
-	RejectsName   = "rejects.jsonl"
+	// TokenizerConfigName has the tokens that were added to a tokenizer whose file has no place for them.
+	TokenizerConfigName = "tokenizer_config.json"
+	RejectsName         = "rejects.jsonl"
 	// OriginsName maps documents to the records they came from (package origins). If the split val
 	// has its own sources, ValOriginsName does so for its documents.
 	OriginsName    = "origins.bin"
@@ -145,6 +147,10 @@ func TokenizerNames() []string {
 	return []string{TokenizerName, "tokenizer.model", "tokenizer.tiktoken"}
 }
 
+func isTokenizerName(name string) bool {
+	return name == TokenizerConfigName || slices.Contains(TokenizerNames(), name)
+}
+
 const hashesName = "dedup.bin"
 
 // HashesName returns the name of the i-th file of the hashes by which documents were compared: one
@@ -197,7 +203,7 @@ func ownName(name string) bool {
 		return true
 	}
 	name = strings.TrimSuffix(name, tempSuffix)
-	return slices.Contains(TokenizerNames(), name) || isNumberedName(name) || name == HeldOutName || isListName(name)
+	return isTokenizerName(name) || isNumberedName(name) || name == HeldOutName || isListName(name)
 }
 
 // ignoredName reports whether a name is one that file systems and desktops leave in folders.
@@ -208,7 +214,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 func validExtraName(name string) bool {
 	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
 		isNumberedName(name) || isPartExtra(name) || isListName(name) ||
-		slices.Contains(TokenizerNames(), name) {
+		isTokenizerName(name) {
 		return true
 	}
 	if name == "" || len(name) > 255 || name[0] == '.' || ownName(name) || strings.HasSuffix(name, tempSuffix) ||
@@ -373,7 +379,7 @@ func isMergedFile(name string) bool {
 	case ManifestName, lockName, additionCheckpointName, OriginsName, ValOriginsName, HeldOutName, RunName, RejectsName:
 		return true
 	}
-	return isNumberedName(name) || isListName(name) || slices.Contains(TokenizerNames(), name)
+	return isNumberedName(name) || isListName(name) || isTokenizerName(name)
 }
 
 func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }

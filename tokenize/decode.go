@@ -39,7 +39,7 @@ func (t *Tokenizer) AppendText(dst []byte, ids []uint32, o DecodeOptions) []byte
 	case spec.JoinBytes:
 		return t.tokens.appendBytes(dst, ids, o)
 	case spec.JoinPieces:
-		return t.tokens.appendPieces(dst, ids, d)
+		return t.tokens.appendPieces(dst, ids, o, d)
 	case spec.Steps:
 		return t.tokens.appendSteps(dst, ids, o, d)
 	}
@@ -94,7 +94,7 @@ func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte
 
 // appendPieces decodes as SentencePiece does: it joins the pieces, turns U+2581 into a space and
 // drops the space that was added before the text.
-func (v *tokenSet) appendPieces(dst []byte, ids []uint32, d spec.JoinPieces) []byte {
+func (v *tokenSet) appendPieces(dst []byte, ids []uint32, o DecodeOptions, d spec.JoinPieces) []byte {
 	from := len(dst)
 	var run []byte // byte pieces in a row
 	flush := func() {
@@ -107,6 +107,12 @@ func (v *tokenSet) appendPieces(dst []byte, ids []uint32, d spec.JoinPieces) []b
 	}
 	atStart, seenSpace := true, false
 	for _, id := range ids {
+		if content, ok := v.addedR[id]; ok {
+			if flush(); !o.SkipSpecial || !v.special[content] {
+				dst = append(dst, content...)
+			}
+			continue
+		}
 		if int64(id) >= int64(len(d.Kinds)) {
 			continue
 		}

@@ -22,13 +22,17 @@ type source struct {
 	sum  [sha256.Size]byte // of a .tiktoken file
 	data []byte            // the file itself where it was given in memory
 
+	patch  *spec.Patch // makes tokens of other files part of a tokenizer.json
+	config []byte      // has those of other formats
+
 	options Options    // it was read with
 	spec    *spec.Spec // of ranks
 }
 
 // File returns the file that the tokenizer was read from, so that it can be kept next to its
 // output, and the name under which Load finds it in a folder: tokenizer.json, tokenizer.tiktoken or
-// tokenizer.model. data is nil if there is no file or where it has changed since.
+// tokenizer.model. Tokens that other files add are in a tokenizer.json; for the other formats, they
+// are in Config. data is nil if there is no file or where it has changed since.
 func (d Details) File() (name string, data []byte) {
 	if s := &d.t.source; s.data == nil && s.fsys == nil {
 		return "", nil
@@ -40,13 +44,29 @@ func (d Details) File() (name string, data []byte) {
 	return d.t.fileName, data
 }
 
+// Config returns the tokenizer_config.json to keep next to File, and that name; nil where there is no need for
+// one.
+func (d Details) Config() (name string, data []byte) { return configName, d.t.source.config }
+
+// Named returns the token that the files beside the tokenizer name for a role such as eos_token, "" if they say that
+// there is none. said is false if they do not say.
+func (d Details) Named(role string) (token string, said bool) {
+	token, said = d.t.named[role]
+	return token, said
+}
+
+// IsReserved reports whether a token stands for something other than a part of texts, such as the end of a document: it
+// was added to the vocabulary, is a control piece, or comes from the post-processor.
+func (d Details) IsReserved(id uint32) bool { return d.t.reserved(id, false) }
+
 // readFile returns the file that the tokenizer was read from. The error wraps ErrFormat if it has changed since.
 func (t *Tokenizer) readFile() ([]byte, error) {
 	s := &t.source
 	if s.data != nil {
-		return s.data, nil
+		return s.patch.Apply(s.data), nil
 	}
 	b, err := readRegular(s.fsys, s.name, maxFileBytes)
+	b = s.patch.Apply(b)
 	if err == nil && !t.isFile(b) {
 		err = fmt.Errorf("%w: the file has changed since it was loaded", ErrFormat)
 	}
@@ -58,11 +78,8 @@ func (t *Tokenizer) readFile() ([]byte, error) {
 
 // isFile reports whether b is the file that the tokenizer was read from.
 func (t *Tokenizer) isFile(b []byte) bool {
-	switch t.fileName {
-	case jsonName:
+	if t.fileName == jsonName {
 		return spec.Fingerprint(jsonName, b) == t.fingerprint
-	case sentencePieceName:
-		return spec.Fingerprint("sentencepiece", b) == t.fingerprint
 	}
 	return sha256.Sum256(b) == t.source.sum
 }

@@ -70,7 +70,7 @@ func FuzzParseJSON(f *testing.F) {
 // describes: the ids are equal.
 func checkPlain(t *testing.T, file, text []byte) {
 	t.Helper()
-	s, err := readSpec(file, Options{}, nil)
+	s, err := readSpec(file, Options{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

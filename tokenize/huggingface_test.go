@@ -86,7 +86,7 @@ func (p *hfPipeline) run(line []byte) {
 	if row.Vocab != nil {
 		p.checkVocab(row.Seed, tok, row.Vocab)
 	}
-	s, err := readSpec(row.Tokenizer, Options{}, nil)
+	s, err := readSpec(row.Tokenizer, Options{}, nil, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}

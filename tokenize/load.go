@@ -27,9 +27,8 @@ const (
 	// maxFileBytes bounds tokenizer files: the largest in use are about 35 MB.
 	maxFileBytes = 512 << 20
 
-	jsonName          = "tokenizer.json"
-	tiktokenName      = "tokenizer.tiktoken"
-	sentencePieceName = "tokenizer.model"
+	jsonName     = "tokenizer.json"
+	tiktokenName = "tokenizer.tiktoken"
 )
 
 // Options configures how a tokenizer is read. The zero value reads any file that describes itself.
@@ -46,6 +45,9 @@ type Options struct {
 	MaxMemory int64
 	// Name is the tokenizer's name. If empty, it is that of its folder or file.
 	Name string
+	// Config is the content of a tokenizer_config.json to use. If nil, the files next to the tokenizer's
+	// are.
+	Config []byte
 }
 
 // Load reads a tokenizer from a folder with a tokenizer.json (or else one .model or .tiktoken
@@ -102,7 +104,13 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	if err != nil {
 		return nil, inFile(filepath.Join(dir, file), err)
 	}
-	t, err := parse(data, o, mem)
+	config := o.configFile
+	if o.Config == nil {
+		config = func(name string) ([]byte, error) {
+			return readRegular(fsys, path.Join(path.Dir(file), name), maxConfigBytes)
+		}
+	}
+	t, err := parse(data, o, readBeside(config), mem)
 	if err != nil {
 		return nil, inFile(filepath.Join(dir, file), err)
 	}
@@ -112,10 +120,9 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	if t.source.fsys, t.source.name = fsys, file; isPipe { // and has no second reading
 		t.source.data = data
 	}
-	if t.fileName == tiktokenName { // its fingerprint is not the file's hash
+	if t.fileName != jsonName { // its fingerprint is not the file's hash
 		t.source.sum = sha256.Sum256(data)
 	}
-	t.readSpecial(fsys, path.Dir(file))
 	return t, nil
 }
 
@@ -231,7 +238,7 @@ func readAll(fsys fs.FS, name string, info fs.FileInfo, limit int64) ([]byte, er
 // decides which. data is kept for Details.File; the caller must not change it. Errors are
 // *FileError.
 func Parse(data []byte, o Options) (*Tokenizer, error) {
-	t, err := parse(data, o, spec.NewMeter(o.MaxMemory))
+	t, err := parse(data, o, readBeside(o.configFile), spec.NewMeter(o.MaxMemory))
 	if err != nil {
 		return nil, inFile("", err)
 	}
@@ -239,17 +246,28 @@ func Parse(data []byte, o Options) (*Tokenizer, error) {
 	return t, nil
 }
 
+// configFile returns Config as the only file.
+func (o Options) configFile(name string) ([]byte, error) {
+	if name != configName || o.Config == nil {
+		return nil, fs.ErrNotExist
+	}
+	return o.Config, nil
+}
+
 // parse is Parse without a byte offset in errors.
-func parse(data []byte, o Options, mem *spec.Meter) (*Tokenizer, error) {
-	s, err := readSpec(data, o, mem)
+func parse(data []byte, o Options, b *beside, mem *spec.Meter) (*Tokenizer, error) {
+	s, err := readSpec(data, o, &b.outside, mem)
 	if err != nil {
 		return nil, err
 	}
 	t, err := newTokenizer(s, mem)
-	if err == nil {
-		t.source.options = o
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	t.source.options = o
+	t.nameSpecial(b.named)
+	t.warnings = append(t.warnings, b.warnings...)
+	return t, nil
 }
 
 // isRWKV reports whether a file begins as RWKV's vocabularies do: an id, a Python string or bytes, and their length.
@@ -265,8 +283,8 @@ func isRWKV(data []byte) bool {
 	return noID == nil && noLength == nil && len(quote) > 0 && (quote[0] == '\'' || quote[0] == '"')
 }
 
-// readSpec recognizes a file's format and reads it.
-func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
+// readSpec recognizes a file's format and reads it, with what the files beside it say.
+func readSpec(data []byte, o Options, outside *spec.Outside, mem *spec.Meter) (*spec.Spec, error) {
 	if err := mem.Take(int64(len(data)), "the file"); err != nil {
 		return nil, err
 	}
@@ -276,19 +294,29 @@ func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 		return nil, spec.Formatf("it is empty; %s", tokenizerFiles)
 	case len(head) > 0 && head[0] == '{':
 		sum := spec.Concurrently(func() string { return spec.Fingerprint(jsonName, data) })
-		s, err := hf.Read(data, mem)
+		s, err := hf.Read(data, outside, mem)
 		if fingerprint := sum(); err == nil {
 			s.Fingerprint = fingerprint
+		}
+		if err == nil && s.Patch != nil {
+			s.Fingerprint = spec.Fingerprint(jsonName, s.Patch.Apply(data))
 		}
 		return s, err
 	case isRWKV(data):
 		return nil, spec.NoRWKV()
 	case tiktoken.Recognize(data):
-		return tiktoken.Read(data, tiktoken.Ranks{Pattern: o.Pattern, Special: o.Special}, mem)
+		s, err := tiktoken.Read(data, tiktoken.Ranks{Pattern: o.Pattern, Special: o.Special}, mem)
+		if err == nil {
+			err = s.Complete(outside, mem)
+		}
+		return s, err
 	}
 	s, err := spmodel.Read(data, mem)
 	if errors.Is(err, ErrFormat) {
 		err = fmt.Errorf("%w; %s", err, tokenizerFiles)
+	}
+	if err == nil {
+		err = spmodel.Complete(s, outside, mem)
 	}
 	return s, err
 }

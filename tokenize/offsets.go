@@ -48,7 +48,7 @@ func (t *Tokenizer) newOffsets() (*pipeline.Offsets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSpec(data, t.source.options, nil)
+	s, err := readSpec(data, t.source.options, nil, nil)
 	if err != nil {
 		return nil, err
 	}

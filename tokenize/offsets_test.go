@@ -110,7 +110,7 @@ func offsetTokenizer(t *testing.T, name, file string, seed int) (tok *Tokenizer,
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := readSpec(row.Tokenizer, Options{}, nil)
+			s, err := readSpec(row.Tokenizer, Options{}, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

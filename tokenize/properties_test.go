@@ -21,7 +21,7 @@ func loadGeneral(t testing.TB, path string) *Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := readSpec(data, Options{}, nil)
+	s, err := readSpec(data, Options{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 		{`{` + bpe + `} x`, "after the value"},
 		{`{"model":{"type":"BPE","vocab":{"\ud800":0},"merges":[]}}`, "escape"},
 	} {
-		_, err := parse([]byte(c.file), Options{}, nil)
+		_, err := parse([]byte(c.file), Options{}, &beside{}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.word) {
 			t.Errorf("%.100s: error %v, want one with %q", c.file, err, c.word)
 		}

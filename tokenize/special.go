@@ -1,11 +1,8 @@
 package tokenize
 
 import (
-	"errors"
-	"io/fs"
-	"path"
+	"slices"
 
-	"github.com/dsload/dsload/tokenize/internal/jsonx"
 	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/spec"
@@ -42,14 +39,48 @@ var wellKnown = []struct {
 	{"mask_token", func(s *Special) *int { return &s.MASK }, []string{"[MASK]", "<mask>"}},
 }
 
-// findWellKnown looks up by name what is still missing.
+// findWellKnown looks up by name what is still missing: among the special tokens, since an ordinary one of that name
+// is a part of texts, as the </s> of HTML is.
 func (t *Tokenizer) findWellKnown() {
 	for _, w := range wellKnown {
 		f := w.field(&t.special)
 		for _, name := range w.names {
-			if id, ok := t.ID(name); ok && *f < 0 {
+			if id, ok := t.ID(name); ok && *f < 0 && t.reserved(id, true) {
 				*f = int(id)
 			}
+		}
+	}
+}
+
+// reserved reports whether a token stands for something other than a part of texts: it is an added token (a special one,
+// if special is set), a control piece, or one that the post-processor adds.
+func (t *Tokenizer) reserved(id uint32, special bool) bool {
+	if content, ok := t.tokens.addedR[id]; ok && (!special || t.tokens.special[content]) {
+		return true
+	}
+	if pieces, ok := t.decoder.(spec.JoinPieces); ok && int64(id) < int64(len(pieces.Kinds)) {
+		switch pieces.Kinds[id] {
+		case spec.Control, spec.Unknown:
+			return true
+		case spec.UserDefined:
+			return !special
+		}
+	}
+	return slices.Contains(t.around.Prefix, id) || slices.Contains(t.around.Suffix, id)
+}
+
+// nameSpecial gives the special tokens the ids of those that the files beside the tokenizer name: no other token has
+// their role, where the vocabulary lacks them.
+func (t *Tokenizer) nameSpecial(named map[string]string) {
+	t.named = named
+	for _, w := range wellKnown {
+		name, said := named[w.key]
+		id, known := t.ID(name)
+		switch {
+		case said && name != "" && known:
+			*w.field(&t.special) = int(id)
+		case said && (name != "" || w.key == "bos_token" || w.key == "eos_token"):
+			*w.field(&t.special) = -1
 		}
 	}
 }
@@ -73,54 +104,4 @@ func firstSplit(s *spec.Spec) (pattern string, ok bool) {
 	}
 	split, ok := s.PreTokenizer[0].(pretokenize.Split)
 	return split.Pattern.Text, ok
-}
-
-// readSpecial reads special_tokens_map.json and tokenizer_config.json next to a tokenizer; they
-// take precedence. A file that cannot be read gives only a warning, since the ids of text do not
-// depend on it.
-func (t *Tokenizer) readSpecial(fsys fs.FS, dir string) {
-	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
-		data, err := readRegular(fsys, path.Join(dir, name), maxConfigBytes)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = t.specialFrom(data)
-		}
-		if err != nil {
-			t.warnings = append(t.warnings, name+" ignored: "+err.Error())
-		}
-	}
-}
-
-// maxConfigBytes bounds each file that readSpecial reads.
-const maxConfigBytes = 16 << 20
-
-func (t *Tokenizer) specialFrom(data []byte) error {
-	s, err := jsonx.NewScanner(data)
-	if err != nil {
-		return err
-	}
-	fields := map[string]*int{}
-	for _, w := range wellKnown {
-		fields[w.key] = w.field(&t.special)
-	}
-	return s.Object(func(key []byte) error {
-		to := fields[string(key)]
-		if to == nil {
-			return s.Skip()
-		}
-		v, err := s.Value(100)
-		if err != nil {
-			return err
-		}
-		text := v.Text
-		if v.Kind == '{' {
-			text = v.Get("content").Text
-		}
-		if id, ok := t.ID(text); ok && text != "" {
-			*to = int(id)
-		}
-		return nil
-	})
 }

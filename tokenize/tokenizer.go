@@ -21,6 +21,7 @@ type Tokenizer struct {
 	tokens      *tokenSet
 	around      spec.Around
 	special     Special
+	named       map[string]string // beside.named
 	decoder     spec.Decoder
 	encoders    sync.Pool // of *Encoder, for Encode
 	texts       sync.Pool // of *[]byte, for Decode
@@ -37,6 +38,10 @@ func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 		name: s.Name, family: s.Family(), fingerprint: s.Fingerprint, fileName: s.FileName, names: s.Names,
 		warnings: s.Warnings, truncation: s.Truncation, pipeline: p,
 		tokens: newTokenSet(s), around: s.Around, special: noSpecial(), decoder: s.Decoder,
+	}
+	t.source.patch, t.source.config = s.Patch, s.Config
+	if len(s.Unlisted) > 0 {
+		t.warnings = append(t.warnings, unlisted(s.Unlisted))
 	}
 	if _, ok := s.Model.(*spec.Ranks); ok {
 		t.source.spec = s

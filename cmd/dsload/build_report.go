@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -73,6 +74,9 @@ func describe(s *report.Summary) string {
 	}
 	if len(s.Formats) > 0 {
 		fmt.Fprintf(&b, "format: %s\n", formats(s.Formats))
+	}
+	if s.DocumentEnd != "" {
+		fmt.Fprintf(&b, "each document ends with %s\n", visible.Text(s.DocumentEnd))
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note)

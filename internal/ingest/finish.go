@@ -80,13 +80,17 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 	return sum, nil
 }
 
-// writeTokenizer puts the tokenizer's file next to the shards.
+// writeTokenizer puts the tokenizer's files next to the shards.
 func (f *flusher) writeTokenizer() error {
-	name, data := f.b.tokenizer.Details().File()
-	if data == nil {
-		return nil
+	details := f.b.tokenizer.Details()
+	for _, file := range []func() (string, []byte){details.File, details.Config} {
+		if name, data := file(); data != nil {
+			if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
+				return err
+			}
+		}
 	}
-	return f.builder.WriteFile(name, bytes.NewReader(data))
+	return nil
 }
 
 func (b *build) tokenizerInfo() shard.TokenizerInfo {
@@ -125,7 +129,7 @@ func (f *flusher) summary() *report.Summary {
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
-	sum.Formats = f.b.formats()
+	sum.Formats, sum.DocumentEnd = f.b.formats(), f.b.documentEnd()
 	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), unread)
 	sum.Notes = f.notes()
 	return sum

@@ -314,7 +314,7 @@ func TestPackedEnds(t *testing.T) {
 	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for eos, end := range map[string]int{"": endOfText, option.OwnToken: endOfText, option.NoToken: -1, "0": 0} {
+	for eos, end := range map[string]int{"": endOfText, option.OwnToken: endOfText, option.NoToken: -1, "50256": endOfText} {
 		for _, policy := range []pack.Policy{pack.BFD, pack.Wrapped} {
 			o := option.Options{Out: "data",
 				Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},

@@ -19,14 +19,15 @@ type documentEnds struct{ eos, bos *uint32 }
 func findEnds(o *option.Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	special := t.Special()
 	own := special.BOS
-	if name, _ := t.Token(uint32(max(0, special.EOS))); own < 0 && special.EOS >= 0 && name == "<|endoftext|>" {
+	_, said := t.Details().Named("bos_token")
+	if name, _ := t.Token(uint32(max(0, special.EOS))); own < 0 && !said && special.EOS >= 0 && name == "<|endoftext|>" {
 		own = special.EOS // GPT-2 and its relatives have one token for both
 	}
 	if e.bos, err = findToken(t, "bos", string(o.BOS), own); err != nil {
 		return e, err
 	}
 	eos := o.EOS
-	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
+	if named, _ := t.Details().Named("eos_token"); eos == "" && o.Pack != pack.None && (special.EOS >= 0 || named != "") {
 		eos = option.OwnToken // it separates packed documents
 	}
 	e.eos, err = findToken(t, "eos", string(eos), special.EOS)
@@ -45,19 +46,34 @@ func findToken(t *tokenize.Tokenizer, name fault.Option, value string, own int) 
 		return &id, nil
 	case value == option.OwnToken:
 		value, reason = "", fmt.Sprintf("%s has no token of that role", t.Name())
+		if named, _ := t.Details().Named(string(name) + "_token"); named != "" {
+			reason = fmt.Sprintf("the files beside %s name %s for it, which its vocabulary lacks", t.Name(), named)
+		}
 	case err == nil:
 		id := uint32(n)
-		if _, known := t.Token(id); known {
+		text, known := t.Token(id)
+		if known && t.Details().IsReserved(id) {
 			return &id, nil
 		}
 		reason = fmt.Sprintf("%s has no token of that id; its ids go to %d", t.Name(), t.VocabSize()-1)
+		if known {
+			reason = fmt.Sprintf("that is the id of %q, an ordinary token of %s, which texts have too", text, t.Name())
+		}
 	default:
-		if id, known := t.ID(value); known {
+		id, known := t.ID(value)
+		if known && t.Details().IsReserved(id) {
 			return &id, nil
 		}
 		reason = fmt.Sprintf("%s has no such token", t.Name())
+		if known {
+			reason = fmt.Sprintf("it is an ordinary token of %s (%d), which texts have too", t.Name(), id)
+		}
 	}
-	return nil, fault.BadOption(name, value, "%s; give a token by its name or id%s", reason, candidates(t))
+	if text, _ := t.Token(uint32(max(0, own))); own >= 0 {
+		return nil, fault.BadOption(name, value, "%s; %v without a value adds %s (%d); give another special token by its "+
+			"name or id%s", reason, name, text, own, candidates(t))
+	}
+	return nil, fault.BadOption(name, value, "%s; give a special token by its name or id%s", reason, candidates(t))
 }
 
 // candidates lists the special tokens of a tokenizer.
@@ -110,6 +126,19 @@ func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 		return b.ends.eos != nil && id == *b.ends.eos || int(id) == b.tokenizer.Special().EOS
 	}
 	return c
+}
+
+// documentEnd names the token that ends each document, "" where none does or a template writes it.
+func (b *build) documentEnd() string {
+	id := b.ends.eos
+	if suffix := b.tokenizer.Suffix(); id == nil && len(suffix) > 0 && b.chat == nil {
+		id = &suffix[len(suffix)-1]
+	}
+	if id == nil {
+		return ""
+	}
+	name, _ := b.tokenizer.Token(*id)
+	return fmt.Sprintf("%s (%d)", name, *id)
 }
 
 // endNote returns a sentence if nothing marks where a document ends.

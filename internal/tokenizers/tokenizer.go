@@ -186,7 +186,11 @@ func OfDataset(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenize
 	var err error
 	if name := tokenizerCopy(fsys, dir, m); name != "" {
 		path = shard.Join(dir, name)
-		t, err = loadCopy(fsys, path, tokenize.Options{Pattern: patternOf(m)})
+		o := tokenize.Options{Pattern: patternOf(m)}
+		if o.Config, err = configCopy(fsys, dir, name, m); err != nil {
+			return nil, err
+		}
+		t, err = loadCopy(fsys, path, o)
 	} else if builtin.Has(m.Tokenizer.Name) {
 		t, err = builtin.Open(m.Tokenizer.Name)
 	} else {
@@ -205,14 +209,32 @@ func OfDataset(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenize
 
 // loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
 func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY) // which refuses a pipe at once
+	if !strings.Contains(path, "://") {
+		f, err := fsys.OpenFile(path, os.O_RDONLY) // which refuses a pipe at once
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return tokenize.LoadWith(path, o)
+	}
+	data, err := readCopy(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenize.Parse(data, o)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// readCopy returns the content of a file.
+func readCopy(fsys shard.FS, path string) ([]byte, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if !strings.Contains(path, "://") {
-		return tokenize.LoadWith(path, o)
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -224,11 +246,20 @@ func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokeniz
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, info.Size()), data); err != nil {
 		return nil, fmt.Errorf("load %s: %w", path, err)
 	}
-	t, err := tokenize.Parse(data, o)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
+	return data, nil
+}
+
+// configCopy returns the configuration of the copy name: what the build wrote next to it, or what was put there by hand
+// next to a copy that was. It is empty where there is none.
+func configCopy(fsys shard.FS, dir, name string, m *shard.Manifest) ([]byte, error) {
+	lists := func(name string) bool {
+		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
 	}
-	return t, nil
+	path := shard.Join(dir, shard.TokenizerConfigName)
+	if _, err := fsys.Stat(path); err == nil && (lists(shard.TokenizerConfigName) || !lists(name)) {
+		return readCopy(fsys, path)
+	}
+	return []byte("{}"), nil
 }
 
 // tokenizerCopy returns the name of the tokenizer's copy in a dataset's folder, "" if there is

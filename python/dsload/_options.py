@@ -91,8 +91,8 @@ class BuildOptions(PlanOptions, total=False):
         reasoning: a model's reasoning: keep, mask (no loss on it) or drop.
         roles: what other roles mean, as in pupil=user,tutor=assistant.
         date: day that a chat template writes as today's, such as 2006-01-02.
-        eos: token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
-        bos: token before each document, as eos takes it.
+        eos: special token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
+        bos: special token before each document, as eos takes it.
         special_tokens: where the post-processor adds its tokens: around each document, or chunk for each row.
         where: keep records that meet CONDITION: FIELD=VALUE, or !=, >=, <=, > or <, as in a.b!=x or 'score>=3' (quote > and <; repeatable: values of one field with = are alternatives, else all must hold).
         match: keep documents in which this regular expression matches (RE2 syntax; repeatable: all must match).

@@ -81,11 +81,11 @@ var table = []Row{
 		Help:  "day that a chat template writes as today's, such as 2006-01-02",
 		field: func(o *Options) any { return &o.Date }},
 	{Name: "eos", Group: GroupText, Kind: Ending, Value: "TOKEN",
-		Help: "token after each document, by name or id; without a value, and with `pack`, " +
+		Help: "special token after each document, by name or id; without a value, and with `pack`, " +
 			"the tokenizer's own; off for none",
 		field: func(o *Options) any { return (*string)(&o.EOS) }},
 	{Name: "bos", Group: GroupText, Kind: Ending, Value: "TOKEN",
-		Help:  "token before each document, as `eos` takes it",
+		Help:  "special token before each document, as `eos` takes it",
 		field: func(o *Options) any { return (*string)(&o.BOS) }},
 	{Name: "special-tokens", Group: GroupText, Kind: Word,
 		Words: words([]SpecialTokens{SpecialOfDocument, SpecialOfChunk}),

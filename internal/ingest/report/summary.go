@@ -17,6 +17,8 @@ type Summary struct {
 	counts.Counts
 	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
 	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
+	// the token that ends each document, with its id; "" where none does or a chat template writes it
+	DocumentEnd string `json:"document_end,omitempty"`
 	// the budget that ended the build, or "the sources ended"
 	Stopped         fault.Text   `json:"stopped"`
 	Notes           []fault.Text `json:"notes,omitempty"`

@@ -21,6 +21,12 @@ type Token struct {
 	RStrip     bool // takes the white space after it
 }
 
+// Equal reports whether two tokens are the same.
+func (t Token) Equal(o Token) bool {
+	return bytes.Equal(t.Content, o.Content) && t.ID == o.ID && t.SingleWord == o.SingleWord && t.LStrip == o.LStrip &&
+		t.RStrip == o.RStrip
+}
+
 // Match is a token's span in a text, including the white space it takes.
 type Match struct {
 	Start, End int

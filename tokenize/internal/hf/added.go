@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"fmt"
+
 	"github.com/dsload/dsload/tokenize/internal/added"
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
@@ -12,6 +14,8 @@ type addedToken struct {
 	id                                              uint32
 	content                                         string
 	singleWord, lstrip, rstrip, normalized, special bool
+
+	anyID bool // no file gives it an id
 }
 
 // readAdded reads the list of added tokens.
@@ -82,7 +86,12 @@ func (b *builder) addTokens() error {
 			id = next
 			next++
 		}
-		if id != a.id {
+		if a.anyID && int(id) >= b.model.count {
+			b.spec.Unlisted = append(b.spec.Unlisted, fmt.Sprintf("%s (%d)", a.content, id))
+		}
+		if a.anyID {
+			b.added[i].id, b.added[i].anyID = id, false
+		} else if id != a.id {
 			b.warn("added token %q has id %d, not %d as the file says", a.content, id, a.id)
 		}
 		ids[a.content] = id

@@ -18,6 +18,9 @@ type file struct {
 	model                                   *model
 	warnings                                []string
 	truncation                              int
+
+	listFrom, listTo int  // where the list of added tokens lies; 0, 0 for none
+	completed        bool // added has more than the list
 }
 
 func readFile(data []byte, mem *spec.Meter) (*file, error) {
@@ -51,7 +54,10 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 		case "padding": // the caller pads
 			err = s.Skip()
 		case "added_tokens":
+			s.Peek()
+			f.listFrom = s.Offset()
 			f.added, err = readAdded(s, mem)
+			f.listTo = s.Offset()
 		case "model":
 			f.model, err = readModel(s, mem)
 		default:
@@ -107,11 +113,15 @@ func (b *builder) warn(format string, args ...any) {
 	b.spec.Warnings = append(b.spec.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Read reads a tokenizer.json. The Spec has no fingerprint. Errors wrap those of package spec, or
-// are *jsonx.Error with a byte offset.
-func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
+// Read reads a tokenizer.json, and adds what the files beside it say; where that changes anything, Spec.Patch makes it
+// part of the file. The Spec has no fingerprint. Errors wrap those of package spec, or are *jsonx.Error with a byte
+// offset.
+func Read(data []byte, o *spec.Outside, mem *spec.Meter) (*spec.Spec, error) {
 	f, err := readFile(data, mem)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.complete(o, mem); err != nil {
 		return nil, err
 	}
 	s := &spec.Spec{Name: "tokenizer.json", FileName: "tokenizer.json", Warnings: f.warnings,
@@ -132,6 +142,9 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 		Decoder: join(dec),
 	}
 	if err := b.addTokens(); err != nil {
+		return nil, err
+	}
+	if s.Patch, err = f.patch(data); err != nil {
 		return nil, err
 	}
 	unk, err := b.unknown()

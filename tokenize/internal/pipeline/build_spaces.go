@@ -169,6 +169,7 @@ func (c *Config) sentencePiece(m *spec.SentencePiece, s *spec.Spec) bool {
 	if m.Unigram {
 		return c.sentenceUnigram(m, norm)
 	}
+	c.FirstOnly = norm.Once
 	cfg := spbpe.Config{
 		Pieces: m.Vocab.Tokens(), Scores: m.Scores, NoMerge: make([]bool, len(m.Kinds)), ByteFallback: m.ByteFallback,
 		ByteIDs: m.ByteIDs, UnkID: m.Unk,

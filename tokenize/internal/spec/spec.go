@@ -36,6 +36,12 @@ type Spec struct {
 	Decoder      Decoder
 	Warnings     []string // parts of the file that have no effect
 	Truncation   int      // tokens to which the file cuts texts, which has no effect either; 0 for none
+
+	// What files beside the tokenizer's own add to it: to its tokenizer.json, or to what a file of another kind has no
+	// place for, as a tokenizer_config.json. nil for nothing.
+	Patch    *Patch
+	Config   []byte
+	Unlisted []string // added tokens, with the ids that no file gives them
 }
 
 // Names holds the components in the words of the file, "" for those that are absent.

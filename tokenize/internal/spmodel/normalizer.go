@@ -17,6 +17,7 @@ type Normalizer struct {
 	DummySpace  bool          // add_dummy_prefix
 	ExtraSpaces bool          // remove_extra_whitespaces
 	SpaceSuffix bool          // treat_whitespace_as_suffix
+	Once        bool          // the dummy space comes before the first segment alone
 	user        map[byte][][]byte
 	space       string
 }
@@ -92,7 +93,7 @@ func (n *Normalizer) Append(dst, src []byte, e *normalize.Edges) []byte {
 		return dst
 	}
 	from := len(dst)
-	if n.DummySpace && !n.SpaceSuffix && e.First {
+	if n.DummySpace && !n.SpaceSuffix && e.First && (!n.Once || e.Zero > 0) {
 		dst = append(dst, n.space...)
 	}
 	afterSpace := n.ExtraSpaces && e.First

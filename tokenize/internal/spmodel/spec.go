@@ -2,6 +2,7 @@ package spmodel
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
@@ -54,6 +55,24 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	s.Decoder = spec.JoinPieces{Unknown: m.UnkSurface, StripsSpace: m.AddDummyPrefix || m.RemoveExtraSpaces,
 		StripsAll: m.RemoveExtraSpaces, Kinds: model.Kinds}
 	return s, nil
+}
+
+// Complete adds to a Spec of Read what the files beside its file say.
+func Complete(s *spec.Spec, o *spec.Outside, mem *spec.Meter) error {
+	if err := s.Complete(o, mem); err != nil {
+		return err
+	}
+	if o == nil {
+		return nil
+	}
+	m, bpe := s.Model.(*spec.SentencePiece)
+	if n, ok := s.Normalizer[0].(*Normalizer); ok && bpe && !m.Unigram && len(s.Raw) > 0 && !o.Legacy &&
+		strings.TrimSuffix(o.Class, "Fast") == "LlamaTokenizer" {
+		once := *n
+		once.Once = true
+		s.Normalizer = []normalize.Component{&once}
+	}
+	return nil
 }
 
 // model returns the model as a value.

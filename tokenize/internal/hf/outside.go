@@ -1,0 +1,60 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/dsload/dsload/tokenize/internal/spec"
+)
+
+// complete adds the tokens that files beside this one name, as transformers does after it has read this one.
+func (f *file) complete(o *spec.Outside, mem *spec.Meter) error {
+	if o == nil {
+		return nil
+	}
+	at, ids := map[string]int{}, map[uint32]bool{}
+	for i, a := range f.added {
+		at[a.content], ids[a.id] = i, true
+	}
+	for _, t := range o.Tokens {
+		if err := mem.Take(spec.AddedTokenBytes+2*int64(len(t.Content)), "the added tokens"); err != nil {
+			return err
+		}
+		a := addedToken{id: uint32(max(t.ID, 0)), content: t.Content, singleWord: t.SingleWord, lstrip: t.LStrip,
+			rstrip: t.RStrip, normalized: t.Normalized, special: t.Special, anyID: t.ID < 0}
+		i, known := at[t.Content]
+		switch {
+		case t.Yields && (ids[a.id] || known && a.id < f.added[i].id):
+		case !known:
+			at[t.Content] = len(f.added)
+			f.added, f.completed = append(f.added, a), true
+		case t.Overrides:
+			a.id, a.anyID = f.added[i].id, f.added[i].anyID
+			f.completed = f.completed || a != f.added[i]
+			f.added[i] = a
+		}
+	}
+	return nil
+}
+
+// patch returns the change that makes the completed list of added tokens part of the file, nil for none.
+func (f *file) patch(data []byte) (*spec.Patch, error) {
+	if !f.completed {
+		return nil, nil
+	}
+	list := make([]any, len(f.added))
+	for i, a := range f.added {
+		list[i] = struct {
+			ID uint32 `json:"id"`
+			spec.OutsideToken
+		}{a.id, spec.OutsideToken{Content: a.content, LStrip: a.lstrip, Normalized: a.normalized, RStrip: a.rstrip,
+			SingleWord: a.singleWord, Special: a.special}}
+	}
+	text, err := json.Marshal(list)
+	p := &spec.Patch{From: f.listFrom, To: f.listTo, Text: text}
+	if f.listTo == 0 { // a file without a list
+		p.From = bytes.IndexByte(data, '{') + 1
+		p.To, p.Text = p.From, []byte(`"added_tokens":`+string(text)+",")
+	}
+	return p, err
+}
