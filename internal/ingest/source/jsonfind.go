@@ -43,7 +43,7 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 		return JSON, top.arrays[0].path, nil, nil
 	}
 	for _, array := range slices.Concat(top.arrays, top.deeper) {
-		if len(others) < maxListsTold && (o.Format != Chat || o.conversations(array.first)) {
+		if len(others) < maxListsTold && o.readable(array.first) {
 			others = append(others, array.path)
 		}
 	}
@@ -61,6 +61,7 @@ type jsonTop struct {
 	arrays []jsonArray // those of them whose values are arrays of objects
 	deeper []jsonArray // such arrays in objects in the object
 	chat   bool        // it is a conversation
+	text   bool        // a member is a string, or an object, which may have one
 }
 
 // jsonArray is an array of objects.
@@ -79,7 +80,8 @@ func lookAtTop(text []byte, whole bool) (top jsonTop) {
 	err := s.Members(func(key []byte) error {
 		name := string(key)
 		top.keys = append(top.keys, name)
-		if b := s.Token(); b == '{' {
+		b := s.Token()
+		if top.text = top.text || b == '"' || b == '{'; b == '{' {
 			return top.look(&s, name, 1)
 		} else if b != '[' {
 			return s.Skip()
@@ -142,6 +144,15 @@ func (o *Options) areRecords(top *jsonTop) bool {
 }
 
 func isQuestion(name string) bool { return slices.Contains(questions, name) }
+
+// readable reports whether an array of objects holds what can be read, as far as its first element is seen.
+func (o *Options) readable(first []byte) bool {
+	if o.Format == Chat {
+		return o.conversations(first)
+	}
+	element := lookAtTop(first, false)
+	return element.text || element.chat || !element.ended
+}
 
 // conversations reports whether an array of objects holds conversations, as far as its first element is seen.
 func (o *Options) conversations(first []byte) bool {

@@ -88,7 +88,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 			}
 		}
 		list, isList := v.(*jinja.List)
-		if one, ok := markOf(v); !isList && (ok || field == "weight") {
+		if one, ok := markOf(v); !isList && (ok || isWeight(field, v)) {
 			if !ok {
 				return nil, fault.Of(ErrShape, "%v", errMark(field, v))
 			}
@@ -128,6 +128,15 @@ func (c *conversation) mark(messages []*jinja.Dict, as mark) {
 	for _, m := range messages {
 		c.marks[m] = as
 	}
+}
+
+// isWeight reports whether the value of a field of a record is the weight of its conversation.
+func isWeight(field string, v any) bool {
+	if s, ok := v.(string); ok {
+		_, err := strconv.ParseFloat(s, 64)
+		return err == nil && strings.HasSuffix(field, "weight")
+	}
+	return kindOf(v) == kindOf(0.0) && strings.HasSuffix(field, "weight")
 }
 
 // checkMark returns an error for a mark that would have no effect.

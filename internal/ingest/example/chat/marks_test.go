@@ -31,6 +31,8 @@ func TestMarks(t *testing.T) {
 		{"", `, "train": true`, "", "", "!message 3 of \"messages\": it is marked to be trained on and its role is user"},
 		{"", "", "", `, "loss_mask": [1, 1]`, `!"loss_mask" has 2 values for 4 messages`},
 		{"", "", "", `, "loss_mask": [0, 0, 0, 0.1]`, `!message 4: "loss_mask" is the number 0.1`},
+		{"", "", "", `, "weight": "2 kg"`, "BAD GOOD"},
+		{"", "", "", `, "loss_weight": "2"`, `!"loss_weight" is the string "2"`},
 		{"", "", "", `, "weight": 0.25`, `!"weight" is the number 0.25`},
 	} {
 		record := markedRecord(c.first, c.user, c.second, c.beside)
