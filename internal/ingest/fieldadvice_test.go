@@ -104,7 +104,7 @@ func TestAdviceOnFields(t *testing.T) {
 			[]string{"take it with `text-field` caption"}, nil, with(func(o *option.Options) { o.TextField = "caption" })},
 		{"hash.arrow", tableOf(t, "sha256"), []string{"take one with `text-field`"}, []string{"if that is the text"}, nil},
 		{"coco.json", `{"images":[{"id":1}],"notes":[{"text":"a"}]}`,
-			[]string{"name that: `records` images or `records` notes"},
+			[]string{"pass `records` notes"},
 			[]string{skip}, with(func(o *option.Options) { o.Records = "notes" })},
 		{"paragraphs.json", `{"data":[{"text":1,"paragraphs":[]},{"text":2}],"n":0}`,
 			[]string{`field "text" is a number`}, nil, nil},
