@@ -47,12 +47,13 @@ func TestBucketAppend(t *testing.T) {
 		old := treeOf(t, local)
 		b.run(t, dir, 0, build("/corpus.txt", local, "--append")...)
 		want := treeOf(t, local)
-		whole := map[string]string{"gs": "plain", "s3": "killed"}[b.URI[:2]]
+		whole := map[string]string{"gs": "plain", "s3": "killed", "az": "plain"}[b.URI[:2]]
 		for _, c := range []struct {
 			kind                  string
 			signal                syscall.Signal
 			folder, first, second string // the last two are machines
-		}{{"gs", 0, "plain", "a", "a"}, {"s3", syscall.SIGKILL, "killed", "a", "a"},
+		}{{"gs", 0, "plain", "a", "a"}, {"az", 0, "plain", "a", "a"},
+			{"s3", syscall.SIGKILL, "killed", "a", "a"},
 			{"gs", syscall.SIGTERM, "moved", "a", "b"}, {"s3", syscall.SIGKILL, "lost", "b", "c"}} {
 			if c.kind != b.URI[:2] {
 				continue // each kind of bucket runs some of the cases

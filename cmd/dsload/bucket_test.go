@@ -86,7 +86,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, b *bucketTest)) {
 	}
 	buckets := remotetest.Buckets(t)
 	exe := builtProgram(t)
-	for _, kind := range []string{"s3", "gs"} {
+	for _, kind := range []string{"s3", "gs", "az"} {
 		t.Run(kind, func(t *testing.T) {
 			b := &bucketTest{Bucket: buckets[kind], exe: exe}
 			for _, e := range b.Env {

@@ -35,7 +35,11 @@ func openDatasets(command string, args []string, o store.ReaderOptions, notes io
 		return &datasetFS{FS: shard.OS()}, nil
 	}
 	for _, arg := range args {
-		if dir := serve.DatasetDir(arg); remote.Writable(dir) {
+		dir := serve.DatasetDir(arg)
+		if err := remote.CheckSigned(dir); err != nil {
+			return nil, usagef("%s: %w", command, err)
+		}
+		if remote.Writable(dir) {
 			if err := remote.CheckFolder(dir); err != nil {
 				return nil, usagef("%s %s: %w", command, arg, err)
 			}
@@ -135,7 +139,7 @@ func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
 			scheme = scheme[strings.LastIndexByte(scheme, '=')+1:]
 			if isURL && !strings.ContainsAny(scheme, `/\`) && !remote.Writable(scheme+"://") {
 				return usagef("%s %s: addresses of kind %s:// cannot be read; "+
-					"copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
+					"copy the dataset to a folder of this machine or to an s3:// or gs:// bucket, or an az:// container",
 					cmd.Name(), arg, scheme)
 			}
 		}

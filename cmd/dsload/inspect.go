@@ -79,8 +79,8 @@ func newInspectCommand() *cobra.Command {
 		Short: "Show what is in a dataset: splits, counts, lengths, a few decoded examples",
 		Long: `Shows what is in a dataset: where it came from, what was dropped, splits,
 counts, lengths, and a few decoded examples. For an unfinished build it shows the
-progress. A DATASET is a folder on this machine or in a bucket: s3://BUCKET/PATH or
-gs://BUCKET/PATH.`,
+progress. A DATASET is a folder on this machine or in a bucket: s3://BUCKET/PATH,
+gs:// or az://.`,
 		Example: `  dsload inspect dsload-data
   dsload inspect dsload-data --examples 10
   dsload inspect s3://bucket/data

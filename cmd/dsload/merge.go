@@ -27,7 +27,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
   dsload merge s3://bucket/data
   dsload merge data --quick    # sizes and footers, for very large datasets`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && remote.Writable(args[0]) {
+			if len(args) == 1 && remote.Writable(args[0]) && remote.CheckSigned(args[0]) == nil {
 				return nil
 			}
 			return folders(exactArgs(1, "one folder of partitions"))(cmd, args)

@@ -52,7 +52,7 @@ wherever a partition is built.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVarP(&partitions, "partitions", "n", 0, "number of partitions")
-	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan, or s3:// or gs:// address")
+	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan, or address of s3://, gs:// or az://")
 	f.addRowFlags(flags)
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
@@ -106,6 +106,9 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 // checkPlanFile returns an error unless a plan can be written to out. It replaces an earlier plan, and never a
 // file of another kind, such as one of the sources.
 func checkPlanFile(out string) error {
+	if err := remote.CheckSigned(out); err != nil {
+		return usagef("plan: --out: %v", err)
+	}
 	info, err := os.Stat(out)
 	switch {
 	case remote.Writable(out):

@@ -47,9 +47,9 @@ func newServeCommand() *cobra.Command {
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
 or NAME=FOLDER to mix several; text is served too.
 
-A folder may be in a bucket, s3://BUCKET/PATH or gs://BUCKET/PATH: the blocks that are
-read are cached on this disk while the server runs, up to --cache. If the dataset is
-larger, ask for shuffle=block rather than full, which makes a request for each row.
+A folder may be in a bucket, s3://BUCKET/PATH, gs:// or az://: the blocks that are read
+are cached on this disk while the server runs, up to --cache. If the dataset is larger,
+ask for shuffle=block rather than full, which makes a request for each row.
 
 Text is files, and with any flag for text all sources of a build. It is built into the
 user's cache, and again only if it changed; DSLOAD_CACHE names another folder,

@@ -23,7 +23,7 @@ func newVerifyCommand() *cobra.Command {
 of every shard, ids, counts, lengths and order. It names each damaged file, of very many
 the first 1,000, and in a shard the damaged record batches with their rows and
 bytes. It exits with 3 if anything is damaged. Every file is read once; files in a bucket
-(s3://, gs://) are streamed without disk space.`,
+(s3://, gs://, az://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
 		RunE: onDatasets(store.ReaderOptions{NoCache: true},

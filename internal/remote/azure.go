@@ -18,8 +18,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
-// azure is the backend of az:// addresses: the containers of one storage account of Azure, which are
-// read and never written. The account comes from the environment.
+// azure is the backend of az:// addresses: the containers of one storage account of Azure. The account
+// comes from the environment.
 type azure struct {
 	store   *Store
 	account azureAccount

@@ -27,7 +27,8 @@ func (a *azureAccount) deniedHint() string {
 	case a.key != nil:
 		return "check the account's name, its key, and the networks that it lets in"
 	case a.signature != "":
-		return "check the shared access signature: when it ends, and that it lets read and list"
+		return "check the shared access signature: when it ends, and that it permits reading and listing, and to write also " +
+			"creating, writing and deleting"
 	}
 	return "no credentials were found: " + azureSetCredentials
 }

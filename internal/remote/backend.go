@@ -36,7 +36,7 @@ var drivers = map[string]driver{
 	"http":  {open: newWeb},
 	"https": {open: newWeb},
 	"hf":    {open: newHub, lists: true},
-	"az":    {open: newAzure, lists: true},
+	"az":    {open: newAzure, lists: true, writes: true},
 	"s3":    {open: newS3, lists: true, writes: true},
 	"gs":    {open: newGS, lists: true, writes: true},
 }

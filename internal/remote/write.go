@@ -114,6 +114,9 @@ func (s *Store) ReadAll(ctx context.Context, o Object, limit int64) ([]byte, err
 
 // CheckFolder returns an error if an address is not that of a folder in a bucket.
 func CheckFolder(address string) error {
+	if err := CheckSigned(address); err != nil {
+		return err
+	}
 	bucket, key, err := parseBucket(address)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package store makes folders of buckets file systems, above the objects of package remote.
 //
-//	Reader                       reads datasets at s3:// and gs:// addresses, through a cache
+//	Reader                       reads datasets at s3://, gs:// and az:// addresses, through a cache
 //	Build, Merge -> FS, policy   write a dataset from a scratch folder
 //
 // # Reading

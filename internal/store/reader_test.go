@@ -189,7 +189,7 @@ func (p *droppingProxy) forward(c net.Conn, target string, drop bool) {
 
 func kinds(t *testing.T, test func(t *testing.T, b remotetest.Bucket)) {
 	buckets := remotetest.Buckets(t)
-	for _, kind := range []string{"s3", "gs"} {
+	for _, kind := range []string{"s3", "gs", "az"} {
 		t.Run(kind, func(t *testing.T) {
 			for _, e := range buckets[kind].Env {
 				name, value, _ := strings.Cut(e, "=")

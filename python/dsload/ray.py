@@ -70,7 +70,7 @@ def build(
 
     Args:
         source: a path, glob, folder or URI, or a list of them, that every node sees under the same name.
-        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://.
+        out: the dataset folder, on storage that every node sees under the same name, or an address of s3://, gs:// or az://.
             What opens the bucket is in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
         partitions: how many tasks the build is cut into; several per CPU keep all of them busy to the end.
         workers: tokenizing workers of a task, and the CPUs that Ray reserves for it.

@@ -29,7 +29,7 @@ import (
 
 // Options configures a merge.
 type Options struct {
-	// Dir is the folder that holds the parts: a path, or an address of s3:// or gs://.
+	// Dir is the folder that holds the parts: a path, or an address of s3://, gs:// or az://.
 	Dir string
 	// Quick compares sizes and footers of the shards, and does not read their rows.
 	Quick bool

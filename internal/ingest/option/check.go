@@ -84,6 +84,9 @@ func (o *Options) checkOut() error {
 	if !isAddress {
 		return nil
 	}
+	if err := remote.CheckSigned(out); err != nil {
+		return fault.BadOption("out", nil, "%v", err)
+	}
 	if remote.Writable(out) {
 		if err := remote.CheckFolder(out); err != nil {
 			return fault.BadOption("out", out, "%v", err)
@@ -91,7 +94,7 @@ func (o *Options) checkOut() error {
 		return nil
 	}
 	return fault.BadOption("out", out, "addresses of kind %s:// cannot be written; "+
-		"name a folder, s3:// or gs://", scheme)
+		"name a folder, s3://, gs:// or az://", scheme)
 }
 
 // checkStdin returns an error if standard input is a source of both splits.

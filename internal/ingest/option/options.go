@@ -21,7 +21,7 @@ import (
 // Options configures a build. The zero value of a field is its default.
 type Options struct {
 	Settings
-	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH or gs://BUCKET/PATH. Default
+	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH, gs:// or az://. Default
 	// "./dsload-data".
 	Out string
 	// Overwrite starts afresh in a folder that holds another build.

@@ -20,7 +20,7 @@ const (
 // table describes every field of Options that people set, in the order of help.
 var table = []Row{
 	{Name: "out", Short: "o", Group: GroupOutput, Value: "DIR", Files: true,
-		Help:  "dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH",
+		Help:  "dataset folder, or s3://BUCKET/PATH, gs:// or az://",
 		field: func(o *Options) any { return &o.Out }},
 
 	{Name: "tokenizer", Short: "t", Group: GroupText, Value: "TOKENIZER", Words: builtin.Names(), Files: true,

@@ -45,7 +45,7 @@ func IsPlan(path string) (bool, error) {
 	return f.mayBePlan(), f.close()
 }
 
-// openPlanFile opens a plan on this machine, or at an address of s3:// or gs://.
+// openPlanFile opens a plan on this machine, or at an address of s3://, gs:// or az://.
 func openPlanFile(path string) (*planFile, error) {
 	places, err := store.NewReader(store.ReaderOptions{NoCache: true})
 	if err != nil {
@@ -84,6 +84,9 @@ func notAPlan(path string) error {
 // Open reads the part of a plan that building one of its partitions takes. If there is no partition of
 // that number, the plan has none of its lists.
 func Open(path string, number int) (*Plan, error) {
+	if err := remote.CheckSigned(path); err != nil {
+		return nil, fault.BadOption("plan", nil, "%v", err)
+	}
 	if !remote.Writable(path) {
 		whole, err := filepath.Abs(path)
 		if err != nil {

@@ -97,7 +97,7 @@ type Chosen struct {
 	Number int // from 0
 }
 
-// Write writes the plan to a file, or to an address of s3:// or gs://, atomically.
+// Write writes the plan to a file, or to an address of s3://, gs:// or az://, atomically.
 func (p *Plan) Write(ctx context.Context, path string) error {
 	data, err := p.encode()
 	switch {

@@ -24,12 +24,21 @@ type Container struct {
 // Azure starts Microsoft's emulator, and skips the test where it is not installed.
 func Azure(t *testing.T) *Container {
 	t.Helper()
+	path := azurite()
+	if path == "" {
+		t.Skip("azurite-blob is not installed: npm install --prefix .venv-node/azurite azurite@3.37.0")
+	}
+	return startAzure(t, path)
+}
+
+func startAzure(t *testing.T, path string) *Container {
+	t.Helper()
 	const account = "storeoftests"
 	const secret = "a key that no message may ever show, of 64 bytes as real ones are"
 	key := base64.StdEncoding.EncodeToString([]byte(secret))
 	port, dir := freePort(t), t.TempDir()
 	t.Setenv("AZURITE_ACCOUNTS", account+":"+key)
-	start(t, port, azurite(t), "--blobHost", "127.0.0.1", "--blobPort", port, "--location", dir, "--silent",
+	start(t, port, path, "--blobHost", "127.0.0.1", "--blobPort", port, "--location", dir, "--silent",
 		"--skipApiVersionCheck", "--disableTelemetry")
 	c := &Container{Endpoint: "http://127.0.0.1:" + port + "/" + account, Account: account, Key: key}
 	cred, err := blob.NewSharedKeyCredential(account, key)
@@ -67,9 +76,8 @@ func (c *Container) Put(t *testing.T, name string, data []byte, metadata map[str
 	}
 }
 
-// azurite finds the emulator among the packages of Node or in PATH.
-func azurite(t *testing.T) string {
-	t.Helper()
+// azurite finds the emulator among the packages of Node or in PATH, "" if it is not installed.
+func azurite() string {
 	packages := os.Getenv("DSLOAD_NODE_PACKAGES")
 	for dir, _ := os.Getwd(); packages == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -80,9 +88,6 @@ func azurite(t *testing.T) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	path, err := exec.LookPath("azurite-blob")
-	if err != nil {
-		t.Skip("azurite-blob is not installed: npm install --prefix .venv-node/azurite azurite@3.37.0")
-	}
+	path, _ = exec.LookPath("azurite-blob")
 	return path
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,12 +16,7 @@ import (
 func NewBlobs() *Server {
 	s := &Server{files: map[string]File{}}
 	s.Serve = s.serveBlob
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if text := r.Header.Get("x-ms-range"); text != "" {
-			r.Header.Set("Range", text)
-		}
-		s.ServeHTTP(w, r)
-	}))
+	s.Server = httptest.NewServer(s)
 	return s
 }
 
@@ -34,6 +30,22 @@ func refuseBlob(w http.ResponseWriter, status int, code string) bool {
 func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Query().Get("comp") == "list" {
 		return s.listBlobs(w, r)
+	}
+	switch r.Method {
+	case http.MethodPut:
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return refuseBlob(w, http.StatusBadRequest, "InvalidInput")
+		}
+		return s.write(w, r, r.URL.Path, data, func(f File) {
+			w.Header().Set("ETag", f.tag())
+			w.WriteHeader(http.StatusCreated)
+		})
+	case http.MethodDelete:
+		if _, ok := s.object(r.URL.Path); !ok {
+			return refuseBlob(w, http.StatusNotFound, "BlobNotFound")
+		}
+		return s.write(w, r, r.URL.Path, nil, func(File) { w.WriteHeader(http.StatusAccepted) })
 	}
 	s.mu.Lock()
 	f, ok := s.files[r.URL.Path]
@@ -59,8 +71,9 @@ func (f *File) tag() string {
 // listBlobs answers with two blobs a page.
 func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request) bool {
 	type properties struct {
-		Size int    `xml:"Content-Length"`
-		ETag string `xml:"Etag"`
+		Size     int    `xml:"Content-Length"`
+		ETag     string `xml:"Etag"`
+		Modified string `xml:"Last-Modified,omitempty"`
 	}
 	type item struct {
 		Name       string
@@ -87,7 +100,11 @@ func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request) bool {
 			break
 		}
 		f := s.files[root+name]
-		page.Blobs = append(page.Blobs, item{name, properties{len(f.Data), strings.Trim(f.tag(), `"`)}})
+		described := properties{Size: len(f.Data), ETag: strings.Trim(f.tag(), `"`)}
+		if !f.Modified.IsZero() {
+			described.Modified = f.Modified.UTC().Format(http.TimeFormat)
+		}
+		page.Blobs = append(page.Blobs, item{name, described})
 	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/xml")

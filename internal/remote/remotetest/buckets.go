@@ -24,7 +24,7 @@ import (
 
 // A Bucket is an empty bucket on a real server that the test started.
 type Bucket struct {
-	URI    string   // s3://… or gs://…, without a slash at its end
+	URI    string   // s3://…, gs://… or az://…, without a slash at its end
 	Env    []string // for the program under test
 	Secret string   // that must not be shown; "" for none
 	Open   bool     // any secret will do
@@ -50,7 +50,15 @@ func Buckets(t *testing.T) map[string]Bucket {
 			return buckets
 		}
 	}
-	return map[string]Bucket{"s3": startS3(t), "gs": startGS(t)}
+	buckets := map[string]Bucket{"s3": startS3(t), "gs": startGS(t)}
+	if path := azurite(); path != "" {
+		buckets["az"] = startAzure(t, path).Bucket
+	} else {
+		s, memory := MemoryBuckets()
+		t.Cleanup(s.Close)
+		buckets["az"] = memory["az"]
+	}
+	return buckets
 }
 
 // program finds a server in PATH or where go install puts it, "" if it is not installed.

@@ -16,14 +16,17 @@ import (
 	"time"
 )
 
-// MemoryBuckets starts a server with an empty bucket for each kind: what the program uses of S3 and
-// of the JSON API of Google Cloud Storage, in memory, for anyone.
+// MemoryBuckets starts a server with an empty bucket for each kind: what the program uses of S3, of the JSON API
+// of Google Cloud Storage and of Azure's blob service, in memory, for anyone.
 func MemoryBuckets() (*Server, map[string]Bucket) {
 	s := &Server{files: map[string]File{}}
 	s.Serve = func(w http.ResponseWriter, r *http.Request) bool {
 		if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/upload"); ok ||
 			strings.HasPrefix(path, "/storage/v1/b/") {
 			return s.serveGS(w, r, path)
+		}
+		if strings.HasPrefix(r.URL.Path, "/az/") {
+			return s.serveBlob(w, r)
 		}
 		return s.serveS3(w, r)
 	}
@@ -36,12 +39,13 @@ func MemoryBuckets() (*Server, map[string]Bucket) {
 		}
 	}
 	return s, map[string]Bucket{"s3": {URI: "s3://bucket", Env: slices.Clip(aws), Secret: secret, Open: true},
-		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}, Open: true}}
+		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}, Open: true},
+		"az": {URI: "az://bucket", Env: append(NoAzure(), "AZURE_STORAGE_BLOB_ENDPOINT="+s.URL+"/az"), Open: true}}
 }
 
 // EachMemoryBucket runs a test with each of MemoryBuckets, whose environment is set.
 func EachMemoryBucket(t *testing.T, test func(t *testing.T, srv *Server, uri string)) {
-	for _, kind := range []string{"s3", "gs"} {
+	for _, kind := range []string{"s3", "gs", "az"} {
 		t.Run(kind, func(t *testing.T) {
 			srv, buckets := MemoryBuckets()
 			defer srv.Close()

@@ -116,6 +116,9 @@ func (s *Server) Left() int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if text := r.Header.Get("x-ms-range"); text != "" { // of blobs
+		r.Header.Set("Range", text)
+	}
 	s.mu.Lock()
 	at := len(s.requests)
 	s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Range: r.Header.Get("Range"),

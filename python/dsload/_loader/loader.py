@@ -63,7 +63,7 @@ class Loader:
                     ...  # batch["input_ids"]: (rows, length) int64, and attention_mask, labels, length, …
 
     Args:
-        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://… or gs://…. The loader starts
+        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://…, gs://… or az://…. The loader starts
             its own server for it. The path of a unix socket or an http(s) URL means `socket` or `url`. A text file, or
             with options of `dsload.build` (tokenizer, max_length, text_field, …) any source or list of sources of a
             build, is built into the user's cache, unless it is there and unchanged.

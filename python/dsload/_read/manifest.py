@@ -37,7 +37,7 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 def is_address(folder: str) -> bool:
     """Reports whether a dataset's folder is in a bucket, which only the dsload program reads."""
-    return folder.startswith(("s3://", "gs://"))
+    return folder.startswith(("s3://", "gs://", "az://"))
 
 
 def open_regular(path: str) -> int:

@@ -36,7 +36,7 @@ def stats(dataset: PathLike) -> Stats:
         figures.plot()                           # in a notebook: the charts of dsload stats --html
 
     Args:
-        dataset: a folder, or its address in a bucket (s3://…, gs://…).
+        dataset: a folder, or its address in a bucket (s3://…, gs://…, az://…).
 
     Raises:
         FileNotFoundError, NotADirectoryError: if no dataset is there. Corrupt: if it is damaged.
