@@ -63,6 +63,9 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if r := chat.Reasoning(f.reasoning); !slices.Contains(chat.Reasonings, r) {
 		return usagef("--reasoning %s: %s", f.reasoning, spelling.OneOf(f.reasoning, chat.Reasonings))
 	}
+	if f.reasoning == string(chat.MaskReasoning) && f.trainOn == string(chat.TrainAll) {
+		return usagef("--reasoning mask: --train-on all puts loss on every token; leave one of the two out")
+	}
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {
 		return err

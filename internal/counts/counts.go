@@ -52,6 +52,7 @@ type numbers struct {
 	// messages whose reasoning, and whose words beside calls of tools, a chat template leaves out
 	ThoughtsLeftOut int64 `json:"thoughts_left_out,omitempty"`
 	BesideCalls     int64 `json:"beside_calls,omitempty"`
+	Turns           int64 `json:"turns,omitempty"` // of the assistant that have a row of their own
 	// ReasoningDropped counts messages of which the reasoning was left out, as an option says.
 	ReasoningDropped int64 `json:"reasoning_dropped,omitempty"`
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.

@@ -256,6 +256,9 @@ func (a *addition) readFirst(o *option.Options) error {
 		if err := r.Documents(last[:], r.NumRows()-1); err != nil {
 			return errors.Join(err, d.Close())
 		}
+		if o.SplitTurns {
+			last[0] /= turnNumbers
+		}
 		a.base = max(a.base, last[0]+1)
 	}
 	return d.Close()

@@ -64,6 +64,7 @@ func (b *build) refuseChatOptions() error {
 		{"chat-template", o.ChatTemplate, o.ChatTemplate != ""}, {"date", o.Date, o.Date != ""},
 		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
 		{"reasoning", string(o.Reasoning), o.Reasoning != chat.KeepReasoning},
+		{"split-turns", "", o.SplitTurns},
 		{"roles", strings.Join(o.Roles, ","), len(o.Roles) > 0},
 	} {
 		if option.given {
@@ -81,7 +82,7 @@ func (b *build) openRenderer() error {
 		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
 	}
 	r, c, err := chat.OpenRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.Date,
-		chat.Options{TrainOn: o.TrainOn, Reasoning: o.Reasoning, Roles: roles})
+		chat.Options{TrainOn: o.TrainOn, Reasoning: o.Reasoning, SplitTurns: o.SplitTurns, Roles: roles})
 	if err != nil {
 		return err
 	}
@@ -175,6 +176,7 @@ func (f *flusher) countChat(d *job.Document) {
 		s.UnknownRoles = d.UnknownRoles
 	}
 	s.ReasoningDropped += int64(d.ReasoningDropped)
+	s.Turns += int64(d.Turns.End - d.Turns.Start)
 	if d.RejectedLeftOut {
 		s.RejectedLeftOut++
 	}

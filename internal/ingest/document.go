@@ -67,7 +67,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 		if f.pack != nil {
 			f.pack.BeginDocument()
 		}
-		f.cutter.Begin(t.Ordinal)
+		f.cutter.Begin(f.b.number(t.Ordinal))
 	}
 	s.TextBytes += t.bytes
 	if s.Replaced += t.Replaced; t.Replaced > 0 {
@@ -98,11 +98,11 @@ type cut func(*flusher, *taken) error
 // cut returns the cut of the documents of this build, which are all of one kind.
 func (b *build) cut() cut {
 	switch {
+	case b.chat != nil && b.chat.SplitTurns():
+		return (*flusher).cutTurns
 	case b.chat != nil && b.chat.Masked():
 		return func(f *flusher, t *taken) error {
-			mask := t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End]
-			start, end := f.around.repeated(t.text, true, true)
-			return f.cutter.Masked(t.text[start:len(t.text)-end], mask[start:len(mask)-end], f.emit)
+			return f.cutMasked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End])
 		}
 	case b.hasTarget() && b.opts.CausalPairs:
 		return func(f *flusher, t *taken) error {

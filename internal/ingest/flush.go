@@ -28,6 +28,7 @@ type flusher struct {
 	builder *shard.Builder
 	cutter  *example.Cutter
 	cut     cut                          // what makes examples of documents, with the cutter
+	turns   turnRows                     // scratch
 	around  around                       // what the cutter writes around them
 	emit    func(*example.Example) error // takeExample
 	row     shard.Example                // scratch: what a target writes escapes to it
@@ -116,7 +117,7 @@ func (f *flusher) flush(j *job.Job) error {
 		d := &j.Documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.Raw.End-d.Raw.Start)
 		d.Ordinal += f.first
-		if err := f.origins.note(&f.state, &d.Record); err != nil {
+		if err := f.origins.note(&f.state, d); err != nil {
 			return err
 		}
 		if d.Mapped {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 )
@@ -34,7 +34,7 @@ func (o *originFiles) path(phase int) string {
 }
 
 // note takes a record, in the order of reading. Only the first piece of a document counts.
-func (o *originFiles) note(s *cursor, r *source.Record) error {
+func (o *originFiles) note(s *cursor, d *job.Document) error {
 	if o.unwanted {
 		return nil
 	}
@@ -43,11 +43,17 @@ func (o *originFiles) note(s *cursor, r *source.Record) error {
 		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == phaseTrain})
 	}
 	w := &s.Origins[s.Phase]
-	if r.Ordinal+1 == w.Next {
+	first := o.b.number(d.Ordinal)
+	if first+1 == w.Next {
 		return nil // a further piece of the document
 	}
-	name := func() string { return o.b.phases[s.Phase].set.URI(r.Input) }
-	return w.Add(r.Ordinal, r.Input, r.Row, name, func(page []byte) error { return o.write(s, page) })
+	name := func() string { return o.b.phases[s.Phase].set.URI(d.Input) }
+	for k := range max(1, d.Turns.End-d.Turns.Start) {
+		if err := w.Add(first+int64(k), d.Input, d.Row, name, func(page []byte) error { return o.write(s, page) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write puts the page that was counted last into the file.

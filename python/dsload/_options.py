@@ -30,6 +30,7 @@ class TextOptions(TypedDict, total=False):
     chat_template: Optional[PathLike]
     train_on: Optional[Literal["assistant", "last", "all"]]
     reasoning: Optional[Literal["keep", "mask", "drop"]]
+    split_turns: Optional[bool]
     roles: Union[str, Sequence[str], None]
     date: Optional[str]
     eos: Union[str, int, bool, None]
@@ -89,6 +90,7 @@ class BuildOptions(PlanOptions, total=False):
         chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.
         reasoning: a model's reasoning: keep, mask (no loss on it) or drop.
+        split_turns: a row for each turn of the assistant, with what comes before it, and the loss on that turn only.
         roles: what other roles mean, as in pupil=user,tutor=assistant.
         date: day that a chat template writes as today's, such as 2006-01-02.
         eos: special token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.

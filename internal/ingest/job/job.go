@@ -57,6 +57,7 @@ type Job struct {
 	// Filled by the worker.
 	IDs     []uint32 // of all documents of the job, back to back
 	Mask    []bool   // of the ids of conversations: whether they are trained on
+	Turns   []Turn   // of conversations that make a row of each
 	Keys    []byte   // what Dedup compares of each document, back to back
 	Unused  []uint16 // the fields that nothing uses, by their numbers in Names; documents may share a stretch
 	Names   []string
@@ -81,10 +82,10 @@ type Document struct {
 	IDs, Target Span       // in Job.IDs; Target only of pairs
 	Mask        Span       // in Job.Mask; only of conversations
 	Unused      Span       // in Job.Unused
+	Turns       Span       // in Job.Turns; only of conversations that make a row of each turn
 	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	chat.Noted
 	chat.Losses
-	ReasoningDropped int // messages of which the reasoning was left out
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	TextBytes         int64
@@ -92,6 +93,12 @@ type Document struct {
 	Replaced          int64  // in the text, and before that in what was sent to Map
 	Judged                   // by the filter
 	Bad               error  // why the record is bad
+}
+
+// A Turn is a row of a conversation: the first ids of the row before, without loss, and ids of its own.
+type Turn struct {
+	Kept      int
+	IDs, Mask Span // in Job.IDs and Job.Mask
 }
 
 // A Span is a stretch of one of a job's buffers.
@@ -120,7 +127,8 @@ func (j *Job) reset() {
 		j.Unused = nil
 	}
 	clear(j.Documents) // errors must not outlive their job
-	j.Raw, j.IDs, j.Mask, j.Keys, j.Documents = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Keys[:0], j.Documents[:0]
+	j.Raw, j.IDs, j.Mask, j.Turns = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Turns[:0]
+	j.Keys, j.Documents = j.Keys[:0], j.Documents[:0]
 	j.Unused, j.Names = j.Unused[:0], nil
 	j.Stopped, j.Mark, j.Answered = false, nil, nil
 }

@@ -27,6 +27,10 @@ func (o *Options) checkChat() error {
 		return fault.BadOption("reasoning", string(o.Reasoning),
 			"{train-on} all puts loss on every token; leave one of the two out")
 	}
+	if o.SplitTurns && o.TrainOn == chat.TrainAll {
+		return fault.BadOption("split-turns", nil, "it puts loss on one turn a row, and {train-on} all on every token; "+
+			"leave one of the two out")
+	}
 	if o.Format != source.Chat {
 		return nil
 	}

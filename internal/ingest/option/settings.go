@@ -63,6 +63,8 @@ type Settings struct {
 	TrainOn chat.TrainOn `json:"train-on,omitempty"`
 	// Reasoning is what becomes of a model's reasoning. Default chat.KeepReasoning.
 	Reasoning chat.Reasoning `json:"reasoning,omitempty"`
+	// SplitTurns makes a row of each turn of the assistant, with what comes before it.
+	SplitTurns bool `json:"split-turns,omitempty"`
 	// Roles are pairs such as customer=user: roles of messages, and those that they mean.
 	Roles []string `json:"roles,omitempty"`
 	// Date, as 2006-01-02, is what a chat template prints as today's. Default: none, and a

@@ -95,7 +95,9 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 		sentences = append(sentences, chunked(c, kind))
 	}
 	if kind == Conversations {
-		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
+		what := whole(c)
+		add(c.Turns, "turns of the assistant that have a row each by {split-turns}, with what comes before them: %s")
+		add(c.Untrained, what+" left out because no token of them is trained on: %s")
 		add(c.ReasoningDropped, "messages of which the reasoning was left out by {reasoning} drop: %s")
 		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
@@ -109,10 +111,10 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 		add(c.ColumnNulls, "nulls left out of tools, calls and messages, where the columns' schema gives a row the fields of "+
 			"all others: %s")
 		add(c.WithoutTarget,
-			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
+			what+" left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add(c.UntrainedRows,
 			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
-		add(c.Truncated, "conversations cut to {max-length}: %s; the rest of each was left out")
+		add(c.Truncated, what+" cut to {max-length}: %s; the rest of each was left out")
 		add(c.Empty, "conversations left out because they hold no text: %s")
 		return sentences
 	}
@@ -129,9 +131,17 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	return sentences
 }
 
+// whole returns what of a conversation is one document.
+func whole(c counts.Counts) string {
+	if c.Turns > 0 {
+		return "turns, with what comes before them,"
+	}
+	return "conversations"
+}
+
 // chunked returns the sentence on conversations, or pairs, that became several rows.
 func chunked(c counts.Counts, kind Kind) fault.Text {
-	what, cure := "conversations", fault.Textf("leave them out with {overflow} drop")
+	what, cure := whole(c), fault.Textf("leave them out with {overflow} drop")
 	if kind == Pairs {
 		what = "pairs"
 	}

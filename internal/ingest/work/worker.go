@@ -111,7 +111,7 @@ func (w *Worker) Do(j *job.Job) bool {
 			continue
 		}
 		isChat := w.chat != nil
-		if d.Bad = w.format(d, j.Raw[d.Raw.Start:d.Raw.End], isChat); d.Bad != nil {
+		if d.Bad = w.format(j, d, j.Raw[d.Raw.Start:d.Raw.End], isChat); d.Bad != nil {
 			if errors.Is(d.Bad, example.ErrStopped) {
 				return false
 			}
@@ -175,13 +175,13 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 }
 
 // format sets text to that of a document. Text that is valid as it stands is not copied.
-func (w *Worker) format(d *job.Document, raw []byte, isChat bool) (err error) {
+func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
 	switch {
 	case w.AsIs && d.Decoded && tokenize.Valid(raw):
 		w.record.Prompt, w.text = raw, &w.record
 		return nil
 	case isChat:
-		err = w.chat.format(&w.scratch, d, raw)
+		err = w.chat.format(j, &w.scratch, d, raw)
 	default:
 		err = w.formatter.Format(&w.scratch, d.Layout(), raw)
 	}

@@ -135,18 +135,20 @@ func joinedText(list *jinja.List) (text string, other int) {
 
 // otherwise renders the conversation with its contents in the other form: strings as lists where the template
 // takes those alone, and lists, which it may yet leave out, as strings.
-func (j *rendering) otherwise(dst *Text, lists bool) (lost []int, err error) {
+func (j *rendering) otherwise(dst *Text, lists bool) (other *rendering, lost []int, err error) {
 	c, takes := *j.conversation, j.habits().contents
 	if lists {
 		takes = onlyStrings
 	}
 	if err := c.fit(takes); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if slices.Equal(c.messages, j.messages) {
-		return nil, errSame
+		return nil, nil, errSame
 	}
-	return (&rendering{Worker: j.Worker, conversation: &c, form: j.form, size: j.size}).attempt(dst)
+	other = &rendering{Worker: j.Worker, conversation: &c, form: j.form, size: j.size}
+	lost, err = other.attempt(dst)
+	return other, lost, err
 }
 
 var errSame = errors.New("there is no other form")

@@ -35,6 +35,8 @@ type Options struct {
 	TrainOn TrainOn
 	// Reasoning says what becomes of a model's reasoning. Default KeepReasoning.
 	Reasoning Reasoning
+	// SplitTurns has each turn that is trained on rendered with the messages before it alone, see Text.Turn.
+	SplitTurns bool
 	// Roles maps roles of records, in lower case, to those that they mean, besides those that are known.
 	Roles map[string]string
 	// IsToken reports whether the tokenizer has a token; nil for none.
@@ -126,6 +128,9 @@ func (r *Renderer) HasGeneration() bool {
 	return r.plain.template.HasGeneration() || r.tools.template.HasGeneration()
 }
 
+// SplitTurns reports whether a conversation makes a row of each turn.
+func (r *Renderer) SplitTurns() bool { return r.opts.SplitTurns }
+
 // TrainOn returns whose turns carry loss.
 func (r *Renderer) TrainOn() TrainOn { return r.opts.TrainOn }
 
@@ -152,7 +157,11 @@ func (r *Renderer) textBytes(recordBytes int64) int64 {
 // decoded values, for what the template computes, and for the texts and anchors that are compared
 // with it.
 func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
-	return decodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
+	texts := int64(comparedTexts)
+	if r.opts.SplitTurns {
+		texts++
+	}
+	return decodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + texts*r.textBytes(recordBytes) +
 		(16+recordBytes/placeBytes)*placeMemory + stackBytes
 }
 
@@ -160,6 +169,7 @@ func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
 type Worker struct {
 	r             *Renderer
 	done          <-chan struct{}
+	row           Text   // of a turn
 	before, after []byte // texts that are compared with the record's
 	decoder       reused
 	scratch       jinja.Scratch
@@ -183,9 +193,12 @@ type Span struct{ Start, Said, End int }
 
 // Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest text.
 type Text struct {
-	Text     []byte
-	Spans    []Span // the parts that are trained on, in order; not for TrainAll
-	Exact    bool   // the spans come from generation blocks
+	Text  []byte
+	Spans []Span // the parts that are trained on, in order; not for TrainAll
+	Exact bool   // the spans come from generation blocks
+	// Turn takes the text of each turn under Options.SplitTurns, which is valid until it returns; the conversation's
+	// own text then has no spans.
+	Turn     func(*Text) error
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
 	Noted
@@ -253,7 +266,7 @@ func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []by
 }
 
 func (t *Text) reset() {
-	*t = Text{Text: t.Text[:0], Spans: t.Spans[:0], Unread: t.Unread[:0], UnreadOfMessages: t.UnreadOfMessages[:0]}
+	*t = Text{Text: t.Text[:0], Spans: t.Spans[:0], Turn: t.Turn, Unread: t.Unread[:0], UnreadOfMessages: t.UnreadOfMessages[:0]}
 }
 
 // render renders a record that was size bytes long. Contents of which the template leaves out something are
@@ -289,14 +302,22 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		return err
 	}
 	lost, err := job.attempt(dst)
-	if err == nil && len(lost) == 0 || errors.Is(err, ErrStopped) {
+	if errors.Is(err, ErrStopped) {
 		return err
 	}
-	if still, again := job.otherwise(dst, lists); again == nil && len(still) == 0 || errors.Is(again, ErrStopped) {
-		return again
+	if err != nil || len(lost) > 0 {
+		other, still, again := job.otherwise(dst, lists)
+		switch {
+		case errors.Is(again, ErrStopped):
+			return again
+		case again == nil && len(still) == 0:
+			job, err = other, nil
+		case err == nil:
+			err = job.lostError(lost)
+		}
 	}
-	if err == nil {
-		err = job.lostError(lost)
+	if err == nil && dst.Turn != nil {
+		err = job.split(dst)
 	}
 	return err
 }
@@ -314,7 +335,7 @@ func (j *rendering) attempt(dst *Text) (lost []int, err error) {
 	j.watch.text = dst.Text
 	settled := err != nil || j.claim()
 	switch {
-	case err != nil, w.r.opts.TrainOn == TrainAll:
+	case err != nil, w.r.opts.TrainOn == TrainAll, dst.Turn != nil:
 	case j.form.template.HasGeneration():
 		dst.Exact = true
 		err = j.blocks(dst, spans)
@@ -336,7 +357,7 @@ func (j *rendering) attempt(dst *Text) (lost []int, err error) {
 	if err == nil {
 		lost = j.account(&dst.Losses, dst.Text)
 	}
-	if err != nil || len(lost) > 0 {
+	if err != nil || len(lost) > 0 || w.r.opts.SplitTurns {
 		j.restore()
 	}
 	return lost, err

@@ -36,15 +36,7 @@ type finder struct {
 
 // turns finds the spans of the assistant's turns in the text.
 func (j *rendering) turns(t *Text) (err error) {
-	var turns []int
-	for i, m := range j.messages {
-		if get(m, "role") == "assistant" && !j.untrained[i] {
-			turns = append(turns, i)
-		}
-	}
-	if j.r.opts.TrainOn == TrainLast && len(turns) > 0 {
-		turns = turns[len(turns)-1:]
-	}
+	turns := j.turnsToTrain()
 	if len(turns) == 0 {
 		return nil
 	}

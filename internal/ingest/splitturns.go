@@ -1,0 +1,55 @@
+package ingest
+
+import (
+	"github.com/dsload/dsload/internal/ingest/job"
+)
+
+// turnNumbers is how many documents a conversation may be that makes a row of each turn: its turns have consecutive
+// numbers from the multiple on, so that those of the next depend on the order of the records alone.
+const turnNumbers = 1 << 20
+
+// number returns the number in the dataset of the document, or the first one, that a record makes.
+func (b *build) number(ordinal int64) int64 {
+	if b.opts.SplitTurns {
+		return ordinal * turnNumbers
+	}
+	return ordinal
+}
+
+// turnRows puts the rows of turns together.
+type turnRows struct {
+	ids  []uint32
+	mask []bool
+}
+
+// cutTurns makes examples of the turns of a conversation, each a document of its own.
+func (f *flusher) cutTurns(t *taken) error {
+	r := &f.turns
+	for k, turn := range t.Job.Turns[t.Document.Turns.Start:t.Document.Turns.End] {
+		if k > 0 && f.pack != nil {
+			f.pack.BeginDocument()
+		}
+		r.next(t.Job, turn)
+		f.cutter.Begin(f.b.number(t.Ordinal) + int64(k))
+		if err := f.cutMasked(r.ids, r.mask); err != nil {
+			return err
+		}
+	}
+	if cap(r.ids) > job.WorstExpansion*(job.TextBytes+job.PieceBytes) {
+		*r = turnRows{}
+	}
+	return nil
+}
+
+// next makes the row of a turn of the one before it.
+func (r *turnRows) next(j *job.Job, turn job.Turn) {
+	r.ids = append(r.ids[:turn.Kept], j.IDs[turn.IDs.Start:turn.IDs.End]...)
+	clear(r.mask[:turn.Kept])
+	r.mask = append(r.mask[:turn.Kept], j.Mask[turn.Mask.Start:turn.Mask.End]...)
+}
+
+// cutMasked makes examples of a conversation, or of a part of one.
+func (f *flusher) cutMasked(ids []uint32, mask []bool) error {
+	start, end := f.around.repeated(ids, true, true)
+	return f.cutter.Masked(ids[start:len(ids)-end], mask[start:len(mask)-end], f.emit)
+}
