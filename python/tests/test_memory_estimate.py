@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Optional
 
+import peaks
 import pytest
 
 from dsload.memory import PRESETS, DeviceMemory, ModelShape, estimate, preset, suggest_batch_size
@@ -108,6 +109,59 @@ def test_evaluation_and_cache_are_near_what_torch_holds(make: str, target: Optio
     held = sum(t.nbytes for c in layers for layer in c.layers for t in (layer.keys, layer.values))
     generated = estimate(model.config, 16, 64, mode="generate", max_new_tokens=16 if target else 0)
     assert generated.kv_cache == held
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(("config", "rows", "dtype", "attention", "plain", "checkpointed"), peaks.MEASURED)
+def test_peaks_that_were_measured(
+    config: dict[str, Any], rows: int, dtype: str, attention: str, plain: float, checkpointed: float
+) -> None:
+    for checkpointing, peak in ((False, plain), (True, checkpointed)):
+        got = estimate(config, rows, 1024, dtype=dtype, attention=attention, gradient_checkpointing=checkpointing)
+        assert 0.95 * peak <= got.total / GIB <= 1.2 * peak, checkpointing
+
+
+@pytest.mark.parametrize(
+    ("config", "rows", "length", "target", "dtype", "attention", "checkpointing", "peak"), peaks.COUNTED
+)
+def test_peaks_of_other_families(
+    config: dict[str, Any],
+    rows: int,
+    length: int,
+    target: int,
+    dtype: str,
+    attention: str,
+    checkpointing: bool,
+    peak: float,
+) -> None:
+    got = estimate(
+        config,
+        rows,
+        length,
+        target_length=target,
+        dtype=dtype,
+        attention=attention,
+        gradient_checkpointing=checkpointing,
+    )
+    assert 0.95 * peak <= got.total / GIB <= 1.2 * peak
+
+
+def test_the_terms_add_up() -> None:
+    def of(dtype: str, attention: str, **more: Any) -> Any:
+        return estimate(peaks.LLAMA, 8, 1024, dtype=dtype, attention=attention, **more)
+
+    fused, written, low = of("mixed", "sdpa"), of("mixed", "eager"), of("bfloat16", "sdpa")
+    scores = 8 * 16 * 1024 * 1024 * 12
+    assert (fused.attention_scores, written.attention_scores) == (0, 6 * scores)
+    assert of("float32", "sdpa").attention_scores == 4 * scores, "no fused kernel has fewer key heads in float32"
+    assert low.autocast_copies == 0 < 2 * (fused.num_parameters - 32000 * 1024) < fused.autocast_copies
+    held = written.parameters + written.optimizer + written.activations + written.logits
+    assert written.total == held and written.activations > written.attention_scores + written.autocast_copies
+    padded = of("bfloat16", "sdpa", padded=True)
+    assert padded.activations - low.activations == 2 * 2 * (1024 - 256) * 8 * 1024 * 12, "repeated keys and values"
+    assert "scores" in str(written) and "copies" in str(written) and "copies" not in str(low)
 
 
 def test_gpt2_has_the_parameters_it_is_known_for() -> None:

@@ -81,8 +81,8 @@ def forget_frames(error: Optional[BaseException]) -> None:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Bytes on one device at one moment, as far as this process may take them. `allocated`, `reserved` and `peak` are None if the allocator does not count
-    (the CPU's)."""
+    """Bytes on one device at one moment, as far as this process may take them. `allocated`, `reserved` and `peak` are
+    None if the allocator does not count (the CPU's)."""
 
     total: int
     free: int

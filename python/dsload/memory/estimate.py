@@ -5,14 +5,17 @@ The sums, for one rank without sharding:
 
     training   = parameters + optimizer state + (gradients kept over micro-batches)
                  + max(activations + logits at the start of the backward pass,
+                       activations + the head's gradient + the backward pass of one layer,
                        gradients + the second gradient of tied embeddings,
+                       gradients + the backward pass of one layer, with checkpointing,
                        gradients + temporaries of the optimizer step)
     generation = parameters + KV cache + logits of one step
     evaluation = parameters + activations of one layer + logits of the whole batch
 
-Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (comments
-next to the terms below say what a layer saves). Fused kernels keep less, so an estimate is high rather than low. The
-tests require it to be within 15% of torch's own peak for small GPT-2, T5 and Llama shapes.
+Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations
+(activations.py): what layers make, the scores of attention where a kernel writes them, and under autocast its copies of
+weights and of layers' inputs. The tests require an estimate to be within 15% of torch's own peak for small GPT-2, T5
+and Llama shapes, and between 95% and 120% of peaks that were measured on an accelerator.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from . import _checks, _device
+from .activations import Forward
 from .shape import ModelShape
 
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "mixed": 4, "int8": 1}
@@ -29,18 +33,31 @@ _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2
 # Bytes of state that an optimizer keeps per parameter, and of temporaries during its step (in parameter elements).
 _OPTIMIZER_BYTES = {"adamw": 8.0, "adam": 8.0, "momentum": 4.0, "sgd": 0.0, "adafactor": 0.1, "adamw8bit": 2.0}
 
+_TERMS = (
+    "gradients", "optimizer", "activations", "attention_scores", "autocast_copies", "layer_backward", "logits",
+    "kv_cache",
+)  # fmt: skip
+
 _MAX_VOCABULARY = 1_000_000
 _MAX_EVAL_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes by purpose. `total` is the peak of the phase that takes most; `warnings` are sentences for people."""
+    """Bytes by purpose. `total` is the peak of the phase that takes most; `warnings` are sentences for people.
+
+    activations: all that is kept for the backward pass. Of it attention_scores: matrices of rows × heads × length ×
+    length; autocast_copies: of weights and layers' inputs in bfloat16.
+    layer_backward: gradients of one layer's widest parts, and with checkpointing what it computes again.
+    """
 
     parameters: int
     gradients: int
     optimizer: int
     activations: int
+    attention_scores: int
+    autocast_copies: int
+    layer_backward: int
     logits: int
     kv_cache: int
     total: int
@@ -52,8 +69,12 @@ class Estimate:
     warnings: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
-        parts = ("parameters", "gradients", "optimizer", "activations", "logits", "kv_cache")
-        lines = [f"{name:<12}{_device.format_bytes(getattr(self, name)):>12}" for name in parts if getattr(self, name)]
+        parts = {
+            "parameters": self.parameters, "gradients": self.gradients, "optimizer": self.optimizer,
+            "activations": self.activations, "  scores": self.attention_scores, "  copies": self.autocast_copies,
+            "a layer": self.layer_backward, "logits": self.logits, "kv_cache": self.kv_cache,
+        }  # fmt: skip
+        lines = [f"{name:<12}{_device.format_bytes(size):>12}" for name, size in parts.items() if size]
         lines.append(f"{'peak':<12}{_device.format_bytes(self.total):>12}")
         if self.max_batch_size is not None:
             lines.append(f"largest batch that fits: {self.max_batch_size}")
@@ -76,6 +97,7 @@ def estimate(
     max_new_tokens: int = 0,
     num_return_sequences: int = 1,
     keep_logits: bool = False,
+    padded: bool = False,
     memory_bytes: Optional[int] = None,
 ) -> Estimate:
     """The peak memory of a run with these settings, in bytes on the device.
@@ -97,6 +119,8 @@ def estimate(
         max_new_tokens, num_return_sequences: for "generate".
         keep_logits: the program keeps the model's output: in training over the backward pass (`out = model(…);
             out.loss.backward()`), in evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
+        padded: rows are padded, and attention gets a mask: with "sdpa", keys and values are repeated for each head, and
+            T5 keeps a mask with its positions in every layer.
         memory_bytes: the device's free memory; with it `max_batch_size` is filled in, and an estimate above it gives a
             warning.
 
@@ -128,6 +152,7 @@ def estimate(
         max_new_tokens,
         num_return_sequences,
         keep_logits,
+        padded,
     )
     parts = plan.parts(batch_size)
     largest = plan.largest_batch(memory_bytes) if memory_bytes is not None else None
@@ -157,12 +182,13 @@ class _Plan:
     new_tokens: int
     sequences: int
     keep_logits: bool
+    padded: bool = False
 
     def parts(self, batch: int) -> dict[str, int]:
         size = _DTYPE_BYTES[self.dtype]
         compute = 2 if self.dtype == "mixed" else size
         count = self.shape.parameters()
-        parts = dict.fromkeys(("gradients", "optimizer", "activations", "logits", "kv_cache"), 0)
+        parts = dict.fromkeys(_TERMS, 0)
         parts["parameters"] = count * size
         if self.mode == "train":
             self._train(batch, count, size, compute, parts)
@@ -181,26 +207,45 @@ class _Plan:
 
     def _train(self, batch: int, count: int, size: int, compute: int, parts: dict[str, int]) -> None:
         shape = self.shape
-        mask = 1.0 / compute if self.device != "cpu" else 1.0
-        attention = "sdpa-cpu" if self.attention != "eager" and self.device == "cpu" else self.attention
-        elements = shape.activations(batch, self.length, self.target, attention=attention, mask=mask)
+        forward = Forward(shape, batch, self.length, self.target, self.attention, self.dtype, self.device, self.padded)
+        kept, layers = forward.kept(), shape.layers + shape.decoder_layers
+        table = shape.vocab_size * shape.hidden
+        head = table * size
+        # Autocast's copies of the weights: of all that linear layers have, not of an embedding that is only looked up.
+        weights = 2 * (count - (0 if shape.tied else table)) if self.dtype == "mixed" else 0
+        working = forward.working()
         if self.checkpointing:
-            layers = shape.layers + shape.decoder_layers
-            kept = batch * (shape.layers * self.length + shape.decoder_layers * self.target) * shape.hidden
-            elements = kept + elements / layers
-        weights = count * 2 if self.dtype == "mixed" else 0  # autocast's copies of the weights
-        activations = elements * compute + weights
-        # At the start of the backward pass: the log-probabilities and the gradients of the two steps after them, in
-        # float32.
-        logits = self._logit_rows(batch) * (3 * 4 + (compute if self.keep_logits else 0))
+            working += (kept.all + weights) / layers
+            weights = 2 * table if weights else 0  # those of layers are made again
+            activations, scores, copies = forward.layer_inputs() + weights, 0.0, float(weights)
+        else:
+            activations, scores, copies = kept.all + weights, kept.scores, kept.casts + weights
         gradients = count * size
-        embedding = shape.vocab_size * shape.hidden * size if shape.tied else 0
+        embedding = head if shape.tied else 0
         step = count * size if self.device != "cpu" and self.optimizer in ("adam", "adamw") else 0
         held = gradients if self.accumulation > 1 else 0
         state = count * _OPTIMIZER_BYTES[self.optimizer] * (size / 4 if self.optimizer != "adamw8bit" else 1)
-        peak = max(activations + logits + held, gradients + held + embedding, gradients + step)
-        parts.update(gradients=gradients, optimizer=int(state), activations=int(activations), logits=int(logits))
+        logits = self._logit_rows(batch) * (self._loss_bytes(compute) + (compute if self.keep_logits else 0))
+        peak = max(
+            activations + logits + held,
+            activations + held + (0 if held else head) + working,
+            gradients + held + embedding,
+            gradients + (working if self.checkpointing else 0),
+            gradients + step,
+        )
+        parts.update(
+            gradients=gradients, optimizer=int(state), activations=int(activations), attention_scores=int(scores),
+            autocast_copies=int(copies), layer_backward=int(working), logits=int(logits),
+        )  # fmt: skip
         parts["total"] = int(count * size + state + peak)
+
+    def _loss_bytes(self, compute: int) -> int:
+        """Bytes of a logit at the start of the backward pass: the log-probabilities and the gradients of the two steps
+        after them. Causal models and autocast compute the loss in float32, the others of transformers in the model's
+        dtype."""
+        s = self.shape
+        own = 4 if self.dtype == "mixed" or (s.is_causal and not s.is_encoder_decoder) else compute
+        return 3 * own + (compute if s.caps_logits else 0)
 
     def _logit_rows(self, batch: int) -> int:
         return batch * (self.target if self.shape.is_encoder_decoder else self.length) * self.shape.vocab_size

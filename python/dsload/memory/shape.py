@@ -43,6 +43,10 @@ class ModelShape:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     relative_bias: bool = False
+    norms: int = 2  # of a layer
+    qk_norm: bool = False  # of queries and keys
+    caps_scores: bool = False  # by tanh, as Gemma 2 does
+    caps_logits: bool = False
     kv_width: int = 0  # of a token's keys or values in a layer; 0: kv_heads x head_dim
     family: str = ""
     counted: Optional[int] = None  # parameters by the architecture; None means the plain sum in `parameters`
@@ -107,7 +111,9 @@ class ModelShape:
             tied=c.tied,
         )
         if isinstance(family, Decoder):
-            shape = replace(shape, is_gated=family.gated or count.experts > 0)
+            norms = family.norms if isinstance(family.norms, int) else family.norms(c)
+            gated = family.gated or count.experts > 0
+            shape = replace(shape, is_gated=gated, norms=norms, qk_norm=c.flag(family.qk_norm))
         elif isinstance(family, T5):
             projection = str(c.get("feed_forward_proj"))
             activation = "gelu_new" if "gelu" in projection else (projection.replace("gated-", "") or "relu")
@@ -146,51 +152,6 @@ class ModelShape:
         if self.relative_bias:
             total += 2 * 32 * self.heads
         return total
-
-    def _feed_forward_saved(self, mask: float) -> float:
-        """Elements kept per token by one feed-forward block. `mask` is the cost of a dropout mask per element."""
-        f, drop = self.feed_forward, self.dropout > 0
-        if self.activation in ("gelu_new", "gelu_fast"):
-            kept = 5.0  # x, tanh, 1 + tanh, x / 2, result: written out in Python
-        elif self.activation == "relu":
-            kept = 1.0  # the result serves the backward pass of relu too
-        else:
-            kept = 2.0  # fused: input and result
-        if self.is_gated:
-            kept += 2.0  # the other branch and the product
-        if drop and self.relative_bias:  # only T5 drops inside the block
-            kept += mask + (0.0 if self.is_gated else 1.0)
-        return kept * f
-
-    def activations(self, batch: int, length: int, target: int, *, attention: str, mask: float) -> float:
-        """Elements that a forward pass in training keeps for the backward pass, without logits."""
-        h, norm = self.hidden, 3 if self.rms_norm else 2  # RMSNorm in Python keeps the normalised value too
-        drop = mask if self.dropout > 0 else 0.0
-        self_attention = norm * h + 2 * self.inner + 2 * self.kv_inner + drop * h
-        if attention != "eager" and not self.rms_norm:
-            self_attention += 2 * h  # the fused projection's parts made contiguous
-        feed = norm * h + self._feed_forward_saved(mask) + drop * h
-        per_score = self._score_copies(attention, mask)
-        source = batch * length
-        embedding = (norm + (drop if drop else 0)) * h + drop * h
-        total = source * (self.layers * (self_attention + feed) + embedding)
-        total += self.layers * batch * self.heads * length * length * per_score
-        if self.is_encoder_decoder:
-            to = batch * target
-            cross = norm * h + 2 * self.inner + drop * h
-            total += to * (self.decoder_layers * (self_attention + cross + feed) + embedding)
-            total += self.decoder_layers * source * 2 * self.kv_inner
-            total += self.decoder_layers * batch * self.heads * (target * target + target * length) * per_score
-        return total
-
-    def _score_copies(self, attention: str, mask: float) -> float:
-        """How many (rows, heads, length, length) matrices a layer keeps: the probabilities, a dropout mask, the dropped
-        probabilities."""
-        dropped = (1.0 + mask) if self.attention_dropout > 0 else 0.0
-        if attention == "eager" or self.relative_bias:
-            return 1.0 + dropped
-        # On the CPU, dropout on the probabilities disables the fused kernel.
-        return 1.0 + dropped if attention == "sdpa-cpu" and dropped else 0.0
 
 
 def _get(config: Any, name: str) -> Any:
@@ -288,6 +249,8 @@ def _plain(c: Fields) -> ModelShape:
         head_dim=c.head_dim,
         feed_forward=c.width,
         tied=c.tied,
+        caps_scores=c.get("attn_logit_softcapping") is not None,
+        caps_logits=c.get("final_logit_softcapping") is not None,
         dropout=float(drop or 0.0),
         activation=str(
             first("activation_function", "hidden_activation", "hidden_act", "dense_act_fn", default=default)
