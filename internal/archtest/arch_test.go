@@ -73,7 +73,7 @@ var allowed = map[string][]string{
 	"internal/ingest/partition": {"internal/counts", "internal/fault", "internal/ingest/option",
 		"internal/ingest/report",
 		"internal/ingest/source", "internal/remote", "internal/store", "shard"},
-	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/filter",
+	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/filter", "internal/lazy",
 		"internal/ingest/source",
 		"internal/pack", "internal/units", "shard"},
 	"internal/textcache": {"internal/fault", "internal/private", "shard"},

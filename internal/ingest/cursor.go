@@ -39,9 +39,9 @@ type cursor struct {
 	Unfound     report.Unfound   `json:"unfound,omitzero"`
 	MappedRoles []string         `json:"mapped_roles,omitempty"` // of the option Roles, that messages have
 	// UnknownRoles are those of the first conversation that has such roles and no turn of the assistant.
-	UnknownRoles []string        `json:"unknown_roles,omitempty"`
-	Rejects      []report.Reject `json:"rejects,omitempty"`
-	Damaged      report.Damaged  `json:"damaged,omitzero"`
+	UnknownRoles []string       `json:"unknown_roles,omitempty"`
+	Bad          report.Rejects `json:"bad,omitzero"`
+	Damaged      report.Damaged `json:"damaged,omitzero"`
 
 	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
 	PackRest int64 `json:"pack_rest,omitempty"`

@@ -55,7 +55,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 		return nil, err
 	}
 	if s.Rejected > 0 {
-		lines, err := report.RejectLines(s.Rejects)
+		lines, err := s.Bad.Lines()
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if s.ValRest > 0 {
 		notes = append(notes, report.ValRest(s.ValRest))
 	}
-	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes())
+	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(), s.Bad.Notes())
 	for _, note := range []string{s.Unfound.String(), report.Shapes(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, fault.Plain(note))
@@ -315,8 +315,8 @@ func (f *flusher) noExamples() error {
 	var reasons []fault.Text
 	if n := s.Rejected; n > 0 {
 		reason := fault.Textf("bad records skipped: %d", n)
-		if len(s.Rejects) > 0 {
-			first := s.Rejects[0]
+		if len(s.Bad.List) > 0 {
+			first := s.Bad.List[0]
 			reason = fault.Textf("%v, the first of them %s, row %d: %s", reason, first.Source, first.Row, first.Reason)
 		}
 		reasons = append(reasons, reason)

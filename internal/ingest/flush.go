@@ -126,6 +126,9 @@ func (f *flusher) flush(j *job.Job) error {
 		if d.Wrapped {
 			f.noteWrapped(d)
 		}
+		if d.First {
+			f.read(d).Records += max(1, d.Rows)
+		}
 		if err := cmp.Or(d.Err, d.Bad); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -289,21 +292,21 @@ func (f *flusher) reject(d *job.Document, cause error) error {
 	s := &f.state
 	s.Rejected += max(1, d.Rows)
 	f.noteDamage(d.Input, located)
-	if len(s.Rejects) < report.MaxRejects {
-		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
-			advice.Pair(field)
-		}
-		r := report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
-			Reason: located.Cause.Error()}
-		if d.Rows > 1 {
-			r.Rows = d.Rows
-		}
-		s.Rejects = append(s.Rejects, r)
+	if field := (*example.FieldError)(nil); errors.As(cause, &field) {
+		advice.Pair(field)
 	}
+	s.Bad.Add(report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
+		Reason: located.Cause.Error(), Records: max(1, d.Rows)})
 	if !d.First { // earlier pieces were written, and stay
 		return f.cutter.End(f.emit)
 	}
+	f.read(d).Bad += max(1, d.Rows)
 	return nil
+}
+
+// read returns the counts of the input of a document.
+func (f *flusher) read(d *job.Document) *report.FileRecords {
+	return f.state.Bad.Reads(f.state.Phase, d.Input, func() string { return f.b.phases[f.state.Phase].set.URI(d.Input) })
 }
 
 // due reports whether it is time for a checkpoint. A clock that was set back counts as enough time:

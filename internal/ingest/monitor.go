@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -25,7 +26,7 @@ func (b *build) watch() {
 // show shows the flusher's state to reports.
 func (f *flusher) show() {
 	s := &f.state
-	now := shown{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: s.Rejects, saved: f.saved}
+	now := shown{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: slices.Clone(s.Bad.List), saved: f.saved}
 	for i, name := range splits {
 		if f.builder != nil {
 			now.shards[i] = f.builder.NumShards(name)

@@ -104,7 +104,7 @@ func (p *part) columnSums(f *flusher) (sums []partition.ColumnSum) {
 func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &p.Plan.Entry(p.Number).Before
-	left := partition.Left{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
+	left := partition.Left{Counts: s.Counts, Bad: s.Bad, Lines: s.Lines, Seconds: sum.Seconds,
 		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
 	left.Host, _ = os.Hostname()
 	left.Counts.TextBytes -= before.TextBytes

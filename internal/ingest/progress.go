@@ -26,7 +26,7 @@ type shown struct {
 	report.Totals
 	phase, input int
 	shards       [2]int
-	rejects      []report.Reject // shared with the cursor, which only appends
+	rejects      []report.Reject
 	saved        saved
 }
 

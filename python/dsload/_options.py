@@ -115,7 +115,7 @@ class BuildOptions(PlanOptions, total=False):
         memory: hard cap on the whole process.
         workers: tokenizing workers, and cores that a build takes (default the CPU quota).
         checkpoint_every: after a kill, repeat at most N examples or a second's work.
-        on_bad_record: fail, or skip and list the first 100 in rejects.jsonl.
+        on_bad_record: fail, or skip and list them by file and reason in rejects.jsonl.
         overwrite: start afresh in a folder that holds another build.
         plan: build only one partition of this plan, see 'dsload plan -h'.
         partition: which partition of the plan, as I/N with I from 0 to N-1.

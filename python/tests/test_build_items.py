@@ -150,7 +150,7 @@ def test_losses_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str], monk
     ):
         use()
         said = capfd.readouterr().err
-        assert "note: bad records skipped, of which rejects.jsonl lists the first: 1\n" in said
+        assert "note: bad records skipped, which rejects.jsonl lists by file and reason: 1\n" in said
         assert "note: documents longer than max_length dropped: 1\n" in said
     options["max_length"] = 3  # not in the cache
     with dsload.Loader(source, shuffle="none", output="numpy", **options) as loader:

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/ingest/heldout"
-	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
@@ -62,8 +61,8 @@ func (g *merged) files(o Options) (files map[string]io.Reader, end func()) {
 	if len(g.plan.Held) > 0 {
 		files[shard.HeldOutName] = bytes.NewReader(heldout.File(g.plan.Held))
 	}
-	if len(g.rejects) > 0 {
-		if lines, err := report.RejectLines(g.rejects); err == nil { // strings and numbers can be encoded
+	if len(g.bad.List) > 0 {
+		if lines, err := g.bad.Lines(); err == nil { // strings and numbers can be encoded
 			files[shard.RejectsName] = bytes.NewReader(lines)
 		}
 	}

@@ -59,7 +59,7 @@ type Summary struct {
 type merged struct {
 	plan    *partition.Plan
 	counts  counts.Counts
-	rejects []report.Reject
+	bad     report.Rejects
 	notes   []fault.Text
 	lines   []report.LineStats // of each part
 	seconds float64
@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.linesKept(m).Notes())
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.linesKept(m).Notes(), g.bad.Notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -181,8 +181,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 		return err
 	}
 	g.counts.Add(p.Counts)
-	g.rejects = append(g.rejects, p.Rejects...)
-	g.rejects = g.rejects[:min(len(g.rejects), report.MaxRejects)]
+	g.bad.Merge(&p.Bad)
 	g.notes = append(g.notes, p.Notes...)
 	g.lines = append(g.lines, p.Lines)
 	g.addColumnSums(p.Columns)

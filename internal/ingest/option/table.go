@@ -157,7 +157,7 @@ var table = []Row{
 		Help:  "after a kill, repeat at most N examples or a second's work",
 		field: func(o *Options) any { return &o.CheckpointEvery }},
 	{Name: "on-bad-record", Group: GroupSources, Kind: Word, Words: words(BadRecordPolicies),
-		Help:  "fail, or skip and list the first 100 in rejects.jsonl",
+		Help:  "fail, or skip and list them by file and reason in rejects.jsonl",
 		field: func(o *Options) any { return (*string)(&o.OnBadRecord) }},
 
 	{Name: "overwrite", Group: GroupOutput, Kind: Switch,

@@ -11,10 +11,10 @@ import (
 
 // Left is what a part leaves to the merge.
 type Left struct {
-	Counts  counts.Counts    `json:"counts"` // of this part alone
-	Rejects []report.Reject  `json:"rejects,omitempty"`
-	Notes   []fault.Text     `json:"notes,omitempty"`
-	Lines   report.LineStats `json:"lines,omitzero"`
+	Counts counts.Counts    `json:"counts"` // of this part alone
+	Bad    report.Rejects   `json:"bad,omitzero"`
+	Notes  []fault.Text     `json:"notes,omitempty"`
+	Lines  report.LineStats `json:"lines,omitzero"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part

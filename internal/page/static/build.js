@@ -73,7 +73,7 @@ const show = (s, ended) => {
   say("checkpoint", s.phase === "done" ? "The dataset is complete." : s.checkpoints ? "The same command continues at row " + count(s.checkpoint_examples) + ", as of " + span(s.checkpoint_age) + " ago." : s.resumed_at ? "The same command continues at row " + count(s.resumed_at) + "." : "No checkpoint yet: the same command begins again.");
   rows($("counts"), s.counts || [], x => x.name, x => { const f = make("div"); f.style.display = "contents"; f.append(make("dt", null, x.name), f.value = make("dd")); return f }, (f, x) => put(f.value, count(x.n)));
   rows($("notices"), (s.notices || []).map((t, i) => ({t, i})), x => x.i + x.t, x => make("li", null, make("bdi", {class: "reason"}, visible(x.t))), () => {});
-  say("rejects-count", s.rejected ? plural(s.rejected, "record") + (s.rejected > (s.rejects || []).length ? ", the first " + (s.rejects || []).length + " here" : "") : "none");
-  rows($("rejects-rows"), s.rejects || [], x => x.source + ":" + x.row + ":" + x.offset, x => make("tr", null, make("th", {scope: "row"}, name(x.source, 60), make("span", null, ":" + count(x.row))), make("td", {class: "left reason"}, make("bdi", null, visible(x.reason)))), () => {});
+  say("rejects-count", s.rejected ? plural(s.rejected, "record") + (s.rejected > (s.rejects || []).reduce((n, x) => n + x.records, 0) ? ", by the first reasons" : "") : "none");
+  rows($("rejects-rows"), s.rejects || [], x => x.source + ":" + x.row + ":" + x.offset + ":" + x.records, x => make("tr", null, make("th", {scope: "row"}, name(x.source, 60), make("span", null, ":" + count(x.row))), make("td", {class: "left reason"}, make("bdi", null, visible((x.records > 1 ? count(x.records) + " records: " : "") + x.reason)))), () => {});
 };
 connect(show);

@@ -153,7 +153,7 @@ def build(
 def notes(result: Mapping[str, Any]) -> list[str]:
     """The notes of a command's result, and the losses that the command itself has in other lines of its summary."""
     losses = (
-        ("rejected", "bad records skipped, of which rejects.jsonl lists the first"),
+        ("rejected", "bad records skipped, which rejects.jsonl lists by file and reason"),
         ("dropped", "documents longer than max_length dropped"),
     )
     lost = [f"{what}: {result[name]:,}" for name, what in losses if result.get(name)]
