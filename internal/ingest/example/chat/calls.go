@@ -26,6 +26,9 @@ func (c *conversation) findTools() error {
 		if err != nil {
 			return err
 		}
+		if field != toolFields[0] && !areObjects(tools) {
+			continue // names, or something else
+		}
 		if tools != nil && (c.tools == nil || len(tools.Items) > 0) {
 			c.tools = tools
 			c.use(field)
@@ -40,7 +43,7 @@ func (c *conversation) findTools() error {
 			continue
 		}
 		for _, field := range toolFields {
-			if tools, err := c.worker.decoder.toolsIn(place, field); err == nil && tools != nil && len(tools.Items) > 0 {
+			if tools, err := c.worker.decoder.toolsIn(place, field); err == nil && areObjects(tools) && len(tools.Items) > 0 {
 				c.tools = tools
 				c.use(name)
 				get(place, field)
@@ -49,6 +52,10 @@ func (c *conversation) findTools() error {
 		}
 	}
 	return nil
+}
+
+func areObjects(list *jinja.List) bool {
+	return list != nil && !slices.ContainsFunc(list.Items, func(item any) bool { _, ok := item.(*jinja.Dict); return !ok })
 }
 
 // toolsIn returns the list of tools in a field, nil if there is none.

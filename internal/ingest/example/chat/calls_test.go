@@ -117,7 +117,7 @@ func TestPlacesOfTools(t *testing.T) {
 		`{"messages": [` + turns + `, "tools": [], "available_tools": ` + written + `}`:                        "",
 		`{"messages": [` + turns + `, "chat_template_kwargs": {"tools": ` + written + `}}`:                     "",
 		`{"messages": [` + turns + `, "metadata": {"tools": ` + written + `}}`:                                 "",
-		`{"messages": [` + turns + `, "metadata": {"tools": 3}, "available_tools": null}`:                      "none",
+		`{"messages": [` + turns + `, "metadata": {"tools": 3}, "available_tools": ["f"]}`:                     "none",
 		system + `"tools": ` + written + `}, ` + turns + `}`:                                                   "S",
 		system + `"functions": "[{\"name\": \"f\"}]"}, ` + turns + `}`:                                         "S",
 		strings.Replace(system, "system", "developer", 1) + `"tools": ` + written + `}, ` + turns + `}`:        "S",
