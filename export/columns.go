@@ -7,11 +7,10 @@ import (
 	"github.com/dsload/dsload/internal/arrowipc"
 )
 
-// columns gathers rows of lists for Arrow record batches: input_ids, and labels and loss_mask if the dataset
-// has them. Their buffers are those of the batch.
+// columns gathers rows of lists for Arrow record batches. Their buffers are those of the batch.
 type columns struct {
+	of     []column
 	fields []arrowipc.Field
-	width  int // bytes of an id
 	lists  []listColumn
 	rows   int64
 	head   []byte
@@ -29,21 +28,12 @@ const (
 	batchRows  = 16 << 10
 )
 
-func newColumns(width int, labels, mask bool) *columns {
-	id := arrowipc.Uint16
-	if width == 4 {
-		id = arrowipc.Int32
-	}
-	c := &columns{width: width}
-	list := func(name string, t arrowipc.Type) {
-		c.fields = append(c.fields, arrowipc.Field{Name: name, Type: t, Nullable: true, List: true, Items: true})
-	}
-	list("input_ids", id)
-	if labels {
-		list("labels", id)
-	}
-	if mask {
-		list("loss_mask", arrowipc.Bool)
+func newColumns(of []column) *columns {
+	c := &columns{of: of}
+	types := map[int]arrowipc.Type{0: arrowipc.Bool, 2: arrowipc.Uint16, 4: arrowipc.Int32}
+	for _, column := range of {
+		c.fields = append(c.fields, arrowipc.Field{Name: column.name, Type: types[column.width], Nullable: true, List: true,
+			Items: true})
 	}
 	c.lists = make([]listColumn, len(c.fields))
 	c.reset()
@@ -66,11 +56,11 @@ func (c *columns) reset() {
 func (c *columns) add(ids []byte, extras *rowExtras) {
 	for i := range c.lists {
 		l := &c.lists[i]
-		switch c.fields[i].Name {
-		case "input_ids":
-			l.addIDs(ids, c.width)
-		case "labels":
-			l.addIDs(extras.labels, c.width)
+		switch of := c.of[i]; of.part {
+		case inputIDs:
+			l.addIDs(ids, of.width)
+		case labelIDs:
+			l.addIDs(extras.labels, of.width)
 		default:
 			for _, m := range extras.mask {
 				if l.n%8 == 0 {

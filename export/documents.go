@@ -14,7 +14,7 @@ const (
 
 // rowExtras are the other columns of a row, empty if the dataset lacks them.
 type rowExtras struct {
-	labels []byte // ids as on disk
+	labels []byte // a target's ids as on disk, or what the mask leaves of the row's own, of 4 bytes
 	mask   []bool
 }
 
@@ -42,6 +42,7 @@ type documents struct {
 	spans   []shard.Span
 	buf     []byte
 	row     shard.Row
+	labels  []byte // of the row, where a mask makes them
 }
 
 func (d *documents) run() error {
@@ -143,7 +144,12 @@ func (d *documents) wideRows(first int64) error {
 		if err := d.split.ReadColumns(first+int64(i), shard.ColumnLabels|shard.ColumnLossMask, &d.row); err != nil {
 			return err
 		}
-		if err := d.deliver(document, d.row.InputIDs, &rowExtras{d.row.Labels, d.row.LossMask}); err != nil {
+		extras := rowExtras{d.row.Labels, d.row.LossMask}
+		if schema := d.split.Schema(); schema.LossMask && !schema.Labels {
+			d.labels = appendMasked(d.labels[:0], d.row.InputIDs, d.row.LossMask, d.split.IDWidth())
+			extras.labels = d.labels
+		}
+		if err := d.deliver(document, d.row.InputIDs, &extras); err != nil {
 			return err
 		}
 	}

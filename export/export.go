@@ -23,13 +23,14 @@ const (
 	Nanotron = "nanotron" // SPLIT.ds, SPLIT.ds.index, SPLIT.ds.metadata; datatrove's
 	OLMo     = "olmo"     // SPLIT.npy without a header, SPLIT.csv.gz
 	HF       = "hf"       // hf/, for datasets.load_from_disk
+	TRL      = "trl"      // trl/, the same with what SFTTrainer takes
 	LitData  = "litdata"  // SPLIT/, also for litgpt
 	JSONL    = "jsonl"    // SPLIT.jsonl
 	Parquet  = "parquet"  // SPLIT.parquet
 )
 
 // Formats lists the names of all formats, in the order of the documentation.
-var Formats = []string{Megatron, NanoGPT, Nanotron, OLMo, HF, LitData, JSONL, Parquet}
+var Formats = []string{Megatron, NanoGPT, Nanotron, OLMo, HF, TRL, LitData, JSONL, Parquet}
 
 // Options describes what to write.
 type Options struct {
@@ -39,6 +40,8 @@ type Options struct {
 	Out string
 	// Overwrite replaces files of another dataset or program.
 	Overwrite bool
+	// WithoutMask exports a dataset with a loss mask to formats that have no place for one: everything is trained on.
+	WithoutMask bool
 	// Decode returns the text of ids. Only jsonl needs it.
 	Decode func(ids []uint32) string
 	// Progress, if set, is called from time to time with the number of rows read from all splits.
@@ -61,6 +64,10 @@ func (o Options) validate(m *shard.Manifest) error {
 			return fault.BadOption("formats", f,
 				"the dataset has targets in a column of their own, which this format cannot hold; "+
 					"export hf, jsonl or parquet, or build one row from prompt and target")
+		case m.Schema.LossMask && !o.WithoutMask && !holdsMask(f):
+			return fault.BadOption("formats", f,
+				"the dataset has a loss mask, which this format cannot hold, so all of it would be trained on; export hf, "+
+					"trl, jsonl, parquet, olmo or nanotron, or pass {without-mask}")
 		case f == JSONL && o.Decode == nil:
 			return fault.BadOption("formats", f, "needs the dataset's tokenizer to decode its ids")
 		}
@@ -81,6 +88,11 @@ func (o Options) validate(m *shard.Manifest) error {
 
 // holdsLabels reports whether a format has other columns than ids.
 func holdsLabels(format string) bool { return format == HF || format == JSONL || format == Parquet }
+
+// holdsMask reports whether a format says what carries loss.
+func holdsMask(format string) bool {
+	return holdsLabels(format) || format == TRL || format == OLMo || format == Nanotron
+}
 
 // Summary describes what an export wrote.
 type Summary struct {
@@ -162,19 +174,18 @@ func exportSplit(ctx context.Context, d *shard.Dataset, name string, o *Options,
 // After an error it returns the open ones.
 func openSinks(m *shard.Manifest, split *shard.SplitReader, name string, o *Options) (sinks []sink, err error) {
 	base, width := filepath.Join(o.Out, name), split.IDWidth()
-	labels, mask := m.Schema.Labels, m.Schema.LossMask
 	var flat []string
 	for _, f := range o.Formats {
 		var s sink
-		switch f {
-		case HF:
-			s, err = newHFSink(o.Out, name, m.Seal(), width, labels, mask)
+		switch of := columnsOf(f, m.Schema, width); f {
+		case HF, TRL:
+			s, err = newHFSink(o.Out, f, name, m.Seal(), of)
 		case LitData:
 			s, err = newLitdataSink(base, width)
 		case JSONL:
-			s, err = newJSONLSink(base, width, labels, mask, o.Decode)
+			s, err = newJSONLSink(base, of, m.Schema.Labels, o.Decode)
 		case Parquet:
-			s, err = newParquetSink(base, width, labels, mask)
+			s, err = newParquetSink(base, of)
 		default:
 			flat = append(flat, f)
 			continue
@@ -187,7 +198,7 @@ func openSinks(m *shard.Manifest, split *shard.SplitReader, name string, o *Opti
 	if len(flat) == 0 {
 		return sinks, nil
 	}
-	t, err := newTokenFile(base, flat, m.Tokenizer.Name, m.Schema.VocabSize, width)
+	t, err := newTokenFile(base, flat, m, width)
 	if err != nil {
 		return sinks, err
 	}
@@ -258,12 +269,12 @@ func claim(m *shard.Manifest, o *Options) error {
 func foreign(m *shard.Manifest, o *Options) string {
 	var names []string
 	for _, split := range m.Splits {
-		for _, suffix := range []string{megatronTokens, megatronIndex, nanotronTokens, olmoTokens, olmoBounds,
+		for _, suffix := range []string{megatronTokens, megatronIndex, nanotronTokens, olmoTokens, olmoBounds, olmoMask,
 			jsonlSuffix, parquetSuffix, ""} {
 			names = append(names, split.Name+suffix)
 		}
 	}
-	for _, name := range append(names, hfFolder, nanoGPTName, shard.ManifestName) {
+	for _, name := range append(names, HF, TRL, nanoGPTName, shard.ManifestName) {
 		if _, err := os.Lstat(filepath.Join(o.Out, name)); err == nil {
 			return name
 		}
@@ -309,12 +320,15 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 			return err
 		}
 	}
-	if slices.Contains(o.Formats, HF) {
-		var names []string
-		for _, split := range m.Splits {
-			names = append(names, split.Name)
+	var names []string
+	for _, split := range m.Splits {
+		names = append(names, split.Name)
+	}
+	for _, f := range []string{HF, TRL} {
+		if !slices.Contains(o.Formats, f) {
+			continue
 		}
-		if err := writeHFSplits(o.Out, names); err != nil {
+		if err := writeHFSplits(HFFolder(o.Out, f), names); err != nil {
 			return err
 		}
 	}

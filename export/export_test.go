@@ -166,7 +166,7 @@ var readers = map[string]func(t *testing.T, out, split string, width int) [][]ui
 		}
 		return cut(readFile(t, out, split+".npy"), width, ends)
 	},
-	export.HF: readHF,
+	export.HF: readHF, export.TRL: func(t *testing.T, out, split string, _ int) [][]uint32 { return readArrow(t, out, export.TRL, split) },
 	export.LitData: func(t *testing.T, out, split string, _ int) (docs [][]uint32) {
 		var index struct {
 			Chunks []struct {
@@ -231,17 +231,22 @@ func readMegatron(t *testing.T, out, split string, width int) [][]uint32 {
 	return cut(readFile(t, out, split+".bin"), width, ends)
 }
 
-func readHF(t *testing.T, out, split string, _ int) (docs [][]uint32) {
+func readHF(t *testing.T, out, split string, _ int) [][]uint32 {
+	return readArrow(t, out, export.HF, split)
+}
+
+// readArrow reads what an export of hf or trl wrote.
+func readArrow(t *testing.T, out, folder, split string) (docs [][]uint32) {
 	var state struct {
 		Files []struct {
 			Name string `json:"filename"`
 		} `json:"_data_files"`
 	}
-	if err := json.Unmarshal(readFile(t, out, "hf", split, "state.json"), &state); err != nil {
+	if err := json.Unmarshal(readFile(t, out, folder, split, "state.json"), &state); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range state.Files {
-		r, err := ipc.NewReader(bytes.NewReader(readFile(t, out, "hf", split, f.Name)))
+		r, err := ipc.NewReader(bytes.NewReader(readFile(t, out, folder, split, f.Name)))
 		if err != nil {
 			t.Fatal(err)
 		}

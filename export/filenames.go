@@ -9,7 +9,6 @@ import (
 const (
 	recordName     = "export.json" // what the folder holds; written first, completed last
 	nanoGPTName    = "meta.json"
-	hfFolder       = "hf"
 	hfSplitsName   = "dataset_dict.json"
 	hfStateName    = "state.json"
 	hfInfoName     = "dataset_info.json"
@@ -20,12 +19,14 @@ const (
 	nanotronTokens = ".ds"
 	olmoTokens     = ".npy"
 	olmoBounds     = ".csv.gz"
+	olmoMask       = ".label_mask"
+	nanotronMask   = ".ds.loss"
 	jsonlSuffix    = ".jsonl"
 	parquetSuffix  = ".parquet"
 )
 
-// HFFolder returns the folder that datasets.load_from_disk takes, of an export to out.
-func HFFolder(out string) string { return filepath.Join(out, hfFolder) }
+// HFFolder returns the folder that datasets.load_from_disk takes, of an export of HF or TRL to out.
+func HFFolder(out, format string) string { return filepath.Join(out, format) }
 
 func hfDataName(i, n int) string { return fmt.Sprintf("data-%05d-of-%05d.arrow", i, n) }
 

@@ -11,9 +11,11 @@ import (
 // hfFileBytes is the size at which a file of the hf export ends, the same as in datasets.
 const hfFileBytes = 500_000_000
 
-// hfSink writes OUT/hf/SPLIT as datasets.save_to_disk does: Arrow streams, state.json and
+// hfSink writes OUT/hf/SPLIT, or OUT/trl/SPLIT, as datasets.save_to_disk does: Arrow streams, state.json and
 // dataset_info.json.
 type hfSink struct {
+	format   string
+	width    int // bytes of an id
 	dir      string
 	split    string
 	seal     string
@@ -27,15 +29,15 @@ type hfSink struct {
 	files    int
 }
 
-func newHFSink(out, split, seal string, width int, labels, mask bool) (*hfSink, error) {
-	s := &hfSink{dir: filepath.Join(out, hfFolder, split), split: split, seal: seal,
-		features: hfFeatures(width, labels, mask), columns: newColumns(width, labels, mask)}
+func newHFSink(out, format, split, seal string, of []column) (*hfSink, error) {
+	s := &hfSink{format: format, width: of[0].width, dir: filepath.Join(out, format, split), split: split, seal: seal,
+		features: hfFeatures(of), columns: newColumns(of)}
 	features, err := json.Marshal(map[string]any{"info": map[string]any{"features": s.features}})
 	if err != nil {
 		return nil, err
 	}
 	s.schema = arrowipc.AppendSchema(nil, s.columns.fields, [][2]string{{"huggingface", string(features)}})
-	if err := makeFolders(out, hfFolder, split); err != nil {
+	if err := makeFolders(out, format, split); err != nil {
 		return nil, err
 	}
 	return s, removeOldShards(s.dir)
@@ -57,20 +59,11 @@ func removeOldShards(dir string) error {
 }
 
 // hfFeatures describes the columns in the terms of datasets.
-func hfFeatures(width int, labels, mask bool) map[string]any {
-	list := func(dtype string) any {
-		return map[string]any{"feature": map[string]any{"dtype": dtype, "_type": "Value"}, "_type": "List"}
-	}
-	id := "uint16"
-	if width == 4 {
-		id = "int32"
-	}
-	f := map[string]any{"input_ids": list(id)}
-	if labels {
-		f["labels"] = list(id)
-	}
-	if mask {
-		f["loss_mask"] = list("bool")
+func hfFeatures(of []column) map[string]any {
+	types := map[int]string{0: "bool", 2: "uint16", 4: "int32"}
+	f := map[string]any{}
+	for _, c := range of {
+		f[c.name] = map[string]any{"feature": map[string]any{"dtype": types[c.width], "_type": "Value"}, "_type": "List"}
 	}
 	return f
 }
@@ -81,8 +74,8 @@ func (s *hfSink) begin(number int64) error {
 }
 
 func (s *hfSink) ids(raw []byte, extras *rowExtras) error {
-	if s.tokens += len(raw) / s.columns.width; s.tokens > MaxRowTokens {
-		return longRow(HF, s.document)
+	if s.tokens += len(raw) / s.width; s.tokens > MaxRowTokens {
+		return longRow(s.format, s.document)
 	}
 	s.columns.add(raw, extras)
 	s.bytes += int64(len(raw))
@@ -176,13 +169,13 @@ func (s *hfSink) discard() {
 }
 
 // writeHFSplits writes dataset_dict.json, so that load_from_disk reads the folder as a whole.
-func writeHFSplits(out string, splits []string) error {
+func writeHFSplits(folder string, splits []string) error {
 	data, err := json.Marshal(map[string]any{"splits": splits})
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(HFFolder(out), hfSplitsName), data); err != nil {
+	if err := writeFile(filepath.Join(folder, hfSplitsName), data); err != nil {
 		return err
 	}
-	return syncFolder(HFFolder(out))
+	return syncFolder(folder)
 }

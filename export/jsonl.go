@@ -11,22 +11,22 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// jsonlSink writes SPLIT.jsonl: {"text": decoded, "input_ids": […]} a line, with "labels" and
-// "target" for pairs and "loss_mask" where the dataset has one.
+// jsonlSink writes SPLIT.jsonl: {"text": decoded, "input_ids": […]} a line, with the other columns, and "target" for
+// pairs.
 type jsonlSink struct {
 	rows
-	decode func(ids []uint32) string
-	pairs  bool
-	masked bool
-	out    *file
-	line   []byte
-	text   []byte
-	number []uint32
+	decode  func(ids []uint32) string
+	columns []column
+	pairs   bool
+	out     *file
+	line    []byte
+	text    []byte
+	number  []uint32
 }
 
-func newJSONLSink(base string, width int, pairs, masked bool, decode func([]uint32) string) (*jsonlSink, error) {
-	s := &jsonlSink{decode: decode, pairs: pairs, masked: masked}
-	s.rows = rows{format: JSONL, width: width, add: s.add}
+func newJSONLSink(base string, of []column, pairs bool, decode func([]uint32) string) (*jsonlSink, error) {
+	s := &jsonlSink{decode: decode, columns: of, pairs: pairs}
+	s.rows = rows{format: JSONL, width: of[0].width, add: s.add}
 	var err error
 	s.out, err = create(base + jsonlSuffix)
 	return s, err
@@ -34,24 +34,46 @@ func newJSONLSink(base string, width int, pairs, masked bool, decode func([]uint
 
 func (s *jsonlSink) add(d *document) error {
 	s.line = append(s.line[:0], '{')
-	s.idsAs("text", "input_ids", d.input)
-	if s.pairs {
-		s.line = append(s.line, ", "...)
-		s.idsAs("target", "labels", d.labels)
-	}
-	if s.masked {
-		s.line = append(s.line, `, "loss_mask": [`...)
-		for i, on := range d.mask {
-			if i > 0 {
-				s.line = append(s.line, ", "...)
-			}
-			s.line = strconv.AppendBool(s.line, on)
+	for i, c := range s.columns {
+		if i > 0 {
+			s.line = append(s.line, ", "...)
 		}
-		s.line = append(s.line, ']')
+		switch {
+		case c.part == inputIDs:
+			s.idsAs("text", c.name, d.input)
+		case c.part == labelIDs && s.pairs:
+			s.idsAs("target", c.name, d.labels)
+		case c.part == labelIDs:
+			s.labels(d)
+		default:
+			s.mask(c.name, d.mask)
+		}
 	}
 	s.line = append(s.line, "}\n"...)
 	_, err := s.out.Write(s.line)
 	return err
+}
+
+// labels appends the ids that carry loss, and noLabel for the others.
+func (s *jsonlSink) labels(d *document) {
+	s.line = append(s.line, `"labels": [`...)
+	for i, on := range d.mask {
+		if on {
+			s.line = appendNumbers(s.line, []uint32{idAt(d.input, i, s.width)})
+		} else {
+			s.line = append(strconv.AppendInt(s.line, noLabel, 10), ", "...)
+		}
+	}
+	s.line = append(bytes.TrimSuffix(s.line, []byte(", ")), ']')
+}
+
+// mask appends truth values under their name.
+func (s *jsonlSink) mask(name string, mask []bool) {
+	s.line = append(append(append(s.line, '"'), name...), `": [`...)
+	for _, on := range mask {
+		s.line = append(strconv.AppendBool(s.line, on), ", "...)
+	}
+	s.line = append(bytes.TrimSuffix(s.line, []byte(", ")), ']')
 }
 
 // idsAs appends the decoded text and the ids under their names.

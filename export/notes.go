@@ -16,7 +16,7 @@ func notes(m *shard.Manifest, o *Options) []string {
 	}
 	if m.Schema.LossMask {
 		for _, f := range o.Formats {
-			if !holdsLabels(f) {
+			if !holdsMask(f) {
 				notes = append(notes, f+" has no loss masks: every token of it is trained on")
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// parquetSink writes SPLIT.parquet, a row a document: input_ids, and labels and loss_mask where the
-// dataset has them, as lists. Pages of ids refer to a dictionary, and all are compressed by zstd. No
+// parquetSink writes SPLIT.parquet, a row a document, with lists. Pages of ids refer to a dictionary, and all are compressed by zstd. No
 // library is used, since those that write parquet add megabytes to the memory of every process.
 type parquetSink struct {
 	rows
@@ -26,7 +25,7 @@ type parquetSink struct {
 
 // A parquetColumn collects the pages of one column of a row group.
 type parquetColumn struct {
-	name   string
+	column
 	kind   int    // physical type
 	values []byte // of the open page, ids as they are stored in shards
 	reps   []byte
@@ -63,15 +62,15 @@ const (
 	parquetData, parquetIDs      = 0, 2 // kinds of pages
 )
 
-func newParquetSink(base string, width int, labels, mask bool) (*parquetSink, error) {
+func newParquetSink(base string, of []column) (*parquetSink, error) {
 	s := &parquetSink{}
-	s.rows = rows{format: Parquet, width: width, add: s.add}
-	s.columns = []*parquetColumn{{name: "input_ids", kind: parquetInt32}}
-	if labels {
-		s.columns = append(s.columns, &parquetColumn{name: "labels", kind: parquetInt32})
-	}
-	if mask {
-		s.columns = append(s.columns, &parquetColumn{name: "loss_mask", kind: parquetBoolean})
+	s.rows = rows{format: Parquet, width: of[0].width, add: s.add}
+	for _, c := range of {
+		kind := parquetInt32
+		if c.width == 0 {
+			kind = parquetBoolean
+		}
+		s.columns = append(s.columns, &parquetColumn{column: c, kind: kind})
 	}
 	var err error
 	if s.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
@@ -92,11 +91,11 @@ func (s *parquetSink) write(data []byte) error {
 
 func (s *parquetSink) add(d *document) error {
 	for _, c := range s.columns {
-		switch c.name {
-		case "input_ids":
-			c.appendIDs(d.input, s.width)
-		case "labels":
-			c.appendIDs(d.labels, s.width)
+		switch c.part {
+		case inputIDs:
+			c.appendIDs(d.input)
+		case labelIDs:
+			c.appendIDs(d.labels)
 		default:
 			c.appendMask(d.mask)
 		}
@@ -133,8 +132,8 @@ func (c *parquetColumn) begin(n int) {
 	c.entries += n
 }
 
-func (c *parquetColumn) appendIDs(raw []byte, width int) {
-	c.begin(len(raw) / width)
+func (c *parquetColumn) appendIDs(raw []byte) {
+	c.begin(len(raw) / c.width)
 	c.values = append(c.values, raw...)
 }
 
@@ -164,10 +163,10 @@ func (s *parquetSink) endPage(c *parquetColumn) {
 	encoding := parquetPlain
 	if c.kind == parquetBoolean {
 		page = append(page, c.values...)
-	} else if indexed, ok := c.dictionary.appendIndexes(page, c.values, s.width); ok {
+	} else if indexed, ok := c.dictionary.appendIndexes(page, c.values, c.width); ok {
 		page, encoding = indexed, parquetByDictionary
 	} else {
-		page = appendWide(page, c.values, s.width)
+		page = appendWide(page, c.values, c.width)
 	}
 	c.pages = s.appendPage(c.pages, page, parquetData, &c.chunk, func(h *thriftWriter) {
 		h.structure(5)
@@ -284,7 +283,7 @@ func (s *parquetSink) footer() []byte {
 		w.int(1, int64(c.kind))
 		w.int(3, 0)
 		w.text(4, "element")
-		if c.kind == parquetInt32 && s.width == 2 {
+		if c.width == 2 {
 			w.int(6, parquetUint16)
 		}
 		w.end()

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/shard"
 )
@@ -85,16 +87,71 @@ func TestColumnsBesidesIds(t *testing.T) {
 	d := makeDataset(t, 300, 64, docs, shard.Schema{Labels: true, LossMask: true})
 	out := t.TempDir()
 	runExport(t, d, out, export.HF, export.JSONL)
-	want := `{"text": "3\u0000\u003cé\u003e", "input_ids": [5, 6, 7], "target": "1\u0000\u003cé\u003e", "labels": [5], "loss_mask": [false, false, true]}`
+	want := `{"text": "3\u0000<é>", "input_ids": [5, 6, 7], "target": "1\u0000<é>", "labels": [5], "loss_mask": [false, false, true]}`
 	text := strings.ReplaceAll(string(readFile(t, out, "train.jsonl")), "3 ", "3")
 	if first, _, _ := strings.Cut(text, "\n"); strings.ReplaceAll(first, "1 ", "1") != want {
 		t.Errorf("jsonl: %s", first)
 	}
 	equalDocs(t, "hf", readHF(t, out, "train", 2), docs["train"])
 	masked := makeDataset(t, 300, 64, docs, shard.Schema{LossMask: true})
-	s := runExport(t, masked, t.TempDir(), export.Megatron)
-	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "loss masks") {
-		t.Errorf("notes %q, want one about loss masks", s.Notes)
+	for _, format := range []string{export.Megatron, export.NanoGPT, export.LitData} {
+		o := export.Options{Formats: []string{format}, Out: t.TempDir()}
+		if _, err := export.Run(context.Background(), masked, o); err == nil || !strings.Contains(err.Error(), "without-mask") {
+			t.Errorf("%s of a dataset with a mask: %v", format, err)
+		}
+		o.WithoutMask = true
+		if s, err := export.Run(context.Background(), masked, o); err != nil || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "loss masks") {
+			t.Errorf("%s: notes %q, want one about loss masks; %v", format, s.Notes, err)
+		}
+	}
+}
+
+// TestMasksGoAlong checks that formats with a place for it say what carries loss.
+func TestMasksGoAlong(t *testing.T) {
+	for _, vocab := range []int{300, 70_000} {
+		docs := corpus{"train": {{5, 6, 7}, {8}}}
+		masked := makeDataset(t, vocab, 64, docs, shard.Schema{LossMask: true})
+		out := t.TempDir()
+		runExport(t, masked, out, export.JSONL, export.OLMo, export.Nanotron, export.TRL, export.HF, export.Parquet)
+		want := `"labels": [-100, -100, 7], "loss_mask": [false, false, true], "assistant_masks": [false, false, true]}`
+		if first, _, _ := strings.Cut(string(readFile(t, out, "train.jsonl")), "\n"); !strings.HasSuffix(first, want) {
+			t.Errorf("jsonl: %s", first)
+		}
+		for _, name := range []string{"train.label_mask", "train.ds.loss"} {
+			if got := readFile(t, out, name); !slices.Equal(got, []byte{0, 0, 1, 1}) {
+				t.Errorf("%s: %d", name, got)
+			}
+		}
+		for folder, names := range map[string][]string{"hf": {"input_ids", "labels", "loss_mask", "assistant_masks"},
+			"trl": {"input_ids", "labels", "assistant_masks"}} {
+			checkMaskedHF(t, filepath.Join(out, folder, "train"), names)
+		}
+		noTemporary(t, out)
+	}
+}
+
+// checkMaskedHF checks the columns of TestMasksGoAlong's dataset in Arrow.
+func checkMaskedHF(t *testing.T, dir string, names []string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "data-00000-of-00001.arrow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := ipc.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	if !r.Next() || int(r.Record().NumCols()) != len(names) {
+		t.Fatalf("%s: columns %v", dir, r.Schema())
+	}
+	for i, name := range names {
+		want := map[string]string{"input_ids": "[[5 6 7] [8]]", "labels": "[[-100 -100 7] [8]]",
+			"loss_mask": "[[false false true] [true]]", "assistant_masks": "[[false false true] [true]]"}[name]
+		if got := fmt.Sprint(r.Record().Column(i)); r.Schema().Field(i).Name != name || got != want {
+			t.Errorf("%s: %s %s, want %s", dir, r.Schema().Field(i).Name, got, want)
+		}
 	}
 }
 

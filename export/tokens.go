@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+
+	"github.com/dsload/dsload/shard"
 )
 
 // maxShortVocab is the vocabulary size from which ids take four bytes. Two bytes could hold more,
@@ -21,20 +24,25 @@ type tokenFile struct {
 	from, to  int // bytes of an id on disk and in the file
 
 	out     *file
+	mask    *file // a byte a token, where a format takes one; else nil
 	lengths *file // uint32 a document
 	length  int64 // of the open document
 	name    int64 // of the open document
 	docs    int64
 	tokens  int64
 	wide    []byte
+	flags   []byte
 }
 
 // tokenSuffixes maps formats to the suffix of their token file.
 var tokenSuffixes = map[string]string{Megatron: megatronTokens, NanoGPT: megatronTokens, Nanotron: nanotronTokens,
 	OLMo: olmoTokens}
 
-func newTokenFile(base string, formats []string, tokenizer string, vocab, width int) (*tokenFile, error) {
-	t := &tokenFile{base: base, formats: formats, tokenizer: tokenizer, from: width, to: tokenBytes(vocab)}
+// maskSuffixes maps formats to the suffix of their mask: a byte a token, 1 for one that carries loss.
+var maskSuffixes = map[string]string{Nanotron: nanotronMask, OLMo: olmoMask}
+
+func newTokenFile(base string, formats []string, m *shard.Manifest, width int) (*tokenFile, error) {
+	t := &tokenFile{base: base, formats: formats, tokenizer: m.Tokenizer.Name, from: width, to: tokenBytes(m.Schema.VocabSize)}
 	var err error
 	if t.out, err = create(base + ".tokens"); err != nil {
 		return nil, err
@@ -42,6 +50,12 @@ func newTokenFile(base string, formats []string, tokenizer string, vocab, width 
 	if t.lengths, err = create(base + ".lengths"); err != nil {
 		t.out.discard()
 		return nil, err
+	}
+	if m.Schema.LossMask && slices.ContainsFunc(formats, func(f string) bool { return maskSuffixes[f] != "" }) {
+		if t.mask, err = create(base + ".mask"); err != nil {
+			t.discard()
+			return nil, err
+		}
 	}
 	return t, nil
 }
@@ -59,8 +73,20 @@ func (t *tokenFile) begin(document int64) error {
 	return nil
 }
 
-func (t *tokenFile) ids(raw []byte, _ *rowExtras) error {
+func (t *tokenFile) ids(raw []byte, extras *rowExtras) error {
 	t.length += int64(len(raw) / t.from)
+	if t.mask != nil {
+		t.flags = t.flags[:0]
+		for _, on := range extras.mask {
+			t.flags = append(t.flags, 0)
+			if on {
+				t.flags[len(t.flags)-1] = 1
+			}
+		}
+		if _, err := t.mask.Write(t.flags); err != nil {
+			return err
+		}
+	}
 	if t.from != t.to {
 		t.wide = appendWide(t.wide[:0], raw, t.from)
 		raw = t.wide
@@ -83,18 +109,11 @@ func (t *tokenFile) end() error {
 }
 
 func (t *tokenFile) finish() error {
-	first := t.base + tokenSuffixes[t.formats[0]]
-	if err := t.out.commitAs(first); err != nil {
+	if err := t.commit(t.out, tokenSuffixes); err != nil {
 		return err
 	}
-	linked := map[string]bool{first: true}
-	for _, f := range t.formats[1:] {
-		name := t.base + tokenSuffixes[f]
-		if linked[name] {
-			continue
-		}
-		linked[name] = true
-		if err := link(first, name); err != nil {
+	if t.mask != nil {
+		if err := t.commit(t.mask, maskSuffixes); err != nil {
 			return err
 		}
 	}
@@ -119,8 +138,30 @@ func (t *tokenFile) finish() error {
 	return nil
 }
 
+// commit gives a file the names that the formats have for it.
+func (t *tokenFile) commit(f *file, suffixes map[string]string) error {
+	var names []string
+	for _, format := range t.formats {
+		if name := t.base + suffixes[format]; suffixes[format] != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if err := f.commitAs(names[0]); err != nil {
+		return err
+	}
+	for _, name := range names[1:] {
+		if err := link(names[0], name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *tokenFile) discard() {
 	t.out.discard()
+	if t.mask != nil {
+		t.mask.discard()
+	}
 	t.lengths.discard()
 }
 

@@ -26,6 +26,7 @@ type exportFlags struct {
 	to        []string
 	out       string
 	overwrite bool
+	unmasked  bool
 	asJSON    bool
 }
 
@@ -42,9 +43,13 @@ a document: its chunks are joined. Formats that are a flat file of tokens share 
   nanotron  SPLIT.ds, .ds.index, .ds.metadata    nanotron, datatrove
   olmo      SPLIT.npy, SPLIT.csv.gz              OLMo-core
   hf        hf/                                  datasets.load_from_disk("DIR/hf")
+  trl       trl/                                 TRL's SFTTrainer, by load_from_disk too
   litdata   SPLIT/                               litgpt, litdata's TokensLoader
   jsonl     SPLIT.jsonl                          decoded text and ids
   parquet   SPLIT.parquet                        anything that reads parquet
+
+What carries no loss is -100 in the labels of hf, trl, jsonl and parquet, and false in
+SPLIT.label_mask of olmo and SPLIT.ds.loss of nanotron. The other formats cannot say it.
 
 Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
@@ -59,11 +64,12 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	flags.StringSliceVar(&f.to, "to", nil, "formats, separated by commas: "+strings.Join(export.Formats, ", "))
 	flags.StringVarP(&f.out, "out", "o", "", "folder to write into")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace files of another dataset or program")
+	flags.BoolVar(&f.unmasked, "without-mask", false, "leave a loss mask out of formats that have no place for one: all is trained on")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	nameValues(flags, "FORMATS", "to")
 	nameValues(flags, "DIR", "out")
 	completes(cmd, "to", export.Formats)
-	inGroup(flags, groupOutput, "to", "out")
+	inGroup(flags, groupOutput, "to", "out", "without-mask")
 	return cmd
 }
 
@@ -80,7 +86,7 @@ func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	o := export.Options{Formats: f.to, Out: f.out, Overwrite: f.overwrite}
+	o := export.Options{Formats: f.to, Out: f.out, Overwrite: f.overwrite, WithoutMask: f.unmasked}
 	for _, name := range f.to {
 		if name != export.JSONL {
 			continue
@@ -137,7 +143,11 @@ func printExport(cmd *cobra.Command, s *export.Summary) error {
 	}
 	fmt.Fprintf(&b, "wrote %s to %s\n", strings.Join(s.Formats, ", "), s.Out)
 	if slices.Contains(s.Formats, export.HF) {
-		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", export.HFFolder(s.Out))
+		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", export.HFFolder(s.Out, export.HF))
+	}
+	if slices.Contains(s.Formats, export.TRL) {
+		fmt.Fprintf(&b, "next: SFTTrainer(model, SFTConfig(max_length=None), train_dataset=datasets.load_from_disk(%q)[%q])\n",
+			export.HFFolder(s.Out, export.TRL), s.Splits[0].Name)
 	}
 	return writeText(cmd.OutOrStdout(), b.String())
 }

@@ -191,3 +191,21 @@ def test_importing_it_brings_nothing_else() -> None:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, cwd=pathlib.Path(__file__).parent.parent
     )
     assert json.loads(out.stdout) == []
+
+
+@pytest.mark.parametrize("pack", [None, "bfd"])
+def test_labels_of_a_mask_are_the_loaders(tmp_path: pathlib.Path, pack: Any) -> None:
+    template = tmp_path / "chat.jinja"
+    template.write_text("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}")
+    chats = [[("user", f"question {i}"), ("assistant", f"answer {i} " * (1 + i % 3))] for i in range(9)]
+    records = [{"messages": [{"role": role, "content": content} for role, content in chat]} for chat in chats]
+    folder = tmp_path / "data"
+    more: dict[str, Any] = {"pack": pack, "max_length": 48} if pack else {}
+    dsload.build(records, out=folder, format="chat", chat_template=str(template), progress="none", **more)
+    access = RandomAccess(folder)
+    assert access.column_names[:2] == ("input_ids", "labels")
+    with dsload.Loader(folder, batch_size=1, shuffle="none") as loader:
+        for example, batch in zip(access, loader):
+            labels = np.asarray(batch["labels"][0])[: len(example["input_ids"])]
+            assert example["labels"].tolist() == labels.tolist()
+            assert -100 in labels and (labels != -100).any()

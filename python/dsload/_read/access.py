@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DatasetChanged
-from .inprocess import Split
+from .inprocess import Split, causal_labels
 from .manifest import is_address, read_manifest
 
 Array = npt.NDArray[Any]
@@ -42,8 +42,9 @@ class RandomAccess:
         dtype: of input_ids and labels: "int64" or "int32".
 
     An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) if the dataset has
-    them; document and part, which are arrays without dimensions. Nothing is padded or shuffled. The arrays are copies
-    that the caller may change.
+    them; document and part, which are arrays without dimensions. Where there is a loss_mask, labels are a Loader's: -100
+    for what carries no loss, and for the first token of each document of a packed row. Nothing is padded or shuffled. The
+    arrays are copies that the caller may change.
 
     A shard is mapped into memory when one of its examples is first read. Each record batch is compared with its
     checksum on first touch. The object may be pickled, sent to DataLoader workers by fork or spawn, and read by several
@@ -70,7 +71,10 @@ class RandomAccess:
         self._dtype = np.dtype(dtype)
         self._split = Split(self._folder, self._manifest, split)
         schema = self._manifest["schema"]
-        self._names = ("input_ids", *(n for n in ("labels", "loss_mask", "segments") if schema[n]), "document", "part")
+        lists = tuple(n for n in ("labels", "loss_mask", "segments") if schema[n])
+        self._columns = ("input_ids", *lists, "document", "part")
+        self._masked = schema["loss_mask"] and not schema["labels"]
+        self._names = self._columns if not self._masked else ("input_ids", "labels", *self._columns[1:])
         self._guard()
 
     def _guard(self) -> None:
@@ -123,8 +127,13 @@ class RandomAccess:
         if self._pid != os.getpid():
             self._guard()
         with self._lock:
-            rows = self._split.read(np.asarray(numbers, np.int64), self._names)
-        return [{name: self._own(name, values) for name, values in row.items()} for row in rows]
+            rows = self._split.read(np.asarray(numbers, np.int64), self._columns)
+        return [self._example(row) for row in rows]
+
+    def _example(self, row: Example) -> Example:
+        if self._masked:
+            row = {**row, "labels": causal_labels(row, self._dtype)}
+        return {name: self._own(name, row[name]) for name in self._names}
 
     def _own(self, name: str, values: Array) -> Array:
         """A copy, since the array is a view of the shard's file."""

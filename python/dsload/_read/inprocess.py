@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional, Union
 
@@ -261,9 +261,13 @@ def _max_length(manifest: dict[str, Any]) -> int:
     return value if isinstance(value, int) and 0 < value <= MAX_ROW_TOKENS else 0
 
 
-def _without_first(labels: Array, segments: Array) -> Array:
-    """A copy of a row's labels, with the first of each segment ignored."""
-    labels[np.cumsum(segments) - segments] = _IGNORED
+def causal_labels(row: Mapping[str, Array], dtype: np.dtype[Any], borders: bool = True) -> Array:
+    """The labels of a row: its ids, but what its mask leaves out, and with borders the first of each segment, is ignored."""
+    labels = row["input_ids"].astype(dtype)
+    if "loss_mask" in row:
+        labels[~row["loss_mask"]] = _IGNORED
+    if borders and "segments" in row:
+        labels[np.cumsum(row["segments"]) - row["segments"]] = _IGNORED
     return labels
 
 
@@ -317,11 +321,10 @@ class _Collate:
             "attention_mask": self._padded([np.ones(n, np.int8) for n in lengths], length, 0),
         }
         if self._query.labels == "causal":
+            borders = self._packed and self._query.borders == "mask"
             labels = ids
-            if "loss_mask" in self._names:
-                labels = [np.where(r["loss_mask"], r["input_ids"].astype(self._dtype), _IGNORED) for r in rows]
-            if self._packed and self._query.borders == "mask":
-                labels = [_without_first(values.astype(self._dtype), r["segments"]) for values, r in zip(labels, rows)]
+            if borders or "loss_mask" in self._names:
+                labels = [causal_labels(r, self._dtype, borders) for r in rows]
             out["labels"] = self._padded(labels, length, _IGNORED)
         elif self._query.labels == "seq2seq":
             targets = [r["labels"] for r in rows]
