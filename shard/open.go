@@ -71,7 +71,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 		return b.openBase(names, has)
 	case b.opts.Overwrite:
 		return nil, b.clear(names)
-	case has[ManifestName] && (has[checkpointName] || ourManifest(b.fs, b.dir, names)):
+	case has[ManifestName] && (has[checkpointName] || !b.othersManifest(names)):
 		return nil, b.finished(has[checkpointName])
 	case has[checkpointName]:
 		return b.resume(names)
@@ -105,6 +105,12 @@ func (b *Builder) claim() error {
 		}
 	}
 	return c.Claim(b.opts.Settings, mayContinue)
+}
+
+// othersManifest reports whether manifest.json is a file of another program.
+func (b *Builder) othersManifest(names []string) bool {
+	info, err := b.fs.Stat(b.path(ManifestName))
+	return err == nil && info.Mode().IsRegular() && !ourManifest(b.fs, b.dir, names)
 }
 
 // clear removes what builds left, and claims the folder. The claim comes first: after a crash the
