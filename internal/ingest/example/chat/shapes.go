@@ -86,7 +86,8 @@ var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
 // saidFields are the fields of which a message without content has one.
 var saidFields = append([]string{"tool_calls", "function_call", "tools", "functions"}, reasoningFields...)
 
-// rejectedFields are the fields that may hold a worse answer.
+// rejectedFields are the fields that may hold a worse answer. The first is said of itself; others are fields that
+// nothing uses.
 var rejectedFields = []string{"rejected", "rejected_response", "rejected_messages", "non_preferred_output"}
 
 // turnParts are the fields of an object that is a turn of a question and an answer, and their roles, in order.
@@ -128,7 +129,7 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 		return nil, err
 	}
 	for _, field := range rejectedFields {
-		switch v := c.use(field).(type) {
+		switch v := peek(record, field).(type) {
 		case string:
 			c.rejected = c.rejected || v != ""
 		case *jinja.List:
@@ -137,6 +138,7 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 			c.rejected = true
 		}
 	}
+	c.use(rejectedFields[0])
 	if err := c.findTools(); err != nil {
 		return nil, err
 	}
