@@ -120,13 +120,15 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 	return marks, nil
 }
 
-// mark marks messages.
+// mark marks the messages of one element of a list. Of a turn with a question only the answer can be wanted.
 func (c *conversation) mark(messages []*jinja.Dict, as mark) {
 	if c.marks == nil {
 		c.marks = map[*jinja.Dict]mark{}
 	}
 	for _, m := range messages {
-		c.marks[m] = as
+		if as != wanted || len(messages) == 1 || c.meaning(m) == "assistant" {
+			c.marks[m] = as
+		}
 	}
 }
 

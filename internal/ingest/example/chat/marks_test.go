@@ -47,6 +47,10 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s\n got %q %s\nwant %q", record, got, failed, c.want)
 		}
 	}
+	turns := `{"conversation": [{"human": "Q", "assistant": "BAD"}, {"human": "Q", "assistant": "GOOD"}], "loss_mask": [0, 1]}`
+	if _, trained, failed := rendered(t, Options{Template: strict}, turns); trained != "GOOD</s>" {
+		t.Errorf("got %q %s", trained, failed)
+	}
 	all := Options{Template: strict, TrainOn: TrainAll}
 	if _, _, failed := rendered(t, all, markedRecord(`, "train": false`, "", "", "")); !strings.Contains(failed, "every token") {
 		t.Error(failed)

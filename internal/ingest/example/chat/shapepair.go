@@ -84,6 +84,9 @@ func (c *conversation) fromPreferred() error {
 	if !ok {
 		return fault.Of(ErrShape, `%q stands without a list of messages in "input"`, preferredField)
 	}
+	if _, err := c.marksBeside(-1); err != nil {
+		return err
+	}
 	if _, err := c.addList("input.messages", list, nil); err != nil {
 		return err
 	}
@@ -173,10 +176,9 @@ func (c *conversation) addContext(question, answer string) {
 		switch {
 		case field == question || field == answer || field == "input" && question != "instruction" || more == "":
 			continue
-		case strings.Contains(text, more): // the question has it already
 		case question == "instruction":
 			text += "\n\n" + more
-		default:
+		case !strings.Contains(text, more): // else the question has it already
 			text = more + "\n\n" + text
 		}
 		c.use(field)

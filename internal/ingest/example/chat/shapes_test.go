@@ -52,6 +52,7 @@ func TestShapes(t *testing.T) {
 		`{"context": "there", "question": "Hi", "answer": "Yo"}`:                                                                                                     "question-answer user=there\n\nHi;assistant=Yo;",
 		`{"context": ["x", "y"], "question": "Hi", "answer": "Yo"}`:                                                                                                  "question-answer user=x\n\ny\n\nHi;assistant=Yo;",
 		`{"context": "there", "question": "there: Hi", "answer": "Yo"}`:                                                                                              "question-answer user=there: Hi;assistant=Yo;",
+		`{"instruction": "Say x", "input": "x", "output": "Yo"}`:                                                                                                     "Alpaca user=Say x\n\nx;assistant=Yo;",
 		`{"instruction": "Hi", "input": "x", "context": "y", "output": "Yo"}`:                                                                                        "Alpaca user=Hi\n\nx\n\ny;assistant=Yo;",
 		`{"conversations": [{"from": "human", "value": "Hi"}], "chosen": {"from": "gpt", "value": "Yo"}, "rejected": {"from": "gpt", "value": "No"}}`:                "ShareGPT " + hi,
 		`{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}], "chosen": [{"role": "assistant", "content": "No"}]}`:              "messages " + hi,
