@@ -31,12 +31,16 @@ const firstHeap = 16 << 20
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
 func setRuntimeLimit(capBytes int64) {
-	limitRuntime(capBytes, gcPercent(capBytes), gcPercent(capBytes))
+	limitRuntime(capBytes, builderBytes, gcPercent(capBytes), gcPercent(capBytes))
 }
+
+// builderBytes and readerBytes are the pages of the program that are resident in a build or a merge, and in
+// commands that run less of it: a server has dropped the rest.
+const builderBytes, readerBytes = 20 << 20, 14 << 20
 
 // setSoftLimit is setRuntimeLimit for commands that read a dataset through buffers of fixed sizes, far below
 // the limit. They may have more garbage: collecting it every MiB took an eighth of an export's time.
-func setSoftLimit(limit int64) { limitRuntime(limit, 75, 75) }
+func setSoftLimit(limit int64) { limitRuntime(limit, readerBytes, 75, 75) }
 
 // setBuildLimit is setRuntimeLimit for builds and plans. Where the cap is roomy, the first collection comes late:
 // what a build allocates at its start stays, and a dozen collections of a few MiB would find next to
@@ -46,13 +50,13 @@ func setBuildLimit(capBytes int64) {
 	if capBytes >= roomyCap {
 		first = heapPercent(firstHeap)
 	}
-	limitRuntime(capBytes, first, gcPercent(capBytes))
+	limitRuntime(capBytes, builderBytes, first, gcPercent(capBytes))
 }
 
 // setServerLimit is setRuntimeLimit for a server. What it allocates before its first batch stays, and so do the
 // record batches that its heap grows by: there is little garbage for collections to find.
 func setServerLimit(capBytes int64) {
-	limitRuntime(capBytes, heapPercent(min(capBytes/8, firstHeap)), 40)
+	limitRuntime(capBytes, readerBytes, heapPercent(min(capBytes/8, firstHeap)), 40)
 }
 
 // heapPercent returns the percentage at which the first collection comes once the heap has so many bytes.
@@ -63,8 +67,8 @@ func heapPercent(heap int64) int {
 
 // limitRuntime sets the limit, and the garbage that triggers a collection as a percentage of the memory in use:
 // the first one, and those that follow.
-func limitRuntime(capBytes int64, first, then int) {
-	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes))
+func limitRuntime(capBytes, programBytes int64, first, then int) {
+	debug.SetMemoryLimit(resident.RuntimeLimit(capBytes, programBytes))
 	debug.SetGCPercent(first)
 	if then != first {
 		runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, then)

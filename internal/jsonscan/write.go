@@ -1,5 +1,7 @@
 package jsonscan
 
+import "slices"
+
 // AppendString appends a JSON string. Bytes that are not UTF-8 stay as they are.
 func AppendString(dst, s []byte) []byte {
 	return append(AppendEscaped(append(dst, '"'), s), '"')
@@ -10,6 +12,7 @@ func AppendString(dst, s []byte) []byte {
 func AppendEscaped(dst, s []byte) []byte {
 	const hexDigits = "0123456789abcdef"
 	from := 0
+	dst = slices.Grow(dst, len(s)) // a long text at once: the steps of append would leave several times its length
 	for i, b := range s {
 		if b >= ' ' && b != '"' && b != '\\' {
 			continue

@@ -27,8 +27,8 @@ var defaultMemory = sync.OnceValue(func() int64 {
 })
 
 // RuntimeLimit returns the soft limit of the Go runtime (GOMEMLIMIT) for a memory cap: the cap
-// without the program's own pages, which the runtime does not count.
-func RuntimeLimit(capBytes int64) int64 {
-	const programBytes = 14 << 20
-	return max(capBytes-programBytes, capBytes/2)
+// without the program's own pages, which the runtime does not count, and without what a heap may be over
+// the limit before a collection is through.
+func RuntimeLimit(capBytes, programBytes int64) int64 {
+	return max(capBytes-programBytes-capBytes/64, capBytes/2)
 }

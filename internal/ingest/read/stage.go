@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -196,8 +197,12 @@ func (r *Stage) leaseError(err error) error {
 	if !errors.As(err, &tooLarge) {
 		return err
 	}
-	return fault.Errorf("tokenize row %d of %s, at byte %d: its %v need %v of memory where {memory} leaves "+
+	at := ""
+	if r.record.Offset >= 0 { // columns have none
+		at = fmt.Sprintf(", at byte %d", r.record.Offset)
+	}
+	return fault.Errorf("tokenize row %d of %s%s: its %v need %v of memory where {memory} leaves "+
 		"%v; raise {memory}: %w",
-		r.record.Row, r.URI(r.record.Input), r.record.Offset, units.Size(len(r.staged)), units.Size(tooLarge.Wanted),
+		r.record.Row, r.URI(r.record.Input), at, units.Size(len(r.staged)), units.Size(tooLarge.Wanted),
 		units.Size(tooLarge.Limit), ErrMemory)
 }

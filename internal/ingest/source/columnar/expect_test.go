@@ -143,3 +143,32 @@ func TestPlannedPages(t *testing.T) {
 		}
 	}
 }
+
+// TestBuffersAreMadeOnce: pages that grow find a buffer of the largest one's size: what buffers leave behind that grow
+// with them is in no plan.
+func TestBuffersAreMadeOnce(t *testing.T) {
+	var sizes []int
+	for n := 1 << 20; n <= 2<<20; n += 64 << 10 {
+		sizes = append(sizes, n)
+	}
+	data := pages(encodingPlain, sizes...)
+	l := leafReader{f: &parquetFile{at: bytes.NewReader(data)}, n: &node{}, ch: &chunk{size: int64(len(data)),
+		values: int64(len(sizes)), codec: codecSnappy, uncompressed: int64(2 * len(data))}}
+	l.end, l.left = l.ch.size, l.ch.values
+	if n, err := l.largest(0); err != nil || n != 6<<20 || l.most != (pageSizes{stored: 2 << 20, page: 4 << 20}) {
+		t.Fatalf("reading takes %d bytes, %+v, %v", n, l.most, err)
+	}
+	for _, most := range []int64{l.most.stored, 0} {
+		var buf []byte
+		made := allocated(func() {
+			for _, n := range sizes {
+				if got := bufferFor(&buf, int32(n), most); len(got) != n {
+					t.Fatalf("%d bytes of %d", len(got), n)
+				}
+			}
+		})
+		if limit := uint64(2<<20 + 64<<10); most > 0 && made > limit || made > 6*limit {
+			t.Errorf("%d bytes were allocated for pages of up to %d, where %d was known", made, 2<<20, most)
+		}
+	}
+}

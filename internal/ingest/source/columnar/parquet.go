@@ -187,7 +187,7 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 	}
 	var largest int64
 	for slot, leaf := range f.wanted {
-		most, group := f.chunkBytes(slot)
+		most, group, _ := f.chunkBytes(slot)
 		n += most + leafBytes
 		if most > max(usualPages, largest) {
 			largest, why = most, fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes",
@@ -213,8 +213,9 @@ func (f *parquetFile) plannedPages() int64 {
 	return max(n*usualPages, f.options.Planned-f.held-footerWindow-codecBytes-n*leafBytes)
 }
 
-// chunkBytes returns what reading a column takes at once, in the row group where that is most.
-func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
+// chunkBytes returns what reading a column takes at once, in the row group where that is most, and what its buffers
+// take in any, as far as that was found out.
+func (f *parquetFile) chunkBytes(slot int) (most int64, group int, sizes pageSizes) {
 	l := leafReader{f: f, n: f.wanted[slot]}
 	for i := range f.groups.len() {
 		if f.Skips(i) {
@@ -237,5 +238,5 @@ func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	if f.options.Remote {
 		most = max(most, usualPages)
 	}
-	return most, group
+	return most, group, l.most
 }

@@ -16,6 +16,7 @@ type leafReader struct {
 	codec *codec
 	pages *pageRoom
 	need  int64 // the most that page and dictionary have taken together
+	most  pageSizes
 	limit int64 // bytes of a value that is made of parts
 
 	group    int
@@ -25,7 +26,7 @@ type leafReader struct {
 	inPage   int32 // entries of the page that are left
 
 	head   compact // of a page's header
-	stored []byte  // a page as it is in the file
+	stored []byte  // a page as it is in the file, where it is compressed
 	page   []byte
 	dict   dictionary
 	hasOne bool // a dictionary
@@ -199,15 +200,31 @@ func (l *leafReader) room(h *pageHeader, what string) error {
 // A pageRoom is what the pages and dictionaries of all columns take in memory, and may take.
 type pageRoom struct{ held, limit int64 }
 
-// content reads a page's bytes and decompresses them into *dst. The first plain bytes are not
-// compressed.
-func (l *leafReader) content(h *pageHeader, dst *[]byte, plain int) ([]byte, error) {
-	isCompressed := l.ch.codec != codecNone && h.isCompressed
-	into := dst
-	if isCompressed {
-		into = &l.stored
+// pageSizes are the bytes of the buffers that reading a column takes, as far as they are known.
+type pageSizes struct{ stored, page, dict, ends int64 }
+
+func (s *pageSizes) sum() int64 { return s.stored + s.page + s.dict + s.ends }
+
+// bufferFor returns n bytes of a buffer. One that is too small is made as large as any page needs it, or where that
+// is not known, somewhat larger than this one does: buffers that grow with the pages leave as much garbage behind.
+func bufferFor(buf *[]byte, n int32, most int64) []byte {
+	if cap(*buf) < int(n) && int64(n) < most {
+		grown(buf, int(most))
+	} else if cap(*buf) < int(n) {
+		grown(buf, int(n)+int(n)/8)
 	}
-	stored := grown(into, int(h.compressed))
+	return grown(buf, int(n))
+}
+
+// content reads a page's bytes and decompresses them into *dst, which takes at most so many bytes. The first plain
+// bytes are not compressed.
+func (l *leafReader) content(h *pageHeader, dst *[]byte, most int64, plain int) ([]byte, error) {
+	isCompressed := l.ch.codec != codecNone && h.isCompressed
+	into, mostInto := dst, most
+	if isCompressed {
+		into, mostInto = &l.stored, l.most.stored
+	}
+	stored := bufferFor(into, h.compressed, mostInto)
 	if err := readAt(l.f.at, stored, l.pos); err != nil {
 		return nil, err
 	}
@@ -221,7 +238,7 @@ func (l *leafReader) content(h *pageHeader, dst *[]byte, plain int) ([]byte, err
 		}
 		return stored, nil
 	}
-	out := grown(dst, int(h.uncompressed))
+	out := bufferFor(dst, h.uncompressed, most)
 	copy(out, stored[:plain])
 	if len(out) == plain && len(stored) == plain {
 		return out, nil
@@ -249,7 +266,7 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 	if err := l.room(h, "a dictionary"); err != nil {
 		return err
 	}
-	data, err := l.content(h, &l.dict.data, 0)
+	data, err := l.content(h, &l.dict.data, l.most.dict, 0)
 	if err != nil {
 		return err
 	}
@@ -266,7 +283,8 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 		return corrupt("a dictionary has fewer values than its header says")
 	}
 	if cap(d.ends) < d.n {
-		d.ends = make([]uint32, 0, d.n)
+		d.ends = nil
+		d.ends = make([]uint32, 0, max(d.n, int(l.most.ends/4)))
 	}
 	at := 0
 	for range d.n {
@@ -293,7 +311,7 @@ func (l *leafReader) data(h *pageHeader) error {
 	if h.kind == pageDataV2 {
 		levels = int(h.defBytes) + int(h.repLen)
 	}
-	page, err := l.content(h, &l.page, levels)
+	page, err := l.content(h, &l.page, l.most.page, levels)
 	if err != nil {
 		return err
 	}
@@ -355,9 +373,13 @@ const (
 )
 
 // largest returns the bytes that reading a chunk takes at most, from the headers of its pages. It
-// stops early once it knows that they are at most enough.
+// stops early once it knows that they are at most enough. What it found out is in l.most.
 func (l *leafReader) largest(enough int64) (int64, error) {
-	var dict, page int64
+	var s pageSizes
+	defer func() {
+		l.most = pageSizes{max(l.most.stored, s.stored), max(l.most.page, s.page), max(l.most.dict, s.dict),
+			max(l.most.ends, s.ends)}
+	}()
 	pages, plain := 0, 0
 	left := l.ch.values
 	if l.f.options.Remote {
@@ -372,26 +394,24 @@ func (l *leafReader) largest(enough int64) (int64, error) {
 			return 0, err
 		}
 		l.pos += int64(h.compressed)
-		need := int64(h.uncompressed)
 		if l.ch.codec != codecNone {
-			need += int64(h.compressed)
+			s.stored = max(s.stored, int64(h.compressed))
 		}
 		if h.kind == pageDictionary {
-			dict = int64(h.uncompressed) + 4*int64(max(0, h.values))
-			page = max(page, int64(h.compressed))
+			s.dict, s.ends = int64(h.uncompressed), 4*int64(max(0, h.values))
 			continue
 		}
-		page = max(page, need)
+		s.page = max(s.page, int64(h.uncompressed))
 		left -= int64(max(0, h.values))
 		if pages++; !h.isIndexed() {
 			plain++
 		}
 		if l.f.options.Remote && left > 0 && (pages == firstPages || plain == firstPlainPages) {
-			return min(dict+2*page, l.ch.bound()), nil
+			return min(s.sum()+s.page+s.stored, l.ch.bound()), nil
 		}
-		if rest := 2*(l.end-l.pos) + l.ch.uncompressed; dict+page+rest <= enough {
-			return max(dict+page, enough), nil
+		if rest := 2*(l.end-l.pos) + l.ch.uncompressed; s.sum()+rest <= enough {
+			return max(s.sum(), enough), nil
 		}
 	}
-	return dict + page, nil
+	return s.sum(), nil
 }

@@ -3,6 +3,7 @@ package columnar
 import (
 	"fmt"
 	"io"
+	"runtime"
 
 	"github.com/dsload/dsload/internal/jsonscan"
 )
@@ -33,15 +34,15 @@ type parquetRows struct {
 func (f *parquetFile) NewRows() Rows {
 	r := &parquetRows{f: f, group: -1}
 	for slot, n := range f.wanted {
-		most := f.options.MaxBytes
+		l := &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: f.options.MaxBytes}
 		switch {
 		case f.isPlanned():
-			most = f.plannedPages() / int64(len(f.wanted))
-		case most == 0:
-			most, _ = f.chunkBytes(slot)
+			l.limit = f.plannedPages() / int64(len(f.wanted))
+		case l.limit == 0:
+			l.limit, _, l.most = f.chunkBytes(slot)
 		}
-		r.pages.limit += most
-		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: most})
+		r.pages.limit += l.limit
+		r.leaves = append(r.leaves, l)
 	}
 	if f.options.Text != "" && !f.TextIsJSON() {
 		r.text = r.leaves[0]
@@ -49,7 +50,12 @@ func (f *parquetFile) NewRows() Rows {
 	return r
 }
 
-func (r *parquetRows) Close() { r.codec.close() }
+func (r *parquetRows) Close() {
+	r.codec.close()
+	if r.leaves, r.text = nil, nil; r.pages.held > usualPages {
+		runtime.GC() // the next file's pages are as large
+	}
+}
 
 func (r *parquetRows) Seek(group int) error {
 	r.group, r.row, r.began, r.ended = group, 0, false, false
