@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import time
 
-FORMATS = ("megatron", "nanogpt", "nanotron", "olmo", "hf", "litdata", "jsonl", "parquet")
+FORMATS = ("megatron", "nanogpt", "nanotron", "olmo", "hf", "trl", "litdata", "jsonl", "parquet")
 
 
 def generate(command: list[str], documents: int) -> None:
