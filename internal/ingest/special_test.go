@@ -74,9 +74,9 @@ func TestEndsOfDocuments(t *testing.T) {
 		note       bool
 	}{
 		{"none", noPost, option.Settings{}, []string{"10 11 12", "13"}, true},
-		{"eos", noPost, option.Settings{EOS: option.OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by name", noPost, option.Settings{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by id", noPost, option.Settings{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos", noPost, option.Settings{EOS: option.OwnToken}, []string{"10 11 12", "13 1"}, false},
+		{"eos by name", noPost, option.Settings{EOS: "</s>"}, []string{"10 11 12", "13 1"}, false},
+		{"eos by id", noPost, option.Settings{EOS: "1"}, []string{"10 11 12", "13 1"}, false},
 		{"bos", noPost, option.Settings{BOS: option.OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
 		{"both, truncated", noPost, option.Settings{BOS: "0", EOS: "1",
 			Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
@@ -262,5 +262,34 @@ func TestPairsCarryTheirEnds(t *testing.T) {
 	var option *fault.Error
 	if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != "causal-pairs" {
 		t.Errorf("pairs without a target: %v", err)
+	}
+}
+
+// TestLoneEnds: a row of an end token alone is not written, which is counted; packed rows and texts lose nothing.
+func TestLoneEnds(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		o    option.Settings
+		want []string
+		left int64
+	}{
+		{"a b c d a b\n", option.Settings{}, []string{"10 11 12", "13 10 11"}, 1},
+		{"a b c d\n", option.Settings{}, []string{"10 11 12", "13 1"}, 0},
+		{"a b c d\n\na b c\n", option.Settings{EOS: option.NoToken}, []string{"10 11 12", "13", "10 11 12"}, 0},
+		{"a b c\n", option.Settings{Pack: "wrapped"}, []string{"10 11 12", "1"}, 0},
+		{"a b c\n\na\n", option.Settings{Pack: "bfd_split"}, []string{"10 11 12", "10 1 1"}, 0},
+	} {
+		path := filepath.Join(t.TempDir(), "text.txt")
+		put(t, path, []byte(c.text))
+		o := option.Options{Settings: c.o}
+		o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.MaxLength = "data", word(t, noPost), []string{path}, shardtest.New(), 3
+		if o.EOS == "" {
+			o.EOS = option.OwnToken
+		}
+		s := mustBuild(t, o)
+		note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "end tokens left out") })
+		if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) || s.LoneEnds != c.left || note != (c.left > 0) {
+			t.Errorf("%q: rows %q, want %q; %d ends left out, notes %q", c.text, got, c.want, s.LoneEnds, s.Notes)
+		}
 	}
 }

@@ -36,6 +36,10 @@ type CutterOptions struct {
 	Prefix, Suffix       []uint32 // around a document
 	RowPrefix, RowSuffix []uint32 // around each example of it, outside Prefix and Suffix
 
+	// KeepEnds keeps the last token of Suffix where it would be a row of its own, after a full one: rows are packed
+	// together. Elsewhere it is left out and counted, since nothing is learned from a single token.
+	KeepEnds bool
+
 	// CountCuts has masked documents counted that become several examples.
 	CountCuts bool
 
@@ -137,10 +141,20 @@ func (c *Cutter) End(emit func(*Example) error) error {
 	if c.over {
 		c.Counts.Truncated++
 	}
-	if err := c.chunk(c.opts.Suffix, emit); err != nil {
+	if err := c.chunk(c.suffix(), emit); err != nil {
 		return err
 	}
 	return c.emitLast(emit)
+}
+
+// suffix returns the tokens of Suffix that end this document.
+func (c *Cutter) suffix() []uint32 {
+	o := &c.opts
+	if room := c.full() - len(c.ids); o.KeepEnds || len(o.Suffix) != room+1 || len(o.RowPrefix)+len(o.RowSuffix) > 0 {
+		return o.Suffix
+	}
+	c.Counts.LoneEnds++
+	return o.Suffix[:len(o.Suffix)-1]
 }
 
 // Pair makes one example of a prompt and its target, each with all special tokens. Neither is
@@ -195,12 +209,7 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	if err := c.chunkMasked(target, nil, true, emit); err != nil {
 		return err
 	}
-	for i, id := range c.opts.Suffix {
-		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
-			return err
-		}
-	}
-	return c.emitLast(emit)
+	return c.endMasked(emit)
 }
 
 // Masked makes a document of ids with a mask that says which are trained on. It overflows like
@@ -232,8 +241,14 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 	if err := c.chunkMasked(ids, mask, false, emit); err != nil {
 		return err
 	}
-	for i, id := range c.opts.Suffix {
-		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
+	return c.endMasked(emit)
+}
+
+// endMasked is End for documents with a mask.
+func (c *Cutter) endMasked(emit func(*Example) error) error {
+	suffix := c.suffix()
+	for i, id := range suffix {
+		if err := c.chunkMasked(suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,9 @@ func slowCut(o CutterOptions, ids []uint32) [][]uint32 {
 	for part := range slices.Chunk(all, row) {
 		rows = append(rows, slices.Concat(o.RowPrefix, part, o.RowSuffix))
 	}
+	if n := len(rows) - 1; !o.KeepEnds && n > 0 && len(o.Suffix) > 0 && len(rows[n]) == 1 {
+		rows = rows[:n] // the end alone
+	}
 	return rows
 }
 
@@ -39,6 +42,7 @@ func TestCausalPairEqualsSlowCut(t *testing.T) {
 			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"),
 			RowSuffix: ids.Draw(t, "row suffix"),
 			Overflow:  rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
+			KeepEnds:  rapid.Bool().Draw(t, "keep ends"),
 			Final:     func(id uint32) bool { return id == 3 },
 		}
 		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) +
@@ -109,6 +113,7 @@ func TestCutterEqualsSlowCut(t *testing.T) {
 			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"),
 			RowSuffix: ids.Draw(t, "row suffix"),
 			Overflow:  rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
+			KeepEnds:  rapid.Bool().Draw(t, "keep ends"),
 		}
 		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) +
 			rapid.IntRange(1, 12).Draw(t, "room")
