@@ -37,7 +37,8 @@ const (
 // thoughtBegin and thoughtEnd are around a model's reasoning in a content.
 const thoughtBegin, thoughtEnd = "<think>", "</think>"
 
-// sureBytes is the length from which on a string that is in a template is not in its text by chance.
+// sureBytes is the length from which on a string is not in a text by chance: shorter ones are looked for as words
+// that the template does not have.
 const sureBytes = 16
 
 // claim lists what is to be in the text, and reports whether what the trace of the text shows settles all of it.
@@ -54,8 +55,8 @@ func (j *rendering) claim() bool {
 		start, stop := p.core()
 		if about, ok := p.about(); ok && start < stop {
 			c := claim{about: about, first: true, last: true, place: int32(n), start: int32(start), stop: int32(stop)}
-			if k := strings.LastIndex(p.text, thoughtEnd); k >= 0 && about == words && p.kind.role == "assistant" {
-				j.claimBoth(c, k)
+			if about == words && p.kind.role == "assistant" && strings.Contains(p.text, thoughtEnd) {
+				j.claimBoth(c, strings.LastIndex(p.text, thoughtEnd))
 			} else {
 				j.claims = append(j.claims, c)
 			}
@@ -66,19 +67,22 @@ func (j *rendering) claim() bool {
 
 // about returns what a string is about; ok is false if it says nothing.
 func (p *place) about() (about about, ok bool) {
-	kind := ""
-	if p.part != nil {
-		kind, _ = get(p.part, "type").(string)
-	}
 	switch key := p.kind.key; {
 	case p.foreign:
 		return 0, false
-	case slices.Contains(reasoningFields, key), key == "content" && slices.Contains(reasoningFields, kind):
-		return thought, true
+	case key == "content" && p.part == nil:
+		return words, true
+	case key == "content":
+		kind, _ := get(p.part, "type").(string)
+		if slices.Contains(reasoningFields, kind) {
+			return thought, true
+		}
+		return words, kind != "text" || p.field == "text" && p.in == p.part
 	case key == "tool_calls", key == "function_call":
 		return calling, true
+	default:
+		return thought, slices.Contains(reasoningFields, key)
 	}
-	return words, p.kind.key == "content" && (kind != "text" || p.field == "text" && p.in == p.part)
 }
 
 // claimBoth adds the claims of a content in which reasoning ends at an offset: of that, and of the words after it.
@@ -166,7 +170,11 @@ func (j *rendering) inOrder(text []byte) bool {
 		case c.about == thought: // earlier ones are left out as a rule
 			c.found = j.index(text, s) >= 0
 			c.guessed = c.found
-		case len(s) >= sureBytes || !strings.Contains(j.form.source, s):
+		case len(s) < sureBytes:
+			if n := wordIn(text[at:max(at, int(c.at))], s); n >= 0 && wordIn(j.form.source, s) < 0 {
+				c.found, c.guessed, c.end = true, true, int32(at+n+len(s))
+			}
+		default:
 			if n := j.index(text[at:max(at, int(c.at))], s); n >= 0 {
 				c.found, c.guessed, c.end = true, true, int32(at+n+len(s))
 			}
@@ -187,7 +195,7 @@ func (j *rendering) index(text []byte, s string) int {
 	if j.looked > comparedFactor*len(j.watch.text)+comparedBytes {
 		return 0
 	}
-	n := bytes.Index(text, []byte(s))
+	n := find(text, s)
 	if n < 0 {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -233,7 +241,7 @@ func (j *rendering) account(t *Losses, text []byte) (lost []int) {
 	}
 	if tools, ok := j.tools.(*jinja.List); ok {
 		t.ToolsLeftOut = t.ToolsLeftOut || slices.ContainsFunc(tools.Items, func(tool any) bool {
-			return !hasWord(text, nameOf(tool))
+			return wordIn(text, nameOf(tool)) < 0
 		})
 	}
 	if t.ToolsLeftOut && !called { // the template knows no tools
@@ -255,18 +263,31 @@ func nameOf(tool any) string {
 	return name
 }
 
-// hasWord reports whether a text has a name that is not part of a longer word.
-func hasWord(text []byte, name string) bool {
+// find is bytes.Index for a string, of which it copies only so much as needs no memory.
+func find(text []byte, s string) int {
 	for at := 0; ; at++ {
-		n := bytes.Index(text[at:], []byte(name))
-		if n < 0 || name == "" {
-			return n >= 0
+		n := bytes.Index(text[at:], []byte(s[:min(len(s), 32)]))
+		if at += n; n < 0 || len(text)-at < len(s) {
+			return -1
+		}
+		if string(text[at:at+len(s)]) == s {
+			return at
+		}
+	}
+}
+
+// wordIn returns where a text has a string that is not part of a longer word, -1 if it has none.
+func wordIn(text []byte, s string) int {
+	for at := 0; ; at++ {
+		n := find(text[at:], s)
+		if n < 0 || s == "" {
+			return n
 		}
 		at += n
 		before, _ := utf8.DecodeLastRune(text[:at])
-		after, _ := utf8.DecodeRune(text[at+len(name):])
+		after, _ := utf8.DecodeRune(text[at+len(s):])
 		if !isWord(before) && !isWord(after) {
-			return true
+			return at
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 func (j *rendering) finish() error {
 	c, messages := j.conversation, j.messages
 	c.messages, c.untrained = messages[:0], make([]bool, 0, len(messages))
+	c.origins = make([]origin, 0, len(messages))
 	var calls *jinja.Dict // the last message, if its calls had a message of their own
 	for i, m := range messages {
 		found, err := c.ownMark(m)

@@ -54,7 +54,7 @@ type Renderer struct {
 // form is a parsed template and what its source shows about the messages it takes.
 type form struct {
 	template *jinja.Template
-	source   string
+	source   []byte
 	// calledOlder reports whether it may know OpenAI's older function_call: its source names that.
 	calledOlder bool
 	thoughtEnds []string // in a content
@@ -110,11 +110,11 @@ func newForm(source string) (*form, error) {
 	if err != nil {
 		return nil, fault.Of(ErrTemplate, "%v", err)
 	}
-	traceable := true
+	traceable := !t.HasGeneration()
 	for _, lead := range anchorLeads {
 		traceable = traceable && !strings.Contains(source, lead)
 	}
-	return &form{template: t, source: source, traceable: traceable,
+	return &form{template: t, source: []byte(source), traceable: traceable,
 		calledOlder: strings.Contains(source, "function_call"), thoughtEnds: thoughtEnds(source)}, nil
 }
 

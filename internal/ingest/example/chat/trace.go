@@ -38,7 +38,7 @@ type watch struct {
 // prepareTrace makes a trace of the rendering, if there can be one: it puts the strings that may be anchored
 // where the trace knows them.
 func (j *rendering) prepareTrace() {
-	if !j.form.traceable || j.variables != nil && (has(j.variables, "messages") || has(j.variables, promptName)) {
+	if j.r.opts.TrainOn == TrainAll || !j.form.traceable || j.variables != nil && (has(j.variables, "messages") || has(j.variables, promptName)) {
 		return
 	}
 	j.findPlaces(j.messages, j.mostPlaces())
