@@ -122,7 +122,7 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	if err != nil {
 		return b.target.notOpened(ctx, err)
 	}
-	f, err := b.newFlusher(builder, checkpoint)
+	f, err := b.newFlusher(ctx, builder, checkpoint)
 	if err == nil {
 		b.notice("reading %s", b.describeInputs())
 		var s *report.Summary
@@ -140,7 +140,7 @@ func (b *build) lease(first int) int64 {
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
-func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
+func (b *build) newFlusher(ctx context.Context, builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
 	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(),
 		around: newAround(b.cutterOptions(), b.tokenizer), origins: originFiles{b: b}}
@@ -150,11 +150,19 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	if len(o.ValSources) > 0 {
 		held = 0
 	}
-	textBytes, _ := b.phases[0].set.EstimateBytes()
-	f.hold = heldout.New(held, expectedExamples(o, textBytes))
-	err := b.target.begin(f)
+	expected, err := int64(0), error(nil)
+	if held > 0 && b.partition == nil {
+		expected, err = b.expectedExamples(ctx, held)
+	}
+	f.hold = heldout.New(held, expected)
+	if err == nil {
+		err = b.target.begin(f)
+	}
 	if err == nil && checkpoint != nil {
 		err = f.restore(checkpoint)
+	}
+	if err == nil {
+		err = f.openShared(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.closeSeen())
@@ -182,7 +190,7 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 	}
 	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
 		return &source.SourceChangedError{URI: b.phases[0].set.URI(0),
-			What: "size, by which documents are chosen for val,"}
+			What: "number of documents, by which some are chosen for val,"}
 	}
 	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
 		return err
@@ -268,7 +276,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
 		w := b.workerOf(i)
-		w.Begin(p.formatter, f.hold.Empty(), ctx.Done())
+		w.Begin(p.formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
 	group.Go(func() error { return f.run(pipeline) })

@@ -37,6 +37,7 @@ type cursor struct {
 	filtered
 	Lines       report.LineStats `json:"lines,omitzero"`
 	Unfound     report.Unfound   `json:"unfound,omitzero"`
+	Shared      report.Shared    `json:"shared,omitzero"`
 	MappedRoles []string         `json:"mapped_roles,omitempty"` // of the option Roles, that messages have
 	// UnknownRoles are those of the first conversation that has such roles and no turn of the assistant.
 	UnknownRoles []string       `json:"unknown_roles,omitempty"`

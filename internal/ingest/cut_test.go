@@ -205,7 +205,7 @@ func TestBudgetGivesBackMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer builder.Close()
-	f := must(b.newFlusher(builder, nil))
+	f := must(b.newFlusher(ctx, builder, nil))
 	used := b.ledger.Used()
 	if err := b.runPhase(ctx, f); err != nil || f.stopped != "max-examples" {
 		t.Fatalf("stopped by %q: %v", f.stopped, err)

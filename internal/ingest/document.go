@@ -138,6 +138,7 @@ func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []ui
 func (f *flusher) noteKept(t *taken) (keep bool, err error) {
 	s := &f.state
 	f.unused.add(t.Job, t.Document.Unused)
+	f.noteShared(t.Document)
 	if o := f.b.opts.Format; t.Format == source.Text && (o == source.Auto || o == source.Tar) &&
 		s.Verdict != heldout.ToNeither {
 		if s.Lines.Documents == 0 {

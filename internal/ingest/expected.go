@@ -1,47 +1,105 @@
 package ingest
 
 import (
+	"context"
 	"math"
 	"math/bits"
 
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/pack"
 )
 
-// expectedExamples returns a lower bound, by rule of thumb, of the examples that a build can make;
-// 0 if nothing bounds them.
-//
-//	textBytes  size of the sources' text, 0 if unknown
+// lookAhead is how many times the wanted number of held-out examples a look at the beginning of the sources counts at
+// most. What lies behind it does not change which documents are held out.
+const lookAhead = 32
+
+// An ahead is what lies at the beginning of the sources: documents and bytes of their text. These do not depend on
+// the format of the files, as their size does.
+type ahead struct{ documents, text int64 }
+
+// examples returns a lower bound, by rule of thumb, of the examples that a build makes of this and of what follows; 0
+// if nothing bounds them.
 //
 // An example holds at most maxLength tokens, a token of text some four bytes; documents that are
 // truncated or dropped give one example each whatever their size, so there the estimate is lower.
 //
-// The size is taken by its power of two, so that a source that is fixed under an unfinished build
-// chooses the same documents.
-func expectedExamples(o *option.Options, textBytes int64) int64 {
-	if textBytes > 0 {
-		textBytes = 1 << (bits.Len64(uint64(textBytes)) - 1)
-	}
+// The number is a power of two, so that a record that is fixed under an unfinished build chooses the same documents.
+func (a ahead) examples(o *option.Options) int64 {
 	const bytesPerToken = 4
 	perExample := int64(o.MaxLength) * bytesPerToken
 	if o.Overflow != example.Chunk {
 		perExample *= 8
 	}
+	all := a.text / perExample
+	if o.Pack == pack.None {
+		all = max(all, a.documents)
+	}
 	least := int64(math.MaxInt64)
+	if all > 0 {
+		least = 1 << (bits.Len64(uint64(all)) - 1)
+	}
 	if o.MaxExamples > 0 {
 		least = min(least, o.MaxExamples+o.MaxValExamples)
 	}
 	if o.MaxTokens > 0 {
 		least = min(least, o.MaxTokens/int64(o.MaxLength))
 	}
-	if o.MaxBytes > 0 && (textBytes == 0 || o.MaxBytes < textBytes) {
-		textBytes = o.MaxBytes
-	}
-	if textBytes > 0 {
-		least = min(least, textBytes/perExample)
+	if o.MaxBytes > 0 {
+		least = min(least, o.MaxBytes/perExample)
 	}
 	if least == math.MaxInt64 {
 		return 0
 	}
 	return max(1, least)
+}
+
+// expectedExamples returns a lower bound of the examples that a build can make, as far as it matters for so many
+// wanted ones; 0 if nothing bounds them. It reads the beginning of the sources.
+func (b *build) expectedExamples(ctx context.Context, wanted int64) (int64, error) {
+	var a ahead
+	enough := min(wanted, math.MaxInt64/lookAhead) * lookAhead
+	set := b.phases[0].set
+	for i := 0; i < set.Len() && a.examples(&b.opts) < enough; i++ {
+		in, err := set.Input(i)
+		if err != nil {
+			return 0, err
+		}
+		if !in.Rereadable() {
+			return ahead{}.examples(&b.opts), nil
+		}
+		if b.lookInto(ctx, set, i, &a, enough); ctx.Err() != nil {
+			return 0, ErrInterrupted
+		}
+	}
+	return min(enough, a.examples(&b.opts)), nil
+}
+
+// lookInto adds the documents of an input until there are enough. What cannot be read ends it: the build meets it
+// too, and knows what to do about it.
+func (b *build) lookInto(ctx context.Context, set *source.Set, i int, a *ahead, enough int64) {
+	reader, err := set.FirstRecords(i)
+	if err != nil {
+		return
+	}
+	defer reader.Close()
+	w := b.phases[0].formatter.NewWorker().StopAt(ctx.Done())
+	var text example.Formatted
+	var raw []byte
+	for d := new(job.Document); ctx.Err() == nil; {
+		if raw, err = reader.Next(raw[:0], &d.Record); err != nil {
+			return
+		}
+		if d.Last {
+			a.documents += d.Rows
+		}
+		if d.Err == nil && !d.Skipped && b.chat == nil && b.opts.Map == "" && w.Format(&text, d.Layout(), raw) == nil {
+			a.text += int64(len(text.Prompt) + len(text.Target))
+		}
+		if d.Last && a.examples(&b.opts) >= enough {
+			return
+		}
+	}
 }

@@ -166,7 +166,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if s.ValRest > 0 {
 		notes = append(notes, report.ValRest(s.ValRest))
 	}
-	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(), s.Bad.Notes())
+	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(), s.Bad.Notes(), s.Shared.Notes())
 	for _, note := range []string{s.Unfound.String(), report.Shapes(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, fault.Plain(note))

@@ -39,7 +39,8 @@ type flusher struct {
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
-	unused  unusedFields // of the job at hand
+	unused  unusedFields    // of the job at hand
+	shared  *heldout.Shared // by train and val; nil if that is not of interest, or not known
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.

@@ -107,7 +107,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 		return nil, err
 	}
 	v := &previewer{b: b, n: documents, w: b.newWorker(b.memory.cacheBytes)}
-	if v.f, err = b.newFlusher(nil, nil); err != nil {
+	if v.f, err = b.newFlusher(ctx, nil, nil); err != nil {
 		return nil, err
 	}
 	v.f.emit = v.take

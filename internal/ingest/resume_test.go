@@ -132,8 +132,8 @@ func TestCuresThatAreNone(t *testing.T) {
 		{"another beginning", 0, strings.Replace(broken, "number 7", "number 8", 1), nil, "content"},
 		{"a shorter source", 0, jsonLines(0, 20, -1), nil, "size"},
 		{"text instead", 0, strings.Repeat("plain text\n", 9000), nil, "format"},
-		{"so much more that other documents are held out", 40, broken + jsonLines(5000, 50000, -1), nil,
-			"size, by which documents are chosen for val"},
+		{"so much more that other documents are held out", 400, broken + jsonLines(5000, 50000, -1), nil,
+			"number of documents, by which some are chosen for val"},
 		{"another length", 0, broken, func(o *option.Options) { o.MaxLength = 17 }, "max-length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *scan) fill(ctx context.Context, p *partition.Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(s.temp)) }()
-	f, err := s.b.newFlusher(nil, nil)
+	f, err := s.b.newFlusher(ctx, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -98,6 +98,9 @@ func (w whole) settings() (err error) {
 
 func (w whole) memory() (heldOut int64, why string, more []budget.Share) {
 	n := w.b.opts.MaxValExamples
+	if len(w.b.opts.ValSources) > 0 {
+		return heldout.MaxShared, fmt.Sprintf("hashes of up to %d documents of the sources of val", heldout.MaxShared), nil
+	}
 	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
 }
 

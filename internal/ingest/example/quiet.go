@@ -25,11 +25,11 @@ var quietWords = []string{"id", "ids", "idx", "index", "uid", "uuid", "guid", "k
 // quietStarts are the first words of names of the same kinds, as in num_turns and __index_level_0__.
 var quietStarts = []string{"num", "n", "index", "meta", "metadata"}
 
-// IsQuiet reports whether a field of this name never says anything itself.
+// IsQuiet reports whether a field of this name never says anything itself, as one without a name.
 func IsQuiet(name string) bool {
 	words := wordsOf(name)
 	n := len(words)
-	return n > 0 && (slices.Contains(quietWords, words[n-1]) || n > 1 && slices.Contains(quietStarts, words[0]))
+	return n == 0 || slices.Contains(quietWords, words[n-1]) || n > 1 && slices.Contains(quietStarts, words[0])
 }
 
 // wordsOf returns the words of a name such as doc_id, doc-id or docId, in lower case.

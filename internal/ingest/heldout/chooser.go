@@ -28,9 +28,9 @@ const DocumentBytes = 40
 // candidateShare returns the part of all documents that are candidates, between 0 and 1/2.
 //
 // expected is a lower bound of the number of examples that the build can make, so twice
-// want/expected fills the split about half way through the corpus or earlier, wherever the corpus
-// is not much smaller than it looks. Where nothing bounds the corpus (expected 0), half of the
-// first documents are taken: exact numbers matter more than the spread.
+// want/expected fills the split about half way through a small corpus or earlier. Where nothing
+// bounds the corpus (expected 0), half of the first documents are taken: exact numbers matter more
+// than the spread. It does not depend on the format of the sources, and so neither does the choice.
 func candidateShare(want, expected int64) float64 {
 	if want <= 0 {
 		return 0

@@ -37,6 +37,26 @@ func Shapes(shapes map[string]int64) string {
 	return "conversations found: " + strings.Join(parts, ", ")
 }
 
+// Shared counts the documents of the sources of val that train has too.
+type Shared struct {
+	Met      []uint64 `json:"met,omitempty"` // hashes of documents of train that val has
+	InTrain  int64    `json:"in_train,omitempty"`
+	Compared int64    `json:"compared,omitempty"` // how many of val were compared, if not all
+}
+
+// Notes returns the sentence about them.
+func (s *Shared) Notes() []fault.Text {
+	if s.InTrain == 0 {
+		return nil
+	}
+	among := ""
+	if s.Compared > 0 {
+		among = fmt.Sprintf(", among the first %s, which were compared", units.Count(s.Compared))
+	}
+	return []fault.Text{fault.Textf("documents of {val} that are in train too: %s%s; {dedup} exact leaves them out of val",
+		units.Count(s.InTrain), among)}
+}
+
 // Damaged records what was left out of damaged inputs.
 type Damaged struct {
 	Last  int    `json:"last"`  // the input of the phase that was counted last, from 1 on
