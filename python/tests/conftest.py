@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "torch": (_has("torch"), "PyTorch is not installed (python/tests/install_torch.py)"),
         "trainers": (_has("torch", "transformers"), "transformers is not installed (python/tests/install_torch.py)"),
         "server": (_binary() is not None, "no dsload binary: set DSLOAD, or put it on PATH"),
-        "gpu": (_has("torch") and _cuda(), "no CUDA device"),
+        "cuda": (_has("torch") and _cuda(), "no CUDA device"),
     }
     for item in items:
         for mark, (ok, why) in needs.items():

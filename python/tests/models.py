@@ -110,3 +110,33 @@ def decoder(kind: str, attention: str = "sdpa", vocab: int = 300, width: int = 1
             shape |= {"hidden_dropout": 0.0, "attention_dropout": 0.0}
     config = getattr(transformers, kind + "Config")(**{**common, **shape, **more})
     return transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)
+
+
+def losses(logits: Any, labels: Any) -> tuple[float, int]:
+    """(the sum of the losses of a causal model, the number of its targets)."""
+    targets = labels[:, 1:]
+    total = torch.nn.functional.cross_entropy(
+        logits[:, :-1].float().transpose(1, 2), targets, ignore_index=-100, reduction="sum"
+    )
+    return float(total), int((targets != -100).sum())
+
+
+def alone(model: Any, batches: list[Any]) -> float:
+    """The mean loss of the documents in packed batches, each of them in a batch of its own."""
+    found = []
+    with torch.no_grad():
+        for b in batches:
+            for ids, numbers in zip(b["input_ids"], b["segments"]):
+                for k in range(1, int(numbers.max()) + 1):
+                    document = ids[numbers == k][None]
+                    if document.shape[1] > 1:
+                        found.append(losses(model(input_ids=document).logits, document))
+    return sum(s for s, _ in found) / sum(n for _, n in found)
+
+
+def together(model: Any, batches: list[Any]) -> float:
+    found = []
+    for b in batches:
+        n = int((b["labels"][:, 1:] != -100).sum())
+        found.append((float(model(**b).loss) * n, n))
+    return sum(s for s, _ in found) / sum(n for _, n in found)

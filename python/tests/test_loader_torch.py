@@ -133,7 +133,7 @@ def test_ranks_of_torch_distributed(dataset: str) -> None:
         assert sorted(results[0][2] + results[1][2]) == list(range(loader.num_examples))
 
 
-@pytest.mark.gpu
+@pytest.mark.cuda
 def test_pinned_memory(dataset: str) -> None:
     with Loader(dataset, batch_size=8, pin_memory=True) as loader, Loader(dataset, batch_size=8) as plain:
         for got, want in zip(loader, plain):

@@ -56,36 +56,6 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> str:
     return build(tmp_path_factory.mktemp("documents"), max_length=512)
 
 
-def losses(logits: Any, labels: Any) -> tuple[float, int]:
-    """(the sum of the losses of a causal model, the number of its targets)."""
-    targets = labels[:, 1:]
-    total = torch.nn.functional.cross_entropy(
-        logits[:, :-1].float().transpose(1, 2), targets, ignore_index=-100, reduction="sum"
-    )
-    return float(total), int((targets != -100).sum())
-
-
-def alone(model: Any, batches: list[Any]) -> float:
-    """The mean loss of the documents in packed batches, each of them in a batch of its own."""
-    found = []
-    with torch.no_grad():
-        for b in batches:
-            for ids, numbers in zip(b["input_ids"], b["segments"]):
-                for k in range(1, int(numbers.max()) + 1):
-                    document = ids[numbers == k][None]
-                    if document.shape[1] > 1:
-                        found.append(losses(model(input_ids=document).logits, document))
-    return sum(s for s, _ in found) / sum(n for _, n in found)
-
-
-def together(model: Any, batches: list[Any]) -> float:
-    found = []
-    for b in batches:
-        n = int((b["labels"][:, 1:] != -100).sum())
-        found.append((float(model(**b).loss) * n, n))
-    return sum(s for s, _ in found) / sum(n for _, n in found)
-
-
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("kind", models.DECODERS)
 def test_a_batch_gives_the_loss_of_its_documents(documents: str, kind: str, attention: str) -> None:
@@ -95,7 +65,7 @@ def test_a_batch_gives_the_loss_of_its_documents(documents: str, kind: str, atte
     assert any(int(b["segments"].max()) > 2 for b in batches) and any((b["segments"] == 0).any() for b in batches)
     assert model.config.use_cache, "the default, which would hide the borders"
     with torch.no_grad():
-        assert together(model.train(), batches) == pytest.approx(alone(model, batches), abs=1e-5)
+        assert models.together(model.train(), batches) == pytest.approx(models.alone(model, batches), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +85,7 @@ def test_every_way_of_packing(tmp_path: Path, built: Any, read: Any) -> None:
     with Loader(build(tmp_path, **built), **{"batch_size": 4, "shuffle": "none", **read}) as loader:
         batches = list(loader)
     with torch.no_grad():
-        assert together(model, batches) == pytest.approx(alone(model, batches), abs=1e-5)
+        assert models.together(model, batches) == pytest.approx(models.alone(model, batches), abs=1e-5)
     for b in batches:
         assert (b["labels"][b["position_ids"] == 0] == -100).all()
         inside = (b["position_ids"] > 0) & (b["segments"] > 0)
@@ -144,11 +114,11 @@ def test_trainer(documents: str, tmp_path: Path, kind: str, options: Any) -> Non
 
     def note(module: Any, args: Any, kwargs: Any, out: Any) -> None:
         assert kwargs["position_ids"] is not None and {"cu_seq_lens_q", "max_length_k"} <= set(kwargs)
-        seen.append(losses(out.logits.detach(), kwargs["labels"]))
+        seen.append(models.losses(out.logits.detach(), kwargs["labels"]))
 
     with Loader(documents, **PACKED) as loader:
         batches = list(loader)
-        want = alone(model.eval(), batches)
+        want = models.alone(model.eval(), batches)
         model.register_forward_hook(note, with_kwargs=True)
         trainer = trainer_of(tmp_path, model, loader, max_steps=len(batches), **options)
         for run in (trainer.train, trainer.evaluate):
@@ -214,10 +184,10 @@ def test_flash_attention_gets_the_borders(documents: str, monkeypatch: pytest.Mo
     model = models.decoder("Llama", num_key_value_heads=2).eval()
     with Loader(documents, **PACKED) as loader:
         batches = list(loader)
-    want = alone(model, batches)
+    want = models.alone(model, batches)
     model.config._attn_implementation = "borders"
     with torch.no_grad():
-        assert together(model, batches) == pytest.approx(want, abs=1e-5)
+        assert models.together(model, batches) == pytest.approx(want, abs=1e-5)
 
 
 def test_the_mask_is_made_on_demand_and_says_what_it_is(documents: str) -> None:
@@ -249,7 +219,7 @@ def test_columns_that_would_join_documents_are_refused(documents: str) -> None:
         batches = list(loader)
         assert "segments" not in batches[0]
         with torch.no_grad():
-            assert together(model, batches) == pytest.approx(alone(model, list(whole)), abs=1e-5)
+            assert models.together(model, batches) == pytest.approx(models.alone(model, list(whole)), abs=1e-5)
 
 
 def test_batches_that_memory_cuts(documents: str) -> None:
@@ -257,7 +227,7 @@ def test_batches_that_memory_cuts(documents: str) -> None:
     model = models.decoder("Llama")
     with Loader(documents, **{**PACKED, "batch_size": 4, "max_length": 128, "padding": "max_length"}) as loader:
         batches = list(loader)
-    want = alone(model, batches)
+    want = models.alone(model, batches)
     sizer = AdaptiveBatchSizer(model, effective_batch_size=4, micro_batch_size=1)
     weights = [int((b["labels"][:, 1:] != -100).sum()) for b in batches]
     got, at = 0.0, -1

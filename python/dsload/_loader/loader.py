@@ -63,10 +63,10 @@ class Loader:
                     ...  # batch["input_ids"]: (rows, length) int64, and attention_mask, labels, length, …
 
     Args:
-        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://…, gs://… or az://…. The loader starts
-            its own server for it. The path of a unix socket or an http(s) URL means `socket` or `url`. A text file, or
-            with options of `dsload.build` (tokenizer, max_length, text_field, …) any source or list of sources of a
-            build, is built into the user's cache, unless it is there and unchanged.
+        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://…, gs://… or az://…. The
+            loader starts its own server for it. The path of a unix socket or an http(s) URL means `socket` or `url`. A
+            text file, or with options of `dsload.build` (tokenizer, max_length, text_field, …) any source or list of
+            sources of a build, is built into the user's cache, unless it is there and unchanged.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype,
             labels, balance, split: the feed's parameters of the same names. batch_size is 32 by default, labels is
