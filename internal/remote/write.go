@@ -29,7 +29,7 @@ type Condition struct {
 
 // ErrConflict means that the condition of a Put is not met: somebody else has written there, or an earlier
 // attempt of the same Put was stored and its answer was lost.
-var ErrConflict = errors.New("another object has the name meanwhile")
+var ErrConflict = errors.New("another process wrote there meanwhile; run the same command again")
 
 // explain returns ErrConflict for an answer that says that the condition is not met, and other errors as they
 // are.

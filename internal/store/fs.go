@@ -65,10 +65,12 @@ func (f *FS) Rename(oldName, newName string) error {
 		return err
 	}
 	f.newer = true
-	if now := f.clock(); f.saved.IsZero() || now.Sub(f.saved) >= checkpointInterval || now.Before(f.saved) {
-		return f.save()
+	if now := f.clock(); !f.saved.IsZero() && now.Sub(f.saved) < checkpointInterval && !now.Before(f.saved) {
+		return nil
 	}
-	return nil
+	err := f.save()
+	f.newer = false // what could not be saved now is not tried again at the end
+	return err
 }
 
 // fetch downloads a whole file, which a twin may be writing again.
