@@ -53,8 +53,11 @@ func (p *part) settings() error {
 	return err
 }
 
-// begin gives the flusher of a partition what earlier documents decided.
+// begin makes the folder the plan's, and gives the flusher what earlier documents decided.
 func (p *part) begin(f *flusher) error {
+	if err := p.writePlan(); err != nil {
+		return err
+	}
 	before := &p.Plan.Entry(p.Number).Before
 	f.hold.Share = p.Plan.Share
 	f.hold.Restore(before.Val, p.Plan.Held[:before.Held])
@@ -160,31 +163,40 @@ func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error
 	return p.whole.failed(builder, err)
 }
 
-// writePlan puts a copy of the plan into the folder, for the merge, unless it is there.
+// writePlan puts a copy of the plan into the folder, for the merge, unless it is there. From then on the folder is
+// the plan's: parts of others are refused.
 func (p *part) writePlan() error {
 	o := &p.b.opts
-	path := filepath.Join(o.Out, shard.PlanName)
-	if have, err := partition.ReadHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
-		return nil
+	there, err := p.planThere()
+	if there || err != nil {
+		return err
 	}
+	path := filepath.Join(o.Out, shard.PlanName)
 	part := shard.Part{Number: p.Number, Of: p.Plan.Partitions}
 	if err := p.Plan.CopyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return nil
+	_, err = p.planThere() // a part of another plan may have been first
+	return err
 }
 
 // check returns an error for a folder whose parts are of another plan.
 func (p *part) check() error {
+	_, err := p.planThere()
+	return err
+}
+
+// planThere reports whether the folder has the plan. If it has another one, the error is a *shard.SettingsError.
+func (p *part) planThere() (bool, error) {
 	o := &p.b.opts
 	have, err := partition.ReadHead(o.FS, o.Out)
 	switch {
 	case fault.OptionOf(err) != "":
-		return nil // there is none yet
+		return false, nil // there is none yet
 	case err != nil:
-		return err
+		return false, err
 	case have.Seal() == p.Plan.Seal():
-		return nil
+		return true, nil
 	}
 	name, a, w, differ := shard.DiffSettings(have.Settings, p.Plan.Settings)
 	if !differ {
@@ -193,7 +205,7 @@ func (p *part) check() error {
 			name, a, w = "plan", have.Seal()[:16], p.Plan.Seal()[:16]
 		}
 	}
-	return &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
+	return false, &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
 }
 
 // notOpened returns the summary of a part that is built. If another process has the lock, it builds a second copy.

@@ -118,15 +118,18 @@ func (d *folder) unchanged(name string) remote.Condition {
 // replaced; the error is remote.ErrConflict.
 func (d *folder) put(ctx context.Context, name string, data io.ReaderAt, size int64) error {
 	var when remote.Condition
-	if d.claim != nil {
+	switch {
+	case d.claim != nil:
 		if err := d.claim.check(ctx); err != nil {
 			return err
 		}
 		when = d.unchanged(name)
+	case name == shard.PlanName:
+		when.Absent = true // the first part that writes it makes the folder that of its plan
 	}
 	uri := d.object(name)
 	etag, err := d.store.Put(ctx, uri, data, size, when)
-	if errors.Is(err, remote.ErrConflict) && name != shard.ManifestName {
+	if errors.Is(err, remote.ErrConflict) && d.claim != nil && name != shard.ManifestName {
 		if err := d.claim.check(ctx); err != nil {
 			return err
 		}

@@ -118,7 +118,9 @@ func (p *part) commit(path, name string) error {
 	} else if merged {
 		return errOvertaken
 	}
-	if err := p.upload(path, name); err != nil {
+	if err := p.upload(path, name); errors.Is(err, remote.ErrConflict) {
+		return os.Remove(path) // another part was first with the plan; the reader compares them
+	} else if err != nil {
 		return err
 	}
 	if there, err := p.home.has(p.ctx, shard.ManifestName); err != nil || !there {
