@@ -110,7 +110,7 @@ func asTool(function any) *jinja.Dict { return dict("type", "function", "functio
 // holdTools reports whether a message holds tools that liftTools may take.
 func (c *conversation) holdTools() bool {
 	return slices.ContainsFunc(c.messages, func(m *jinja.Dict) bool {
-		return slices.ContainsFunc(toolFields, func(field string) bool {
+		return !bare(m) && slices.ContainsFunc(toolFields, func(field string) bool {
 			s, _ := peek(m, field).(string)
 			return (notEmpty(peek(m, field)) || strings.HasPrefix(strings.TrimSpace(s), "[")) && mayHoldTools(c.meaning(m))
 		})

@@ -63,6 +63,9 @@ func (c *conversation) ownMark(m *jinja.Dict) (mark, error) {
 	if c.without {
 		found = unwanted
 	}
+	if bare(m) {
+		return found, nil
+	}
 	for _, field := range markFields {
 		own, ok := markOf(get(m, field))
 		if !ok {

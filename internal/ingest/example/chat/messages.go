@@ -14,13 +14,14 @@ func (j *rendering) finish() error {
 	c.origins = make([]origin, 0, len(messages))
 	var calls *jinja.Dict // the last message, if its calls had a message of their own
 	for i, m := range messages {
+		meaning := c.meaning(m)
 		found, err := c.ownMark(m)
 		if err == nil {
-			err = j.r.opts.checkMark(found, c.meaning(m))
+			err = j.r.opts.checkMark(found, meaning)
 		}
 		made, thought := false, false
 		own, _ := get(m, "role").(string)
-		if err == nil && j.r.opts.Reasoning == DropReasoning && c.meaning(m) == "assistant" {
+		if err == nil && j.r.opts.Reasoning == DropReasoning && meaning == "assistant" {
 			if m, thought, err = j.dropReasoning(m); thought {
 				c.dropped++
 			}
@@ -47,6 +48,9 @@ func (j *rendering) finish() error {
 	return nil
 }
 
+// bare reports whether a message has no fields but two: its role and its content.
+func bare(m *jinja.Dict) bool { return m.Len() == 2 }
+
 // callFields are the fields of a message that hold calls of tools, as JSON in a string too.
 var callFields = []string{"tool_calls", "function_call"}
 
@@ -56,6 +60,14 @@ var callFields = []string{"tool_calls", "function_call"}
 func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 	own, _ := get(m, "role").(string)
 	m = m.Without(func(_ string, v any) bool { return v == nil })
+	role := j.role(own)
+	if role != own {
+		m = m.Clone()
+		m.Set("role", role)
+	}
+	if _, isText := get(m, "content").(string); isText && bare(m) && !isCallRole(own) {
+		return m, false, nil
+	}
 	for _, field := range callFields {
 		if s, ok := get(m, field).(string); ok && strings.TrimSpace(s) != "" {
 			calls, err := j.decoder.parse(s)
@@ -78,11 +90,6 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 	if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !j.form.calledOlder {
 		m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()
 		m.Set("tool_calls", list(asTool(call)))
-	}
-	role := j.role(own)
-	if role != own {
-		m = m.Clone()
-		m.Set("role", role)
 	}
 	switch {
 	case j.meaning(m) == "tool":

@@ -28,6 +28,9 @@ func foldRole(role string) string { return withUnderscores.Replace(strings.ToLow
 
 // isCallRole reports whether a message of a role holds calls as its content.
 func isCallRole(role string) bool {
+	if len(role) < len("tool_call") || role == "assistant" {
+		return false
+	}
 	folded := foldRole(role)
 	return folded == callRole || folded == "tool_call"
 }
