@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
@@ -52,7 +53,8 @@ func (j *rendering) claim() bool {
 	j.claims = j.claims[:0]
 	for n := range j.places {
 		p := &j.places[n]
-		start, stop := p.core()
+		start := len(p.text) - len(strings.TrimLeftFunc(p.text, isBlank))
+		stop := max(start, len(strings.TrimRightFunc(p.text, isBlank)))
 		if about, ok := p.about(); ok && start < stop {
 			c := claim{about: about, first: true, last: true, place: int32(n), start: int32(start), stop: int32(stop)}
 			if about == words && p.kind.role == "assistant" && strings.Contains(p.text, thoughtEnd) {
@@ -64,6 +66,9 @@ func (j *rendering) claim() bool {
 	}
 	return j.seen() || !slices.ContainsFunc(j.claims, func(c claim) bool { return !c.found })
 }
+
+// isBlank reports whether Python's strip removes a character.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // about returns what a string is about; ok is false if it says nothing.
 func (p *place) about() (about about, ok bool) {
@@ -89,8 +94,8 @@ func (p *place) about() (about about, ok bool) {
 func (j *rendering) claimBoth(c claim, at int) {
 	text := j.text(&c)
 	at -= int(c.start)
-	before := strings.TrimSpace(strings.TrimPrefix(text[:at], thoughtBegin))
-	after := strings.TrimLeft(text[at+len(thoughtEnd):], " \t\r\n")
+	before := strings.TrimFunc(strings.TrimPrefix(text[:at], thoughtBegin), isBlank)
+	after := strings.TrimLeftFunc(text[at+len(thoughtEnd):], isBlank)
 	if before != "" {
 		from := c.start + int32(strings.Index(text, before))
 		j.claims = append(j.claims, claim{about: thought, place: c.place, start: from, stop: from + int32(len(before))})

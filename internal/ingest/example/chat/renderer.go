@@ -81,7 +81,7 @@ const (
 	// placeBytes is how many bytes of a record there are for each string with anchors, and
 	// placeMemory the memory of its place, its anchors and where they are found.
 	placeBytes  = 12
-	placeMemory = 256
+	placeMemory = 320
 	// stackBytes is the memory of the deepest nesting of an execution.
 	stackBytes = 2 << 20
 )
