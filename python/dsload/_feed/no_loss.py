@@ -36,5 +36,6 @@ class NoLoss(torch.Tensor):  # type: ignore[misc]
 
 def are_ignored(labels: Any) -> bool:
     """Reports whether no label of an array counts. The first of a row does not: causal models predict the others."""
-    # Almost always the first row has one, and the others need not be looked at.
-    return bool(len(labels)) and not (labels[0, 1:] != _IGNORED).any() and not (labels[:, 1:] != _IGNORED).any()
+    if not len(labels) or (labels.shape[1] > 1 and labels[0, 1] != _IGNORED):  # almost always, and at once
+        return False
+    return not (labels[0, 1:] != _IGNORED).any() and not (labels[:, 1:] != _IGNORED).any()

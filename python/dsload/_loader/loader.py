@@ -320,7 +320,7 @@ class Loader:
         self._iterations.check_open()
         wrapped.refuse_second_dealing()
         wrapped.refuse_stacking(self)
-        wrapped.refuse_uneven_evaluation(self._epochs)
+        wrapped.refuse_uneven_evaluation(self)
         if self._found_rank:
             wrapped.refuse_other_rank(self.rank, self.world)
 

@@ -42,9 +42,9 @@ class RandomAccess:
         dtype: of input_ids and labels: "int64" or "int32".
 
     An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) if the dataset has
-    them; document and part, which are arrays without dimensions. Where there is a loss_mask, labels are a Loader's: -100
-    for what carries no loss, and for the first token of each document of a packed row. Nothing is padded or shuffled. The
-    arrays are copies that the caller may change.
+    them; document and part, which are arrays without dimensions. Where there is a loss_mask, labels are a Loader's:
+    -100 for what carries no loss, and for the first token of each document of a packed row. Nothing is padded or
+    shuffled. The arrays are copies that the caller may change.
 
     A shard is mapped into memory when one of its examples is first read. Each record batch is compared with its
     checksum on first touch. The object may be pickled, sent to DataLoader workers by fork or spawn, and read by several

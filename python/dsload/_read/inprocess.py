@@ -262,7 +262,8 @@ def _max_length(manifest: dict[str, Any]) -> int:
 
 
 def causal_labels(row: Mapping[str, Array], dtype: np.dtype[Any], borders: bool = True) -> Array:
-    """The labels of a row: its ids, but what its mask leaves out, and with borders the first of each segment, is ignored."""
+    """The labels of a row: its ids, but what its mask leaves out, and with borders the first of each segment, is
+    ignored."""
     labels = row["input_ids"].astype(dtype)
     if "loss_mask" in row:
         labels[~row["loss_mask"]] = _IGNORED

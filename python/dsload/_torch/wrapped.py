@@ -78,7 +78,7 @@ def refuse_endless(query: Any) -> None:
         )
 
 
-def refuse_uneven_evaluation(epochs: Any) -> None:
+def refuse_uneven_evaluation(loader: Any) -> None:
     """Raises WrongWrapping if Trainer evaluates the loader by itself, and would count batches of different numbers of
     rows alike."""
     frame: Any = sys._getframe(1) if "transformers.trainer" in sys.modules else None
@@ -86,9 +86,10 @@ def refuse_uneven_evaluation(epochs: Any) -> None:
         if frame.f_code.co_name == "evaluation_loop" and frame.f_globals.get("__name__") == "transformers.trainer":
             break
         frame = frame.f_back
-    if frame is None or getattr(frame.f_locals.get("self"), "_gathered", None) is not None:
+    evaluated: Any = getattr(frame.f_locals.get("dataloader"), "dataset", None) if frame is not None else None
+    if evaluated is not loader:
         return
-    query, rows = epochs.query, epochs.rows
+    query, rows = evaluated._epochs.query, evaluated._epochs.rows
     refuse_endless(query)
     whole = query.tail_or_default == "drop" or rows % query.rows_a_batch == 0 or rows < query.rows_a_batch
     if query.uneven or not whole:
