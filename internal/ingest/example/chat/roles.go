@@ -24,7 +24,9 @@ const callRole = "function_call"
 
 var withUnderscores = strings.NewReplacer("-", "_", " ", "_")
 
-func foldRole(role string) string { return withUnderscores.Replace(strings.ToLower(role)) }
+func foldRole(role string) string {
+	return withUnderscores.Replace(strings.ToLower(strings.TrimSpace(role)))
+}
 
 // isCallRole reports whether a message of a role holds calls as its content.
 func isCallRole(role string) bool {

@@ -40,7 +40,7 @@ func TestRoles(t *testing.T) {
 		want     string
 	}{
 		{strict, []string{"human", "gpt"}, "<user>A<assistant>B</s>"},
-		{strict, []string{"User", "ASSISTANT"}, "<user>A<assistant>B</s>"},
+		{strict, []string{"User ", "ASSISTANT"}, "<user>A<assistant>B</s>"},
 		{strict, []string{"developer", "user", "model"}, "<system>A<user>B<assistant>C</s>"},
 		{strict, []string{"Developer", "user", "model"}, "<system>A<user>B<assistant>C</s>"},
 		{strict, []string{"user", "bot", "function-response", "Chatbot"}, "<user>A<assistant>B</s><tool>C<assistant>D</s>"},

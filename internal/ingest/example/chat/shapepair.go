@@ -209,7 +209,7 @@ func (c *conversation) addHistory() error {
 	for _, field := range historyFields {
 		v := peek(c.record, field)
 		if s, ok := v.(string); ok {
-			if s == "" {
+			if !strings.HasPrefix(strings.TrimSpace(s), "[") {
 				continue
 			}
 			var err error
@@ -218,10 +218,8 @@ func (c *conversation) addHistory() error {
 			}
 		}
 		history, ok := v.(*jinja.List)
-		if v == nil {
-			continue
-		} else if !ok {
-			return fault.Of(ErrShape, "%q is %s, not a list of turns", field, kindOf(v))
+		if !ok {
+			continue // it has another meaning
 		}
 		c.use(field)
 		for i, item := range history.Items {
@@ -231,20 +229,27 @@ func (c *conversation) addHistory() error {
 				}
 				continue
 			}
-			turn, ok := item.(*jinja.List)
-			if !ok || len(turn.Items) != 2 {
-				return fault.Of(ErrShape, "turn %d of %q is not a pair of strings", i+1, field)
+			question, answer, ok := pairOf(item)
+			if !ok {
+				return fault.Of(ErrShape, "turn %d of %q is not a pair of strings; if it has another meaning, leave it out, "+
+					"as with {map}", i+1, field)
 			}
-			for j, role := range []string{"user", "assistant"} {
-				s, ok := turn.Items[j].(string)
-				if !ok {
-					return fault.Of(ErrShape, "turn %d of %q is not a pair of strings", i+1, field)
-				}
-				c.add(role, s)
-			}
+			c.add("user", question)
+			c.add("assistant", answer)
 		}
 	}
 	return nil
+}
+
+// pairOf returns the two texts of a list.
+func pairOf(v any) (question, answer string, ok bool) {
+	list, ok := v.(*jinja.List)
+	if !ok || len(list.Items) != 2 {
+		return "", "", false
+	}
+	question, ok = list.Items[0].(string)
+	answer, isText := list.Items[1].(string)
+	return question, answer, ok && isText
 }
 
 func kindOf(v any) string {

@@ -46,6 +46,7 @@ func TestShapes(t *testing.T) {
 		`{"system": "S", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}`:                                                   "messages system=S;" + hi,
 		`{"system": "S", "messages": [{"role": "system", "content": "Q"}, {"role": "assistant", "content": "Yo"}]}`:                                                  "messages system=Q;assistant=Yo;",
 		`{"prompt": "Hi", "response": "Yo", "history": [["a", "b"], ["c", "d"]]}`:                                                                                    "prompt-completion user=a;assistant=b;user=c;assistant=d;" + hi,
+		`{"query": "Hi", "response": "Yo", "history": "of a patient"}`:                                                                                               "question-answer " + hi,
 		`{"query": "Hi", "response": "Yo", "history": "[[\"a\", \"b\"]]"}`:                                                                                           "question-answer user=a;assistant=b;" + hi,
 		`{"prompt": "Hi", "completion": "Yo", "history": [{"role": "user", "content": "a"}, {"human": "b", "assistant": "c"}]}`:                                      "prompt-completion user=a;user=b;assistant=c;" + hi,
 		`{"prompt": "Hi", "chosen": "Yo", "history": [["a", "b"]]}`:                                                                                                  "preference user=a;assistant=b;" + hi,
