@@ -40,7 +40,7 @@ func readBeside(file func(name string) ([]byte, error)) *beside {
 		}
 		v := jsonx.Value{Kind: 'n'}
 		if err == nil {
-			v, err = parseConfig(data)
+			v, err = b.parse(data)
 		}
 		if err != nil {
 			b.warnings = append(b.warnings, name+" ignored: "+err.Error())
@@ -49,24 +49,25 @@ func readBeside(file func(name string) ([]byte, error)) *beside {
 	}
 	config := read(configName)
 	b.settleExtra(&config)
-	if config.Has("added_tokens_decoder") {
-		b.take(config, config.Get("added_tokens_decoder"))
+	if config.Has(tokensByID) {
+		b.take(config)
 		return b
 	}
-	for _, m := range read("special_tokens_map.json").Members {
+	older := read("special_tokens_map.json")
+	for i, m := range older.Members {
 		if m.Key == extraTokens && m.Value.Kind == '[' {
-			m.Value.Elems = slices.Concat(config.Get(extraTokens).Elems, m.Value.Elems)
+			older.Members[i].Value.Elems = slices.Concat(config.Get(extraTokens).Elems, m.Value.Elems)
 		}
-		set(&config, m.Key, &m.Value)
 	}
+	config.Members = lastOfKey(append(config.Members, older.Members...))
 	b.settleNames(&config)
-	b.take(config, jsonx.Value{Kind: 'n'})
+	b.take(config)
 	b.takeOlder(read("added_tokens.json"))
 	return b
 }
 
-// The keys of the tokens without a role, and the older one.
-const extraTokens, additionalTokens = "extra_special_tokens", "additional_special_tokens"
+// The keys of the tokens with ids, of those without a role, and the older one of these.
+const tokensByID, extraTokens, additionalTokens = "added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"
 
 // settleExtra takes a configuration's additional_special_tokens for its extra_special_tokens, if it has none of those.
 func (b *beside) settleExtra(config *jsonx.Value) {
@@ -96,31 +97,73 @@ func set(object *jsonx.Value, key string, v *jsonx.Value) {
 	}
 }
 
-// parseConfig reads a file of settings without its chat templates, which may be long.
-func parseConfig(data []byte) (jsonx.Value, error) {
+// maxConfigValues bounds the values of a member of a configuration.
+const maxConfigValues = 1 << 18
+
+// parse reads a file of settings. Tokens with ids, of which there may be many, go to outside at once, and chat templates
+// are left out.
+func (b *beside) parse(data []byte) (jsonx.Value, error) {
 	v := jsonx.Value{Kind: '{'}
 	s, err := jsonx.NewScanner(data)
 	if err != nil {
 		return v, err
 	}
-	err = s.Object(func(key []byte) error {
-		k := string(key)
-		if k == "chat_template" {
+	err = s.Object(func(key []byte) (err error) {
+		m := jsonx.Member{Key: string(key)}
+		switch {
+		case m.Key == "chat_template":
 			return s.Skip()
+		case m.Key == tokensByID && s.Peek() == '{':
+			err = b.parseByID(s)
+		default:
+			m.Value, err = s.Value(maxConfigValues)
 		}
-		e, err := s.Value(maxConfigBytes / 16)
-		v.Members = append(v.Members, jsonx.Member{Key: k, Value: e})
+		v.Members = append(v.Members, m)
 		return err
 	})
+	if err == nil {
+		err = s.End()
+	}
 	if err != nil {
+		b.outside.Tokens = nil
 		return jsonx.Value{Kind: 'n'}, err
 	}
-	return v, s.End()
+	v.Members = lastOfKey(v.Members)
+	return v, nil
 }
 
-// take takes the tokens of a configuration: those with ids, in their order, then those that have a name, then the
-// others.
-func (b *beside) take(config, decoder jsonx.Value) {
+// parseByID reads tokens with ids, in order of these.
+func (b *beside) parseByID(s *jsonx.Scanner) error {
+	o := &b.outside
+	o.Tokens = nil
+	err := s.Object(func(key []byte) error {
+		id, noID := strconv.ParseUint(string(key), 10, 31)
+		v, err := s.Value(maxConfigValues)
+		if t, ok := tokenOf(v, false); ok && err == nil && noID == nil {
+			t.ID, t.Overrides = int64(id), true
+			o.Tokens = append(o.Tokens, t)
+		}
+		return err
+	})
+	slices.SortStableFunc(o.Tokens, func(a, b spec.OutsideToken) int { return cmp.Compare(a.ID, b.ID) })
+	return err
+}
+
+// lastOfKey returns the members without those whose keys come again.
+func lastOfKey(members []jsonx.Member) []jsonx.Member {
+	last := make(map[string]int, len(members))
+	for i, m := range members {
+		last[m.Key] = i
+	}
+	i := -1
+	return slices.DeleteFunc(members, func(m jsonx.Member) bool {
+		i++
+		return last[m.Key] != i
+	})
+}
+
+// take takes the tokens of a configuration after those with ids: those that have a name, then the others.
+func (b *beside) take(config jsonx.Value) {
 	o := &b.outside
 	for _, m := range config.Members {
 		switch m.Key {
@@ -130,14 +173,6 @@ func (b *beside) take(config, decoder jsonx.Value) {
 			o.Legacy = m.Value.Kind == 't'
 		}
 	}
-	for _, m := range decoder.Members {
-		id, err := strconv.ParseUint(m.Key, 10, 31)
-		if t, ok := tokenOf(m.Value, false); ok && err == nil {
-			t.ID, t.Overrides = int64(id), true
-			o.Tokens = append(o.Tokens, t)
-		}
-	}
-	slices.SortStableFunc(o.Tokens, func(a, b spec.OutsideToken) int { return cmp.Compare(a.ID, b.ID) })
 	extra := config.Get(extraTokens)
 	if !config.Has(extraTokens) {
 		extra = config.Get(additionalTokens)

@@ -167,6 +167,10 @@ func TestRolesAreSpecial(t *testing.T) {
 			t.Errorf("%s: %v", config, tok.Warnings())
 		}
 	}
+	broken, err := Parse([]byte(file), Options{Config: []byte(`{"added_tokens_decoder": {"9": {"content": "x"}}, "eos_token": "x"`)})
+	if err != nil || broken.VocabSize() != 5 || len(broken.Warnings()) != 1 {
+		t.Errorf("a broken configuration: %v, %d ids, warnings %q", err, broken.VocabSize(), broken.Warnings())
+	}
 	// Ranks have no id for a token that is only named: the next one may be something else to the model.
 	tok, err := loadFS(fstest.MapFS{"x.tiktoken": {Data: rankFile(300)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|end|>"}`)}},
 		".", "", Options{Pattern: "gpt2", Special: map[string]uint32{"<|endoftext|>": 300}})

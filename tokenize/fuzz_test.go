@@ -66,6 +66,36 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
+// FuzzBeside reads any tokenizer_config.json: the tokenizer's copy gives its ids.
+func FuzzBeside(f *testing.F) {
+	f.Add([]byte(`{"added_tokens_decoder": {"4": {"content": "ab", "lstrip": true}, "1": {"content": "x", "special": true}}, "eos_token": "x"}`))
+	f.Add([]byte(`{"additional_special_tokens": ["b", {"content": "y", "normalized": true}], "pad_token": {"content": "z"}, "unk_token": null}`))
+	f.Add([]byte(`{"extra_special_tokens": {"image_token": "<i>"}, "tokenizer_class": "LlamaTokenizer", "legacy": true}`))
+	f.Fuzz(func(t *testing.T, config []byte) {
+		for _, file := range [][]byte{[]byte(smallFiles[0]), []byte(smallFiles[3]), rankFile(300)} {
+			o := Options{Config: config, Pattern: "gpt2"}
+			tok, err := Parse(file, o)
+			if err != nil {
+				continue
+			}
+			exercise(t, tok)
+			_, copied := tok.Details().File()
+			if _, o.Config = tok.Details().Config(); o.Config == nil {
+				o.Config = []byte("{}")
+			}
+			again, err := Parse(copied, o)
+			if err != nil || again.Fingerprint() != tok.Fingerprint() || again.VocabSize() != tok.VocabSize() {
+				t.Fatalf("%q: the copy is another tokenizer: %v", config, err)
+			}
+			for _, text := range []string{"a ab <i>x y", "zab  b"} {
+				if got, want := again.Encode(text), tok.Encode(text); !slices.Equal(got, want) {
+					t.Fatalf("%q: %q: the copy gives %d, not %d", config, text, got, want)
+				}
+			}
+		}
+	})
+}
+
 // checkPlain encodes a text with a file's engine and with the plain models that the same Spec
 // describes: the ids are equal.
 func checkPlain(t *testing.T, file, text []byte) {

@@ -17,15 +17,15 @@ func (f *file) complete(o *spec.Outside, mem *spec.Meter) error {
 		at[a.content], ids[a.id] = i, true
 	}
 	for _, t := range o.Tokens {
-		if err := mem.Take(spec.AddedTokenBytes+2*int64(len(t.Content)), "the added tokens"); err != nil {
-			return err
-		}
 		a := addedToken{id: uint32(max(t.ID, 0)), content: t.Content, singleWord: t.SingleWord, lstrip: t.LStrip,
 			rstrip: t.RStrip, normalized: t.Normalized, special: t.Special, anyID: t.ID < 0}
 		i, known := at[t.Content]
 		switch {
 		case t.Yields && (ids[a.id] || known && a.id < f.added[i].id):
 		case !known:
+			if err := mem.Take(spec.AddedTokenBytes+2*int64(len(t.Content)), "the added tokens"); err != nil {
+				return err
+			}
 			at[t.Content] = len(f.added)
 			f.added, f.completed = append(f.added, a), true
 		case t.Overrides:
