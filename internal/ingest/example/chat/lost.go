@@ -28,6 +28,9 @@ func (j *rendering) lostError(lost []int) error {
 	}
 	candidates = slices.DeleteFunc(candidates, func(as string) bool { return !j.writes(role, as) })
 	if len(candidates) == 0 {
+		if slices.ContainsFunc(lost[1:], func(i int) bool { return isAssistant(j.messages[i]) }) {
+			return fault.Advise(err, "give another {chat-template}: this one leaves out what the assistant says, too")
+		}
 		return fault.Advise(err, "give another {chat-template}, or leave out such messages")
 	}
 	advice := fmt.Sprintf("%s=%s writes it", role, candidates[0])
