@@ -14,9 +14,9 @@ const splitBytes = 256 << 20
 // ends where the model stops, and holds what it will see before: many templates leave the reasoning of earlier
 // turns out.
 func (j *rendering) split(dst *Text) error {
-	row, all, thoughts := &j.Worker.row, 0, 0 // messages with reasoning, up to next
-	next := 0
-	dst.ThoughtsLeftOut = 0
+	row, all := &j.Worker.row, 0
+	row.reset()
+	dst.ThoughtsLeftOut = 0 // a row may have what the whole lacks
 	defer func() {
 		if cap(row.Text) > keptBytes {
 			row.Text = nil
@@ -38,10 +38,9 @@ func (j *rendering) split(dst *Text) error {
 		if err != nil {
 			return fmt.Errorf("the row that ends with %s: %w", j.name(j.origins[i].index), err)
 		}
-		for ; next < i; next++ {
-			thoughts += bit(j.thinks(next))
+		if row.ThoughtsLeftOut > 0 && row.ThoughtsLeftOut > j.thoughtsBefore(i) {
+			dst.ThoughtsLeftOut++
 		}
-		dst.ThoughtsLeftOut += bit(row.ThoughtsLeftOut > thoughts) // of this turn
 		if len(row.Spans) == 0 {
 			dst.miss(i)
 		} else if err := dst.Turn(row); err != nil {
@@ -51,17 +50,14 @@ func (j *rendering) split(dst *Text) error {
 	return nil
 }
 
-// thinks reports whether a message holds reasoning.
-func (j *rendering) thinks(i int) bool {
-	m := j.messages[i]
-	return has(m, "reasoning_content") || isAssistant(m) && says(get(m, "content"), thoughtEnd)
-}
-
-func bit(v bool) int {
-	if v {
-		return 1
+// thoughtsBefore returns how many of the messages before the i-th hold reasoning.
+func (j *rendering) thoughtsBefore(i int) (n int) {
+	for _, m := range j.messages[:i] {
+		if has(m, "reasoning_content") || isAssistant(m) && says(get(m, "content"), thoughtEnd) {
+			n++
+		}
 	}
-	return 0
+	return n
 }
 
 // turnsToTrain returns the messages that are turns to train on.

@@ -127,3 +127,22 @@ func TestSplitMarks(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestSplitThoughts: reasoning that only the whole conversation lacks is not said to be left out, and what a row of
+// its own lacks is.
+func TestSplitThoughts(t *testing.T) {
+	const record = `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","thinking":"WHYB"},` +
+		`{"role":"user","content":"c"},{"role":"assistant","content":"d","thinking":"WHYD"}]}`
+	for condition, want := range map[string]int{"loop.last": 0, "true": 0, "false": 2, "loop.first": 2} {
+		r, err := NewRenderer(Options{SplitTurns: true, Template: "{% for m in messages %}{{ m.role }}:{% if m.thinking and " +
+			condition + " %}({{ m.thinking }}){% endif %}{{ m.content }};{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		text := Text{Turn: func(*Text) error { rows++; return nil }}
+		if err := r.NewWorker(nil).Render(&text, []byte(record)); err != nil || text.ThoughtsLeftOut != want || rows != 2 {
+			t.Errorf("%s: %d left out in %d rows, %v; want %d", condition, text.ThoughtsLeftOut, rows, err, want)
+		}
+	}
+}
