@@ -60,22 +60,32 @@ func (a ahead) examples(o *option.Options) int64 {
 // wanted ones; 0 if nothing bounds them. It reads the beginning of the sources.
 func (b *build) expectedExamples(ctx context.Context, wanted int64) (int64, error) {
 	var a ahead
-	enough := min(wanted, math.MaxInt64/lookAhead) * lookAhead
-	set := b.phases[0].set
-	for i := 0; i < set.Len() && a.examples(&b.opts) < enough; i++ {
+	o, set := &b.opts, b.phases[0].set
+	enough, allowed := min(wanted, math.MaxInt64/lookAhead)*lookAhead, a.examples(o) // by budgets
+	if allowed > 0 {
+		enough = min(enough, allowed)
+	}
+	if o.Pack != pack.None && !b.looksAtText() {
+		return allowed, nil
+	}
+	for i := 0; i < set.Len() && a.examples(o) < enough; i++ {
 		in, err := set.Input(i)
 		if err != nil {
 			return 0, err
 		}
 		if !in.Rereadable() {
-			return ahead{}.examples(&b.opts), nil
+			return allowed, nil
 		}
 		if b.lookInto(ctx, set, i, &a, enough); ctx.Err() != nil {
 			return 0, ErrInterrupted
 		}
 	}
-	return min(enough, a.examples(&b.opts)), nil
+	return min(enough, a.examples(o)), nil
 }
+
+// looksAtText reports whether the text of documents is known before the stages of a build: neither a chat template nor
+// a command makes it.
+func (b *build) looksAtText() bool { return b.chat == nil && b.opts.Map == "" }
 
 // lookInto adds the documents of an input until there are enough. What cannot be read ends it: the build meets it
 // too, and knows what to do about it.
@@ -95,7 +105,7 @@ func (b *build) lookInto(ctx context.Context, set *source.Set, i int, a *ahead, 
 		if d.Last {
 			a.documents += d.Rows
 		}
-		if d.Err == nil && !d.Skipped && b.chat == nil && b.opts.Map == "" && w.Format(&text, d.Layout(), raw) == nil {
+		if d.Err == nil && !d.Skipped && b.looksAtText() && w.Format(&text, d.Layout(), raw) == nil {
 			a.text += int64(len(text.Prompt) + len(text.Target))
 		}
 		if d.Last && a.examples(&b.opts) >= enough {
