@@ -27,13 +27,13 @@ func TestLeftOut(t *testing.T) {
 		want                  Losses
 	}{
 		"unknown role": {template: known, record: narrated,
-			err: "message 2 of \"messages\", of the role narrator: the chat template writes nothing of what it says; `roles` narrator=user writes it, as the roles assistant do"},
+			err: "message 2 of \"messages\", of the role narrator: the chat template writes nothing of what it says, and a model would be trained without it; `roles` narrator=user writes it, as the roles assistant do"},
 		"by chance": {template: known, record: strings.Replace(narrated, "Rain.", "First", 1), err: `message 2 of "messages",`},
 		"in the template": {template: strings.ReplaceAll(known, "|trim", "|upper|lower"),
 			record: strings.Replace(narrated, "Rain.", "user", 1), err: `message 2 of "messages",`},
 		"two": {template: known, record: strings.Replace(narrated, `"assistant"`, `"narrator"`, 1), err: "nor of 1 more"},
 		"dropped turn": {template: strings.Replace(known, "['user', 'assistant']", "['user']", 1), record: twoTurns,
-			err: "message 2 of \"messages\", of the role assistant: the chat template writes nothing of what it says, nor of 1 more; give another `chat-template`"},
+			err: "message 2 of \"messages\", of the role assistant: the chat template writes nothing of what it says, nor of 1 more, and a model would be trained without it; give another `chat-template`"},
 		"blank":   {template: known, record: strings.Replace(narrated, "Rain.", ` \n`, 1)},
 		"changed": {template: `{% for m in messages %}{{ m.content|upper|replace('.', '!') }}{% endfor %}`, record: narrated},
 		"blank edges": {template: `{% macro said(m) %}{{ m.content|trim }}{% endmacro %}{% for m in messages %}{{ said(m) }}{% endfor %}`,
@@ -110,7 +110,7 @@ func TestContentsByRole(t *testing.T) {
 		`[{"role": "user", "content": ["a", {"type": "input_audio", "input_audio": {}}]}]`:                                       "!part 2 of its content is audio",
 		`[{"role": "user", "content": [{"video": "a.mp4", "text": ""}]}]`:                                                        "!part 1 of its content is a video",
 		`[{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]`:          "!part 1 of its content is not text, with the fields type, refusal",
-		`[{"role": "user", "content": ["a", {"type": "file", "name": "b"}]}, {"role": "assistant", "content": "c"}]`:             `!message 1 of "messages", of the role user`,
+		`[{"role": "user", "content": ["a", {"type": "file", "name": "b"}]}, {"role": "assistant", "content": "c"}]`:             `!message 1 of "messages", of the role user: the chat template writes nothing of a part of what it says`,
 	} {
 		var got Text
 		err := newTestRenderer(t, Options{Template: template}).NewWorker(nil).Render(&got,

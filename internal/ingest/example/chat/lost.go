@@ -17,8 +17,13 @@ func (j *rendering) lostError(lost []int) error {
 	if n := len(lost) - 1; n > 0 {
 		others = fmt.Sprintf(", nor of %d more", n)
 	}
-	err := fault.Of(ErrTemplate, "%s, of the role %s: the chat template writes nothing of what it says%s",
-		j.name(first.index), shorten(role), others)
+	what := "what it says"
+	if parts := j.parts(j.messages[lost[0]]); parts != nil && len(parts.Items) > 1 {
+		what = "a part of what it says"
+	}
+	err := fault.Of(ErrTemplate, "%s, of the role %s: the chat template writes nothing of %s%s, and a model would be "+
+		"trained without it",
+		j.name(first.index), shorten(role), what, others)
 	candidates := []string{"user", "assistant", "system"}
 	switch meaning, _ := j.r.opts.meaning(role); meaning {
 	case "user", "assistant":
