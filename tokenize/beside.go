@@ -267,6 +267,6 @@ func unlisted(tokens []string) string {
 	if n > maxUnlisted {
 		tokens = append(slices.Clone(tokens[:maxUnlisted]), "…")
 	}
-	return fmt.Sprintf("%d tokens are named by files beside the tokenizer and have no id there; they have the next free ones, as "+
-		"in transformers, and a model needs an embedding for each: %s", n, strings.Join(tokens, ", "))
+	return fmt.Sprintf("tokens that files beside the tokenizer name, and give no id: %d; they get the next free ones, as in "+
+		"transformers, and a model needs an embedding for each: %s", n, strings.Join(tokens, ", "))
 }
