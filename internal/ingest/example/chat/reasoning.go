@@ -25,7 +25,7 @@ const (
 var Reasonings = []Reasoning{KeepReasoning, MaskReasoning, DropReasoning}
 
 // endOfThought matches what ends reasoning in the source of a template.
-var endOfThought = lazy.Regexp(`(?i)(</|\[/)[\w:]*(think|thought|reason)[\w:]*[>\]]`)
+var endOfThought = lazy.Regexp(`(?i)(</|\[/|<\|end_)[\w:]*(think|thought|reason)[\w:]*(>|\]|\|>)`)
 
 // thoughtEnds returns what ends reasoning in a content, for a template of that source: what it writes itself, or
 // what most models do.

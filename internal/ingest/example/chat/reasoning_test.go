@@ -113,7 +113,8 @@ func TestDropReasoning(t *testing.T) {
 
 func TestThoughtEnds(t *testing.T) {
 	for source, want := range map[string][]string{"": {"</think>"}, "{% if '</seed:think>' in c %}</think>": {"</seed:think>", "</think>"},
-		"[THINK]a[/THINK]": {"</think>", "[/THINK]"}, "</tool_call>": {"</think>"}} {
+		"[THINK]a[/THINK]": {"</think>", "[/THINK]"}, "</tool_call>": {"</think>"},
+		"{{ '<|START_THINKING|>' }}{{ '<|END_THINKING|>' }}": {"</think>", "<|END_THINKING|>"}} {
 		if got := thoughtEnds(source); !slices.Equal(got, want) {
 			t.Errorf("%q: %q", source, got)
 		}

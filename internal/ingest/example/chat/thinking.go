@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 // Where a message has no reasoning, some templates write an empty block for it between the header and the answer,
@@ -50,14 +51,17 @@ func emptyBlock(text []byte) int {
 	return blank(at + len(end))
 }
 
-// tagName returns the letters and digits of a tag.
+// sides matches what tells a tag from that at the other end, besides signs, as in <|START_THINKING|>.
+var sides = lazy.Regexp(`(?i)start|begin|open|prefix|end|close|stop|suffix`)
+
+// tagName returns the letters and digits of a tag that the one at the other end has too.
 func tagName(tag string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r
 		}
 		return -1
-	}, tag)
+	}, sides().ReplaceAllString(tag, ""))
 }
 
 // says reports whether a string in a message, at any depth, holds a text.

@@ -12,8 +12,10 @@ func TestEmptyBlock(t *testing.T) {
 		"</think>Yes.": "</think>", "\n</think>\n\nYes.": "\n</think>\n\n", "[THINK][/THINK]Yes.": "[THINK][/THINK]",
 		"<seed:think></seed:think>Yes.": "<seed:think></seed:think>", "<|think|><|/think|> Yes.": "<|think|><|/think|> ",
 		"<|channel>thought\n<channel|>Yes.": "<|channel>thought\n<channel|>", "<think></think>": "<think></think>",
-		"</think>\n<tool_call>": "</think>\n",
-		"":                      "", "Yes.": "", " Yes.": "", "<think>\nWhy.\n</think>\n": "", "<tool_call>\n{": "", "<": "", "<>[]": "",
+		"</think>\n<tool_call>": "</think>\n", "<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>": "<|START_THINKING|><|END_THINKING|>",
+		"<|inner_prefix|><|inner_suffix|>Yes.": "<|inner_prefix|><|inner_suffix|>", "<|START_RESPONSE|>Yes.": "",
+		"<|START_RESPONSE|><|START_TEXT|>Yes.": "", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>": "", "<|start|><|end|>": "",
+		"": "", "Yes.": "", " Yes.": "", "<think>\nWhy.\n</think>\n": "", "<tool_call>\n{": "", "<": "", "<>[]": "",
 		"<|channel|>final<|message|>Yes.": "", "[TOOL_CALLS][{\"name\": \"": "", "<think>": "", "<think>\n": "", "<a><a>": "",
 		"<b>bold</b>": "", "<tool_call>\n<function=f>": "",
 	} {
