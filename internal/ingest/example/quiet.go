@@ -22,8 +22,8 @@ var quietWords = []string{"id", "ids", "idx", "index", "uid", "uuid", "guid", "k
 	"license", "licence", "licenses", "copyright", "version", "revision", "commit", "schema", "format",
 	"meta", "metadata", "stats", "statistics"}
 
-// quietStarts are the first words of names of the same kinds, as in num_turns and __index_level_0__.
-var quietStarts = []string{"num", "n", "index", "meta", "metadata"}
+// quietStarts are the first words of names of the same kinds, as in num_turns, score_chosen and __index_level_0__.
+var quietStarts = []string{"num", "n", "index", "meta", "metadata", "score", "scores"}
 
 // IsQuiet reports whether a field of this name never says anything itself, as one without a name.
 func IsQuiet(name string) bool {
