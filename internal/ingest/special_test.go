@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -290,6 +291,46 @@ func TestLoneEnds(t *testing.T) {
 		note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "end tokens left out") })
 		if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) || s.LoneEnds != c.left || note != (c.left > 0) {
 			t.Errorf("%q: rows %q, want %q; %d ends left out, notes %q", c.text, got, c.want, s.LoneEnds, s.Notes)
+		}
+	}
+}
+
+// TestTokensBesideTheFile: a dataset decodes with the tokens that it was built with, wherever they came from.
+func TestTokensBesideTheFile(t *testing.T) {
+	model, err := os.ReadFile(refdata.Path(t, "tokenizers/llama2.model"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = `{"content": "<|end|>", "lstrip": false, "rstrip": false, "normalized": false, "single_word": false, "special": true}`
+	for name, c := range map[string]struct {
+		file []byte
+		id   int64
+	}{"tokenizer.model": {model, 32000}, "tokenizer.json": {[]byte(`{"added_tokens": [], "pre_tokenizer": {"type": "Whitespace"},
+		"model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}}`), 2}} {
+		folder := t.TempDir()
+		put(t, filepath.Join(folder, name), c.file)
+		put(t, filepath.Join(folder, "tokenizer_config.json"),
+			fmt.Appendf(nil, `{"eos_token": "<|end|>", "added_tokens_decoder": {"%d": %s}}`, c.id, token))
+		text := filepath.Join(folder, "text.jsonl")
+		put(t, text, []byte(`{"text": "a<|end|>a"}`+"\n"))
+		o := option.Options{Out: filepath.Join(folder, "data"), Resources: option.Resources{FS: shard.OS()},
+			Settings: option.Settings{Tokenizer: folder, Sources: []string{text}, EOS: option.OwnToken}}
+		s := mustBuild(t, o)
+		m, err := shard.ReadManifest(o.FS, o.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := tokenizers.OfDataset(o.FS, o.Out, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := readRows(t, o.FS, o.Out, splitTrain)[0].AppendInputIDs(nil)
+		if got := strings.ReplaceAll(tok.Decode(ids), " ", ""); got != "a<|end|>a<|end|>" || m.Tokenizer.Special["eos"] != c.id ||
+			s.DocumentEnd != fmt.Sprintf("<|end|> (%d)", c.id) {
+			t.Errorf("%s: %q, eos %d, the summary says %q", name, got, m.Tokenizer.Special["eos"], s.DocumentEnd)
+		}
+		if damage, err := shard.Verify(context.Background(), o.FS, o.Out, nil); err != nil || len(damage) > 0 {
+			t.Error(damage, err)
 		}
 	}
 }
