@@ -57,27 +57,25 @@ func (s *Bounds) Skip(data []byte) int {
 
 // string skips the inside of a string from p on: to its closing quote, or to the end of data.
 func (s *Bounds) string(data []byte, p int) int {
-	for p < len(data) {
+	for quote := -1; p < len(data); { // quote is the next one, and stays for many escapes
 		if s.escaped {
 			s.escaped = false
 			p++
 			continue
 		}
-		n := bytes.IndexByte(data[p:], '"')
-		end := len(data)
-		if n >= 0 {
-			end = p + n
+		if quote < p {
+			n := bytes.IndexByte(data[p:], '"')
+			if quote = p + n; n < 0 {
+				quote = len(data)
+			}
 		}
-		if i := bytes.IndexByte(data[p:end], '\\'); i >= 0 {
+		if i := bytes.IndexByte(data[p:quote], '\\'); i >= 0 {
 			p += i + 1
 			s.escaped = true
 			continue
 		}
-		if n >= 0 {
-			s.inString = false
-			return end
-		}
-		p = end
+		s.inString = quote == len(data)
+		return quote
 	}
 	return p
 }
