@@ -143,13 +143,13 @@ func checkMaskedHF(t *testing.T, dir string, names []string) {
 		t.Fatal(err)
 	}
 	defer r.Release()
-	if !r.Next() || int(r.Record().NumCols()) != len(names) {
+	if !r.Next() || int(r.RecordBatch().NumCols()) != len(names) {
 		t.Fatalf("%s: columns %v", dir, r.Schema())
 	}
 	for i, name := range names {
 		want := map[string]string{"input_ids": "[[5 6 7] [8]]", "labels": "[[-100 -100 7] [8]]",
 			"loss_mask": "[[false false true] [true]]", "assistant_masks": "[[false false true] [true]]"}[name]
-		if got := fmt.Sprint(r.Record().Column(i)); r.Schema().Field(i).Name != name || got != want {
+		if got := fmt.Sprint(r.RecordBatch().Column(i)); r.Schema().Field(i).Name != name || got != want {
 			t.Errorf("%s: %s %s, want %s", dir, r.Schema().Field(i).Name, got, want)
 		}
 	}
