@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/dsload/dsload/internal/cputime"
 )
 
 // A value ends at the same byte however it is cut into pieces.
@@ -97,5 +100,22 @@ func TestAppendString(t *testing.T) {
 		if inner := AppendEscaped(nil, []byte(text)); !bytes.Equal([]byte(fmt.Sprintf("[\"%s\"", inner)), data) {
 			t.Errorf("%q: %s inside, %s whole", text, inner, data)
 		}
+	}
+}
+
+// TestBoundsOfEscapes: four times as many escapes take four times the CPU time, not sixteen.
+func TestBoundsOfEscapes(t *testing.T) {
+	measure := func(n int) time.Duration {
+		text := []byte(`"` + strings.Repeat(`\n`, n/2) + `"`)
+		began := cputime.Process()
+		if got := new(Bounds).Skip(text); got != len(text) {
+			t.Fatalf("the string ends at %d of %d", got, len(text))
+		}
+		return cputime.Process() - began
+	}
+	const size = 256 << 10
+	quarter, whole := measure(size/4), measure(size)
+	if whole > max(8*quarter, 20*time.Millisecond) {
+		t.Errorf("%v for %d bytes, %v for %d", quarter, size/4, whole, size)
 	}
 }
