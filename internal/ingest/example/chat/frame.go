@@ -78,6 +78,9 @@ func (f frame) skip(text []byte) int {
 
 // afterHeader returns where the last header in a text ends, or a part of it that begins as it does.
 func (f frame) afterHeader(text []byte) int {
+	if len(bytes.TrimSpace(text)) == 0 { // as a rule
+		return 0
+	}
 	at, n := longestPart(f.header, func(part string) int {
 		if strings.IndexFunc(part, unicode.IsLetter) < 0 {
 			return -1
