@@ -17,7 +17,7 @@ var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset"
 
 // openBase makes the Builder add to the dataset in the folder.
 func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, error) {
-	m, err := ReadManifest(b.fs, b.dir)
+	m, err := b.manifest()
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const FormatVersion = 1
 const maxManifestBytes = 64 << 20
 
 // errOtherManifest reports a manifest.json of another program.
-var errOtherManifest = fmt.Errorf("not a dataset's manifest: %w", ErrForeign)
+var errOtherManifest = fmt.Errorf("%w: another program's, and no dataset's manifest", ErrCorrupt)
 
 // Manifest is manifest.json, which describes a finished dataset.
 type Manifest struct {

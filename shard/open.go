@@ -113,6 +113,15 @@ func (b *Builder) othersManifest(names []string) bool {
 	return err == nil && info.Mode().IsRegular() && !ourManifest(b.fs, b.dir, names)
 }
 
+// manifest reads the manifest of the folder.
+func (b *Builder) manifest() (*Manifest, error) {
+	m, err := ReadManifest(b.fs, b.dir)
+	if errors.Is(err, errOtherManifest) {
+		err = b.foreign(ManifestName)
+	}
+	return m, err
+}
+
 // clear removes what builds left, and claims the folder. The claim comes first: after a crash the
 // folder is an empty build, and what is left of the old one is removed by the next. The manifest goes
 // before the shards, so that no reader takes what is left for a dataset.

@@ -118,7 +118,7 @@ func (b *Builder) merged() error {
 	if _, err := b.fs.Stat(b.path(ManifestName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	m, err := ReadManifest(b.fs, b.dir)
+	m, err := b.manifest()
 	if err != nil {
 		return err
 	}

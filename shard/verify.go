@@ -36,7 +36,7 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress func(done, total int64)) (
 	damage []Damage, damaged int64, err error) {
 	m, err := ReadManifest(fsys, dir)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) || errors.Is(err, ErrForeign) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) || errors.Is(err, errOtherManifest) {
 		return nil, 0, err
 	}
 	if err != nil {
