@@ -36,10 +36,11 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress func(done, total int64)) (
 	damage []Damage, damaged int64, err error) {
 	m, err := ReadManifest(fsys, dir)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) || errors.Is(err, errOtherManifest) {
+	switch {
+	case err == nil:
+	case !isDamage(err), errors.Is(err, errOtherManifest): // nothing is known of a dataset
 		return nil, 0, err
-	}
-	if err != nil {
+	default:
 		return []Damage{{ManifestName, err}}, 1, nil
 	}
 	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema), progress: progress,

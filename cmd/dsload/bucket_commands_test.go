@@ -65,10 +65,11 @@ func TestBucketCommands(t *testing.T) {
 		}
 		b.run(t, dir, 3, "verify", b.URI+"/damaged")
 		away := *b
-		away.Env = append(away.Env, "AWS_ENDPOINT_URL=http://127.0.0.1:9", "STORAGE_EMULATOR_HOST=http://127.0.0.1:9")
+		away.Env = append(away.Env, "AWS_ENDPOINT_URL=http://127.0.0.1:9", "STORAGE_EMULATOR_HOST=http://127.0.0.1:9",
+			"AZURE_STORAGE_BLOB_ENDPOINT=http://127.0.0.1:9")
 		for _, command := range []string{"inspect", "verify", "stats"} {
 			for address, words := range map[string]string{b.URI + "/commands/none": "check the address",
-				b.URI: "not the address of a folder", "az://container/x": "az:// cannot be read"} {
+				b.URI: "not the address of a folder", "ftp://host/x": "ftp:// cannot be read"} {
 				if out := b.run(t, dir, 2, command, address); !strings.Contains(out, words) ||
 					strings.Count(out, "\n") != 1 {
 					t.Errorf("%s %s: %s", command, address, out)

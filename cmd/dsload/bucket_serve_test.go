@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
@@ -127,13 +128,15 @@ func TestBucketServe(t *testing.T) {
 		b.put(t, "damaged/manifest.json", []byte("{}"))
 		b.run(t, dir, 3, "serve", b.URI+"/damaged")
 		away := *b
-		away.Env = append(away.Env, "AWS_ENDPOINT_URL=http://127.0.0.1:9", "STORAGE_EMULATOR_HOST=http://127.0.0.1:9")
+		away.Env = append(away.Env, "AWS_ENDPOINT_URL=http://127.0.0.1:9", "STORAGE_EMULATOR_HOST=http://127.0.0.1:9",
+			"AZURE_STORAGE_BLOB_ENDPOINT=http://127.0.0.1:9")
 		if out := away.run(t, dir, 6, "serve", far); !strings.Contains(out, "refused") || !strings.Contains(out, far) {
 			t.Errorf("no server: %s", out)
 		}
 		if b.Secret != "" && !b.Open {
 			wrong := *b
-			wrong.Env = append(wrong.Env, "AWS_SECRET_ACCESS_KEY=wrong"+b.Secret)
+			wrong.Env = append(wrong.Env, "AWS_SECRET_ACCESS_KEY=wrong"+b.Secret,
+				"AZURE_STORAGE_KEY="+base64.StdEncoding.EncodeToString([]byte("wrong")))
 			if out := wrong.run(t, dir, 1, "serve", far); !strings.Contains(out, "check the credentials") {
 				t.Errorf("a wrong secret: %s", out)
 			}
