@@ -47,10 +47,12 @@ func (j *rendering) claim() bool {
 	if j.variables != nil && has(j.variables, "messages") {
 		return true // others are written
 	}
+	if j.claims = j.claims[:0]; j.allSeen() || j.allInOrder() {
+		return true // there is nothing to claim
+	}
 	if len(j.places) == 0 {
 		j.findPlaces(j.messages, j.mostPlaces())
 	}
-	j.claims = j.claims[:0]
 	for n := range j.places {
 		p := &j.places[n]
 		start := len(p.text) - len(strings.TrimLeftFunc(p.text, isBlank))
@@ -65,6 +67,50 @@ func (j *rendering) claim() bool {
 		}
 	}
 	return j.seen() || !slices.ContainsFunc(j.claims, func(c claim) bool { return !c.found })
+}
+
+// allSeen reports whether the trace of the text shows each string of the messages whole and in their order, as it
+// does of most templates.
+func (j *rendering) allSeen() bool {
+	t := j.watch.Trace
+	if t == nil || len(t.Places) != len(j.places) {
+		return false
+	}
+	marks := t.Marks
+	for _, p := range t.Places {
+		for p.Core < p.CoreEnd && (len(marks) == 0 || marks[0].From > p.Core || marks[0].To < p.CoreEnd) {
+			if len(marks) == 0 || marks[0].From > p.Core {
+				return false
+			}
+			marks = marks[1:]
+		}
+	}
+	return len(t.Places) > 0
+}
+
+// allInOrder reports whether all that messages say which are nothing but words is in the text, each after the one
+// before it. It is asked where every token is trained on: nothing else needs the places of their strings.
+func (j *rendering) allInOrder() bool {
+	if j.r.opts.TrainOn != TrainAll || len(j.places) > 0 {
+		return false
+	}
+	rest := j.watch.text
+	for _, m := range j.messages {
+		s, isText := get(m, "content").(string)
+		if s = strings.TrimFunc(s, isBlank); s == "" && isText && bare(m) {
+			continue
+		}
+		n := -1
+		if isText && bare(m) {
+			n = j.wordsIn(rest, s)
+		}
+		if n < 0 {
+			j.looked = 0
+			return false
+		}
+		rest = rest[n+len(s):]
+	}
+	return true
 }
 
 // isBlank reports whether Python's strip removes a character.
@@ -175,12 +221,8 @@ func (j *rendering) inOrder(text []byte) bool {
 		case c.about == thought: // earlier ones are left out as a rule
 			c.found = j.index(text, s) >= 0
 			c.guessed = c.found
-		case len(s) < sureBytes:
-			if n := wordIn(text[at:max(at, int(c.at))], s); n >= 0 && wordIn(j.form.source, s) < 0 {
-				c.found, c.guessed, c.end = true, true, int32(at+n+len(s))
-			}
 		default:
-			if n := j.index(text[at:max(at, int(c.at))], s); n >= 0 {
+			if n := j.wordsIn(text[at:max(at, int(c.at))], s); n >= 0 {
 				c.found, c.guessed, c.end = true, true, int32(at+n+len(s))
 			}
 		}
@@ -192,6 +234,18 @@ func (j *rendering) inOrder(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// wordsIn is index for words, of which short ones may be the template's.
+func (j *rendering) wordsIn(text []byte, s string) int {
+	if len(s) >= sureBytes {
+		return j.index(text, s)
+	}
+	n := wordIn(text, s)
+	if n >= 0 && wordIn(j.form.source, s) >= 0 {
+		return -1
+	}
+	return n
 }
 
 // index returns where a string is in a text, as it is or in JSON, -1 if it is not. If very much was looked for, it

@@ -115,17 +115,13 @@ func firstTag(s string) string {
 	return ""
 }
 
-// longestPart returns where the longest part of a text lies, up to a border, that index finds, and
-// its length. The part begins where the text does. It returns -1 and 0 if there is none but white
+// parts returns the parts of a text up to a border that begin where it does, the longest first. None is but white
 // space.
-func longestPart(s string, index func(part string) int) (at, n int) {
+func parts(s string) (list []string) {
 	for n := len(s); n > 0 && strings.TrimSpace(s[:n]) != ""; n-- {
-		if n < len(s) && (inTag(s[:n]) >= 0 || isWord(rune(s[n-1])) && isWord(rune(s[n]))) {
-			continue
-		}
-		if at := index(s[:n]); at >= 0 {
-			return at, n
+		if n == len(s) || inTag(s[:n]) < 0 && !(isWord(rune(s[n-1])) && isWord(rune(s[n]))) {
+			list = append(list, s[:n])
 		}
 	}
-	return -1, 0
+	return list
 }

@@ -152,10 +152,11 @@ func (f *finder) unlike(dst []Span, i, start int) []Span {
 	end, rest := last.pos, f.rest(last)
 	for _, ending := range [...]string{f.ends[f.kind(last)], f.ends[plainEnd]} {
 		ending = strings.TrimSpace(ending)
-		at, n := longestPart(ending, func(part string) int { return strings.Index(rest, part) })
-		if n > 0 {
-			end = last.pos + at + beforeHeader(ending, rest[at:], n)
-			break
+		for _, part := range parts(ending) {
+			if at := strings.Index(rest, part); at >= 0 {
+				end = last.pos + at + beforeHeader(ending, rest[at:], len(part))
+				return appendSpan(dst, start, last.pos, end)
+			}
 		}
 	}
 	return appendSpan(dst, start, last.pos, end)

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -11,8 +12,9 @@ import (
 // frame is what a template writes around what is said. Some begin a turn after the last message without being
 // asked to: what is written then is no part of what the last message says.
 type frame struct {
-	header  string // what begins a turn of the assistant
-	opening string // what begins a turn that is begun unasked, as the first one of a text; "" if none is
+	header  string   // what begins a turn of the assistant
+	opening string   // what begins a turn that is begun unasked, as the first one of a text; "" if none is
+	parts   []string // what a header may begin with, of the whole one on
 }
 
 // frame returns that of the template.
@@ -36,6 +38,9 @@ func (h *habits) frame() frame {
 					if strings.TrimSpace(header) != "" {
 						h.framed.header = strings.TrimLeft(header, " \t\r\n")
 					}
+					h.framed.parts = slices.DeleteFunc(parts(h.framed.header), func(part string) bool {
+						return strings.IndexFunc(part, unicode.IsLetter) < 0
+					})
 					return *h.framed
 				}
 			}
@@ -81,13 +86,12 @@ func (f frame) afterHeader(text []byte) int {
 	if len(bytes.TrimSpace(text)) == 0 { // as a rule
 		return 0
 	}
-	at, n := longestPart(f.header, func(part string) int {
-		if strings.IndexFunc(part, unicode.IsLetter) < 0 {
-			return -1
+	for _, part := range f.parts {
+		if n := bytes.LastIndex(text, []byte(part)); n >= 0 {
+			return n + len(part)
 		}
-		return bytes.LastIndex(text, []byte(part))
-	})
-	return max(0, at+n)
+	}
+	return 0
 }
 
 // ending returns the part of what follows the last words of a text that ends them.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
-	"github.com/dsload/dsload/internal/lazy"
 )
 
 // Where a message has no reasoning, some templates write an empty block for it between the header and the answer,
@@ -45,23 +45,36 @@ func emptyBlock(text []byte) int {
 	}
 	at = blank(at)
 	end := firstTag(string(text[at:min(len(text), at+maxTagBytes)]))
-	if name := tagName(tag); name == "" || end == tag || tagName(end) != name {
+	if end == "" || end == tag {
+		return 0
+	}
+	if name := tagName(tag); name == "" || tagName(end) != name {
 		return 0
 	}
 	return blank(at + len(end))
 }
 
-// sides matches what tells a tag from that at the other end, besides signs, as in <|START_THINKING|>.
-var sides = lazy.Regexp(`(?i)start|begin|open|prefix|end|close|stop|suffix`)
+// sides tell a tag from that at the other end, besides signs, as in <|START_THINKING|>.
+var sides = []string{"start", "begin", "open", "prefix", "end", "close", "stop", "suffix"}
 
 // tagName returns the letters and digits of a tag that the one at the other end has too.
 func tagName(tag string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return r
+	var name []byte
+next:
+	for at := 0; at < len(tag); {
+		for _, side := range sides {
+			if end := at + len(side); end <= len(tag) && tag[at]|' ' == side[0] && strings.EqualFold(tag[at:end], side) {
+				at = end
+				continue next
+			}
 		}
-		return -1
-	}, sides().ReplaceAllString(tag, ""))
+		r, size := utf8.DecodeRuneInString(tag[at:])
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			name = append(name, tag[at:at+size]...)
+		}
+		at += size
+	}
+	return string(name)
 }
 
 // says reports whether a string in a message, at any depth, holds a text.
