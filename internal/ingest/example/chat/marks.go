@@ -85,6 +85,9 @@ func (c *conversation) ownMark(m *jinja.Dict) (mark, error) {
 func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 	for _, field := range markFields {
 		v := peek(c.record, field)
+		if v == nil {
+			continue
+		}
 		if s, ok := v.(string); ok && strings.HasPrefix(s, "[") {
 			if v, err = c.worker.decoder.parse(s); err != nil {
 				return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)

@@ -77,11 +77,17 @@ func (o *Options) meaning(role string) (meaning string, mapped bool) {
 	return role, mapped
 }
 
+// isKnown reports whether a role means something.
+func isKnown(role string) bool {
+	_, known := knownRoles[role]
+	return known
+}
+
 // unknownRoles returns the roles of the messages that mean nothing.
 func (c *conversation) unknownRoles() (roles []string) {
 	for _, m := range c.messages {
 		role := c.meaning(m)
-		if _, known := knownRoles[role]; !known && !slices.Contains(roles, role) && len(roles) < maxFieldsTold {
+		if !isKnown(role) && !slices.Contains(roles, role) && len(roles) < maxFieldsTold {
 			roles = append(roles, shorten(role))
 		}
 	}

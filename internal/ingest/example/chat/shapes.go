@@ -239,13 +239,14 @@ func (c *conversation) addList(field string, list *jinja.List, marks []mark) (sh
 			return "", fault.Of(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))
 		}
 		before := len(c.messages)
-		if has(m, "from") && !has(m, "role") || has(m, "value") && !has(m, "content") {
+		hasRole, hasContent := has(m, "role"), has(m, "content")
+		if !hasRole && has(m, "from") || !hasContent && has(m, "value") {
 			shape = ShareGPT
 			m, err = fromShareGPT(m)
-		} else if !has(m, "role") && c.addTurn(m) {
+		} else if !hasRole && c.addTurn(m) {
 			shape = ShareGPT
 			m = nil
-		} else if has(m, "parts") && !has(m, "content") {
+		} else if !hasContent && has(m, "parts") {
 			m = m.Clone()
 			m.Set("content", ofParts(get(m, "parts")))
 		}
@@ -317,8 +318,7 @@ func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
 	if own == "" {
 		return fault.Errorf("it has no role; its fields are %s", fields(m))
 	}
-	role := c.meaning(m)
-	if _, known := knownRoles[role]; !known && shape == ShareGPT {
+	if shape == ShareGPT && !isKnown(c.meaning(m)) {
 		return fault.Errorf("its role %q is not known; say what it means, as in {roles} %s=user", shorten(own), shorten(own))
 	}
 	switch content := get(m, "content").(type) {
@@ -328,7 +328,7 @@ func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
 			return fault.Errorf("it, of role %q, has no content", shorten(own))
 		}
 	case *jinja.List:
-		if role == "tool" || isCallRole(own) {
+		if c.meaning(m) == "tool" || isCallRole(own) {
 			return nil
 		}
 		for i, part := range content.Items {
@@ -343,7 +343,7 @@ func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
 			}
 		}
 	default:
-		if role != "tool" && !isCallRole(own) {
+		if c.meaning(m) != "tool" && !isCallRole(own) {
 			return fault.Errorf("its content is %s, not a string", kindOf(content))
 		}
 	}

@@ -62,10 +62,12 @@ func tagName(tag string) string {
 	var name []byte
 next:
 	for at := 0; at < len(tag); {
-		for _, side := range sides {
-			if end := at + len(side); end <= len(tag) && tag[at]|' ' == side[0] && strings.EqualFold(tag[at:end], side) {
-				at = end
-				continue next
+		if strings.IndexByte("sbopec", tag[at]|' ') >= 0 { // one may begin here
+			for _, side := range sides {
+				if end := at + len(side); end <= len(tag) && strings.EqualFold(tag[at:end], side) {
+					at = end
+					continue next
+				}
 			}
 		}
 		r, size := utf8.DecodeRuneInString(tag[at:])
