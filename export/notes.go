@@ -28,14 +28,9 @@ func notes(m *shard.Manifest, o *Options) []string {
 		notes = append(notes, "the build put special tokens around each chunk of a document, "+
 			"so joined chunks have them in their middle")
 	}
-	c := counts.Of(m.Counters, m.Dropped)
-	if c.WithoutTarget > 0 {
+	if n := counts.Of(m.Counters, m.Dropped).WithoutTarget; n > 0 {
 		notes = append(notes, fmt.Sprintf("examples that the build left out because no token of the target "+
-			"was in them: %d; documents that were cut lack these parts", c.WithoutTarget))
-	}
-	if c.LoneEnds > 0 {
-		notes = append(notes, fmt.Sprintf("documents without an end token, since the build left it out after a full row: %d; "+
-			"rows as long as the longest document keep it", c.LoneEnds))
+			"was in them: %d; documents that were cut lack these parts", n))
 	}
 	return notes
 }

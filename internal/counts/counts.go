@@ -42,7 +42,6 @@ type numbers struct {
 	Truncated     int64 `json:"truncated,omitempty"`      // documents, and pairs, that were cut to the longest row
 	Chunked       int64 `json:"chunked,omitempty"`        // conversations, and pairs, that became several rows
 	LaterRows     int64 `json:"later_rows,omitempty"`     // of them, that begin in their middle
-	LoneEnds      int64 `json:"lone_ends,omitempty"`      // end tokens left out, which a full row had no room for
 	Empty         int64 `json:"empty,omitempty"`          // documents without text, pairs without prompt or target
 	Untrained     int64 `json:"untrained,omitempty"`      // conversations left out because no token is trained on
 	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept

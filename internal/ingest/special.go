@@ -98,7 +98,7 @@ func candidates(t *tokenize.Tokenizer) string {
 // cutterOptions returns the tokens that go around documents and around examples.
 func (b *build) cutterOptions() example.CutterOptions {
 	o, t := &b.opts, b.tokenizer
-	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow, KeepEnds: o.Pack != pack.None,
+	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow, LoneEnds: o.Pack != pack.None,
 		CountCuts: o.Pack == pack.None || o.Pack == pack.BFDSplit} // where chunks become rows, or whole parts of them
 	if o.Pack != pack.None {
 		c.Overflow = example.Chunk // packing takes the first chunk alone where it truncates

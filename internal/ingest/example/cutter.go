@@ -36,9 +36,9 @@ type CutterOptions struct {
 	Prefix, Suffix       []uint32 // around a document
 	RowPrefix, RowSuffix []uint32 // around each example of it, outside Prefix and Suffix
 
-	// KeepEnds keeps the last token of Suffix where it would be a row of its own, after a full one: rows are packed
-	// together. Elsewhere it is left out and counted, since nothing is learned from a single token.
-	KeepEnds bool
+	// LoneEnds lets the last token of Suffix be a row of its own after a full one: rows are packed together.
+	// Elsewhere it takes the token before it along, since nothing is learned from a single token.
+	LoneEnds bool
 
 	// CountCuts has masked documents counted that become several examples.
 	CountCuts bool
@@ -141,20 +141,45 @@ func (c *Cutter) End(emit func(*Example) error) error {
 	if c.over {
 		c.Counts.Truncated++
 	}
-	if err := c.chunk(c.suffix(), emit); err != nil {
-		return err
+	return c.end(emit)
+}
+
+// end adds Suffix and emits the rest.
+func (c *Cutter) end(emit func(*Example) error) error {
+	for i, id := range c.opts.Suffix {
+		if i == len(c.opts.Suffix)-1 {
+			if err := c.share(emit); err != nil {
+				return err
+			}
+		}
+		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
+			return err
+		}
 	}
 	return c.emitLast(emit)
 }
 
-// suffix returns the tokens of Suffix that end this document.
-func (c *Cutter) suffix() []uint32 {
-	o := &c.opts
-	if room := c.full() - len(c.ids); o.KeepEnds || len(o.Suffix) != room+1 || len(o.RowPrefix)+len(o.RowSuffix) > 0 {
-		return o.Suffix
+// share ends a full row before its last token: the end of the document would be alone in the next one. It does
+// not if the row is trained on for that token alone.
+func (c *Cutter) share(emit func(*Example) error) error {
+	o, last := &c.opts, len(c.ids)-1
+	if o.LoneEnds || last < 1 || len(c.ids) < c.full() || len(o.RowPrefix)+len(o.RowSuffix) > 0 {
+		return nil
 	}
-	c.Counts.LoneEnds++
-	return o.Suffix[:len(o.Suffix)-1]
+	id, trained := c.ids[last], c.masked && c.mask[last]
+	if trained && !slices.Contains(c.mask[:last], true) {
+		return nil
+	}
+	if c.ids = c.ids[:last]; c.masked {
+		c.mask = c.mask[:last]
+	}
+	if err := c.nextRow(emit); err != nil {
+		return err
+	}
+	if c.ids = append(c.ids, id); c.masked {
+		c.mask = append(c.mask, trained)
+	}
+	return nil
 }
 
 // Pair makes one example of a prompt and its target, each with all special tokens. Neither is
@@ -209,7 +234,7 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	if err := c.chunkMasked(target, nil, true, emit); err != nil {
 		return err
 	}
-	return c.endMasked(emit)
+	return c.end(emit)
 }
 
 // Masked makes a document of ids with a mask that says which are trained on. It overflows like
@@ -241,18 +266,7 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 	if err := c.chunkMasked(ids, mask, false, emit); err != nil {
 		return err
 	}
-	return c.endMasked(emit)
-}
-
-// endMasked is End for documents with a mask.
-func (c *Cutter) endMasked(emit func(*Example) error) error {
-	suffix := c.suffix()
-	for i, id := range suffix {
-		if err := c.chunkMasked(suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
-			return err
-		}
-	}
-	return c.emitLast(emit)
+	return c.end(emit)
 }
 
 // textRoom returns how many ids of text fit an example that is a whole document.
@@ -278,14 +292,9 @@ func (c *Cutter) chunk(ids []uint32, emit func(*Example) error) error {
 func (c *Cutter) chunkMasked(ids []uint32, mask []bool, loss bool, emit func(*Example) error) error {
 	for len(ids) > 0 {
 		if len(c.ids) == c.full() {
-			if c.masked && c.opts.CountCuts && c.part == 0 {
-				c.Counts.Chunked++
-			}
-			if err := c.emitRow(false, emit); err != nil {
+			if err := c.nextRow(emit); err != nil {
 				return err
 			}
-			c.ids = append(c.ids[:0], c.opts.RowPrefix...)
-			c.mask = c.mask[:0]
 		}
 		n := min(len(ids), c.full()-len(c.ids))
 		c.ids = append(c.ids, ids[:n]...)
@@ -303,6 +312,18 @@ func (c *Cutter) chunkMasked(ids []uint32, mask []bool, loss bool, emit func(*Ex
 		}
 		ids = ids[n:]
 	}
+	return nil
+}
+
+// nextRow emits a row that others follow, and begins the next.
+func (c *Cutter) nextRow(emit func(*Example) error) error {
+	if c.masked && c.opts.CountCuts && c.part == 0 {
+		c.Counts.Chunked++
+	}
+	if err := c.emitRow(false, emit); err != nil {
+		return err
+	}
+	c.ids, c.mask = append(c.ids[:0], c.opts.RowPrefix...), c.mask[:0]
 	return nil
 }
 

@@ -94,7 +94,6 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	if c.Chunked > 0 {
 		sentences = append(sentences, chunked(c, kind))
 	}
-	add(c.LoneEnds, "end tokens left out, since each would be a row of its own after a full one, which teaches nothing: %s")
 	if kind == Conversations {
 		what := whole(c)
 		add(c.Turns, "turns of the assistant that have a row each by {split-turns}, with what comes before them: %s")
