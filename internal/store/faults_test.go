@@ -115,7 +115,7 @@ func TestBuildFailsAtEveryWrite(t *testing.T) {
 			list := w.places(func() error { return k.run(w, "first") })
 			w.compare(local)
 			for _, n := range some(list) {
-				for i := range effort.Of(1, 3, 2*len(failures)) {
+				for i := range effort.Of(1, 1, 2*len(failures)) {
 					f, then := failures[(n+i)%len(failures)], []string{"same", "other"}[(n+i)/len(failures)%2]
 					what := fmt.Sprintf("%s, %s %s (number %d) %s, then the %s machine", k.name, list[n].method, list[n].name,
 						n, f.name, then)

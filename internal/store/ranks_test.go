@@ -25,17 +25,17 @@ func TestRanksShareOneReader(t *testing.T) {
 		const ranks = 4
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 6000, 3), b.URI+"/shared"
 		upload(t, dir, uri)
-		name := "AWS_ENDPOINT_URL"
-		if b.Secret == "" {
-			name = "STORAGE_EMULATOR_HOST"
-		}
+		name := map[string]string{"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST",
+			"az": "AZURE_STORAGE_BLOB_ENDPOINT"}[b.URI[:2]]
 		target, err := url.Parse(os.Getenv(name))
 		if err != nil {
 			t.Fatal(err)
 		}
+		path := target.Path
+		target.Path = ""
 		var sent atomic.Int64
 		proxy := countingProxy(t, target, &sent)
-		t.Setenv(name, proxy)
+		t.Setenv(name, proxy+path)
 		files, err := filepath.Glob(filepath.Join(dir, "*.arrow"))
 		if err != nil || len(files) < 4 {
 			t.Fatal(files, err)

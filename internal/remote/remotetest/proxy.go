@@ -30,14 +30,16 @@ func (b Bucket) Via(t testing.TB) (Bucket, *Proxy) {
 	through.Env = nil
 	for _, e := range b.Env {
 		name, value, _ := strings.Cut(e, "=")
-		if name == "AWS_ENDPOINT_URL" || name == "STORAGE_EMULATOR_HOST" {
+		if name == "AWS_ENDPOINT_URL" || name == "STORAGE_EMULATOR_HOST" || name == "AZURE_STORAGE_BLOB_ENDPOINT" && value != "" {
 			target, err := url.Parse(value)
 			if err != nil {
 				t.Fatal(err)
 			}
+			path := target.Path // part of what the requests are signed with
+			target.Path = ""
 			server := httptest.NewServer(p.to(target, name == "STORAGE_EMULATOR_HOST"))
 			t.Cleanup(server.Close)
-			e = name + "=" + server.URL
+			e = name + "=" + server.URL + path
 		}
 		through.Env = append(through.Env, e)
 	}
