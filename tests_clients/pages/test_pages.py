@@ -213,7 +213,7 @@ def test_page_of_a_build(browser, start, dsload, tmp_path):
     with browser.open(url) as page:
         assert "unsafe" not in page.response["headers"]["content-security-policy"]
         page.wait(f"{CHARTS}.filter(c => c.drawn > 300 && c.figures >= 4).length === 3")
-        page.wait("/\\d+ (s|min|h) left/.test(document.querySelector('h1').innerText) && document.querySelectorAll('#rejects-rows tr').length > 5")
+        page.wait("/\\d+ (s|min|h) left/.test(document.querySelector('h1').innerText) && document.querySelectorAll('#rejects-rows tr').length > 0")
         text = page.text()
         for want in ("of 1,000,000", "128 MiB", "gpt2", HOSTILE, "malformed JSON", "continues at row", "tokens/s", "busy"):
             assert want in text
