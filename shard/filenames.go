@@ -30,6 +30,8 @@ const (
 
 	// PlanName is the name of the plan's copy in a folder of parts.
 	PlanName = "plan.json"
+	// PlanFormat is the plan's member "format", by which its copy is known from another program's plan.json.
+	PlanFormat = "dsload-plan"
 	// TwinPrefix begins the name of the folder in which a second process builds a part that another one
 	// is building.
 	TwinPrefix = "twin-"

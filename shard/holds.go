@@ -18,7 +18,7 @@ const (
 	schemaBytes = 2 << 10
 	// planBytes is how much of a plan is read for that: the name of its folder may come before it.
 	planBytes = 8 << 10
-	planMark  = `"format": "dsload-plan"`
+	planMark  = `"format": "` + PlanFormat + `"`
 )
 
 var errFound = errors.New("found")

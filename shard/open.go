@@ -233,17 +233,14 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 
 // removeStrays removes what was made after the restored checkpoint. fresh: there is none.
 func (b *Builder) removeStrays(names []string, fresh bool) error {
+	var strays []string
 	for _, n := range names {
 		side := n == seenLogName || b.base != nil && b.sideFile(n) || b.base == nil && b.leftOver(n)
-		if !b.stray(n) && !(fresh && side) {
-			continue
+		if b.stray(n) || fresh && side {
+			strays = append(strays, n)
 		}
-		if err := removeAny(b.fs, b.path(n)); err != nil {
-			return err
-		}
-		b.namesNew = true
 	}
-	return b.syncNames()
+	return b.removeAll(strays)
 }
 
 // leftOver reports whether a name may be of the build that a claim of its folder replaced.

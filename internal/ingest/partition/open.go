@@ -33,7 +33,7 @@ type planFile struct {
 // before its format.
 func (f *planFile) mayBePlan() bool {
 	head, err := io.ReadAll(io.NewSectionReader(f, 0, 8<<10))
-	return err != nil || bytes.Contains(head, []byte(planFormat))
+	return err != nil || bytes.Contains(head, []byte(shard.PlanFormat))
 }
 
 // IsPlan reports whether the file at path, damaged or not, begins as a plan does.
@@ -138,7 +138,7 @@ func readPlan(path string, f *planFile, number int, advice string) (*Plan, error
 	r.d = json.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size), 64<<10))
 	err := r.read()
 	switch {
-	case !f.mayBePlan(), sealErr == nil && p.Format != planFormat:
+	case !f.mayBePlan(), sealErr == nil && p.Format != shard.PlanFormat:
 		return nil, notAPlan(path)
 	case p.Version > planVersion:
 		return nil, fault.BadOption("plan", path, "has the version %d; this dsload reads %d, use a later one",

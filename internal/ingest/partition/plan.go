@@ -85,7 +85,6 @@ type State struct {
 }
 
 const (
-	planFormat  = "dsload-plan"
 	planVersion = 1
 	// maxPlanBytes bounds the file of a plan.
 	maxPlanBytes = 1 << 30
@@ -135,7 +134,7 @@ func (p *Plan) Seal() string { return p.seal }
 
 // New returns an empty plan of a number of partitions.
 func New(partitions int) *Plan {
-	return &Plan{Format: planFormat, Version: planVersion, Partitions: partitions}
+	return &Plan{Format: shard.PlanFormat, Version: planVersion, Partitions: partitions}
 }
 
 func errNoPlan(path string) error {

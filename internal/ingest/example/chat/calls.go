@@ -140,8 +140,9 @@ func (j *rendering) liftTools(m *jinja.Dict, role string) (*jinja.Dict, error) {
 	return m, nil
 }
 
-// takeCalls gives the calls of a message the form that the template takes: arguments that are an object as JSON in a string are decoded, unless the template writes the string well. made reports whether the record writes
-// calls in another form.
+// takeCalls gives the calls of a message the form that the template takes: arguments that are an object as JSON in
+// a string are decoded, unless the template writes the string well. made reports whether the record writes calls in
+// another form.
 func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
 	list, _ := get(m, "tool_calls").(*jinja.List)
 	if list == nil {
@@ -183,9 +184,9 @@ func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
 // rule, after the model's thoughts.
 func (j *rendering) callsIn(content any) (thoughts string, calls *jinja.List, err error) {
 	if s, ok := content.(string); ok {
-		const begin, end = "<think>", "</think>"
-		if n := strings.Index(s, end); n >= 0 && strings.HasPrefix(strings.TrimSpace(s), begin) {
-			thoughts, s = strings.TrimSpace(s[:n+len(end)]), s[n+len(end):]
+		if n := strings.Index(s, thoughtEnd); n >= 0 && strings.HasPrefix(strings.TrimSpace(s), thoughtBegin) {
+			n += len(thoughtEnd)
+			thoughts, s = strings.TrimSpace(s[:n]), s[n:]
 		}
 		if content, err = j.decoder.parse(s); errors.Is(err, ErrTooLarge) {
 			return "", nil, err
@@ -225,9 +226,7 @@ func (j *rendering) takeResult(m *jinja.Dict) (*jinja.Dict, error) {
 	if err != nil {
 		return nil, err
 	}
-	m = m.Clone()
-	m.Set("content", text)
-	return m, nil
+	return withContent(m, text), nil
 }
 
 // areParts reports whether a list is a content in parts: strings, or objects whose type says what they hold.

@@ -45,7 +45,8 @@ func (j *rendering) lostError(lost []int) error {
 	return fault.Advise(err, "{roles} %s; or give another {chat-template}", advice)
 }
 
-// writes reports whether the conversation would be written whole if the messages that have a role in the record had another.
+// writes reports whether the conversation would be written whole if the messages that have a role in the record had
+// another.
 func (j *rendering) writes(role, as string) bool {
 	c := *j.conversation
 	c.messages = slices.Clone(c.messages)

@@ -53,8 +53,7 @@ func (j *rendering) dropReasoning(m *jinja.Dict) (_ *jinja.Dict, had bool, err e
 	out := m.Without(func(key string, v any) bool { return v != nil && slices.Contains(reasoningFields, key) })
 	had = out.Len() < m.Len()
 	if content, thoughts := j.form.withoutThoughts(get(m, "content")); thoughts {
-		out, had = out.Clone(), true
-		out.Set("content", content)
+		out, had = withContent(out, content), true
 	}
 	said := func(field string) bool { return has(out, field) }
 	if had && blank(get(out, "content")) && !slices.ContainsFunc(saidFields, said) {
