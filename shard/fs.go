@@ -249,22 +249,34 @@ type lockHolder struct {
 // lockDir takes the folder's lock. If another process has it, the error is a *LockedError; if another program
 // has a file of that name, ErrForeign.
 func lockDir(fsys FS, dir, name string) (Lock, error) {
-	if head := headOf(fsys, filepath.Join(dir, name), int64(len(lockMark))); !ourLock(head) {
+	path := filepath.Join(dir, name)
+	if head := headOf(fsys, path, int64(len(lockMark))); !ourLock(head) {
 		return nil, fmt.Errorf("%s: %w, such as %s", dir, ErrForeign, name)
 	}
+	l, err := LockFile(fsys, path)
+	var held *LockedError
+	if errors.As(err, &held) {
+		held.Dir = dir // as it was given
+	}
+	return l, err
+}
+
+// LockFile takes the lock that a file stands for, and writes into it who has it. If another process has it, the
+// error is a *LockedError for the file's folder.
+func LockFile(fsys FS, path string) (Lock, error) {
 	host, _ := os.Hostname() // "" if unknown
 	me, err := json.Marshal(lockHolder{PID: os.Getpid(), Host: host, Start: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return nil, err
 	}
-	l, err := fsys.Lock(filepath.Join(dir, name), append(me, '\n'))
+	l, err := fsys.Lock(path, append(me, '\n'))
 	var held *HeldError
 	if errors.As(err, &held) {
 		var h lockHolder
 		if json.Unmarshal(held.Holder, &h) != nil {
 			h = lockHolder{} // not written yet
 		}
-		return nil, &LockedError{Dir: dir, PID: h.PID, Host: h.Host, Start: h.Start}
+		return nil, &LockedError{Dir: filepath.Dir(path), PID: h.PID, Host: h.Host, Start: h.Start}
 	}
 	return l, err
 }

@@ -107,6 +107,20 @@ func TestMapTakesColumns(t *testing.T) {
 	}
 }
 
+// runToCheckpoint runs a build, to its fourth checkpoint if it is to be stopped.
+func runToCheckpoint(o option.Options, stop bool) (*report.Summary, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	saved := 0
+	o.Now = func() time.Time { // asked for at checkpoints
+		if saved++; saved == 4 && stop {
+			cancel()
+		}
+		return time.Now()
+	}
+	return Run(ctx, o)
+}
+
 // TestMapResumes interrupts a build again and again: its bytes are those of one run.
 func TestMapResumes(t *testing.T) {
 	lines := jsonLines(0, 20_000, 2000) // many more jobs than may be in flight
@@ -121,16 +135,7 @@ func TestMapResumes(t *testing.T) {
 	o.FS = fsys
 	interrupted := 0
 	for ; ; interrupted++ {
-		ctx, cancel := context.WithCancel(context.Background())
-		saved := 0
-		o.Now = func() time.Time { // asked for at checkpoints
-			if saved++; saved == 4 && interrupted < 3 {
-				cancel()
-			}
-			return time.Now()
-		}
-		s, err := Run(ctx, o)
-		cancel()
+		s, err := runToCheckpoint(o, interrupted < 3)
 		if err == nil {
 			if s.Mapped != 19_999 {
 				t.Errorf("%d records through the map", s.Mapped)
@@ -227,16 +232,7 @@ func TestMapLeavesOut(t *testing.T) {
 	}
 	o.CheckpointEvery, o.CheckpointInterval, o.FS = 1, 1, shardtest.New()
 	for interrupted := 0; ; interrupted++ {
-		ctx, cancel := context.WithCancel(context.Background())
-		saved := 0
-		o.Now = func() time.Time { // asked for at checkpoints
-			if saved++; saved == 4 && interrupted < 3 {
-				cancel()
-			}
-			return time.Now()
-		}
-		s, err := Run(ctx, o)
-		cancel()
+		s, err := runToCheckpoint(o, interrupted < 3)
 		if err == nil {
 			if s.DroppedBy["map"] != other.DroppedBy["no-match"] || s.Mapped != 5000 {
 				t.Errorf("resumed: %+v", s.Counts)

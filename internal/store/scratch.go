@@ -3,12 +3,10 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/private"
@@ -49,23 +47,16 @@ func openScratch(t *Target) (*scratch, error) {
 	}
 	sum := sha256.Sum256([]byte(key))
 	s := &scratch{home: filepath.Join(base, hex.EncodeToString(sum[:12]))}
-	host, _ := os.Hostname() // a hint for people
-	holder := shard.LockedError{Dir: t.URI, PID: os.Getpid(), Host: host, Start: time.Now().UTC().Truncate(time.Second)}
-	me, err := json.Marshal(holder)
-	if err != nil {
-		return nil, err
-	}
-	var held *shard.HeldError
-	s.lock, err = shard.OS().Lock(s.home+".lock", me)
+	var held *shard.LockedError
+	s.lock, err = shard.LockFile(shard.OS(), s.home+".lock")
 	switch {
 	case errors.As(err, &held) && t.isPart():
 		t.notice("another process on this machine is building this partition; building a second copy")
 		s.lock, s.passing = nil, true
 		s.home, err = os.MkdirTemp(base, shard.TwinPrefix)
 	case errors.As(err, &held):
-		holder = shard.LockedError{Dir: t.URI}
-		_ = json.Unmarshal(held.Holder, &holder) // it may not be written yet
-		err = fault.Advise(&holder, "wait for it, or use another {out}")
+		held.Dir = t.URI
+		err = fault.Advise(held, "wait for it, or use another {out}")
 	}
 	if err != nil {
 		return nil, err
