@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from ._words import did_you_mean
 
+IGNORED_LABEL = -100  # of a token that carries no loss
+
 _ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
 
 

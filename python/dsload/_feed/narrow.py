@@ -12,13 +12,12 @@ from typing import Any, Optional
 import numpy as np
 import numpy.typing as npt
 
-from .._query import Query
+from .._query import IGNORED_LABEL, Query
 from .decode import Decoder
 from .transport import StreamCut
 
 Array = npt.NDArray[Any]
 
-_IGNORED = -100
 _ALIGNMENT = 64
 _FEW = 4  # short rows are few if they are at most one in so many
 
@@ -74,11 +73,11 @@ class NarrowDecoder:
             else:
                 column[...] = ids
                 if inside is not None:
-                    np.copyto(column, _IGNORED, where=~inside)
+                    np.copyto(column, IGNORED_LABEL, where=~inside)
                 for place in padding:
-                    column[place] = _IGNORED
+                    column[place] = IGNORED_LABEL
                 if self._fillers:
-                    column[narrow["row"] < 0] = _IGNORED
+                    column[narrow["row"] < 0] = IGNORED_LABEL
         for name in self._rest:
             out[name] = narrow[name]
         return out

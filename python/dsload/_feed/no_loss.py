@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-_IGNORED = -100
+from .._query import IGNORED_LABEL
+
 _LOSSES = (functional.cross_entropy, functional.nll_loss)
 
 
@@ -26,7 +27,7 @@ class NoLoss(torch.Tensor):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in _LOSSES:
             scores, labels = args[0], args[1].as_subclass(torch.Tensor)
-            if kwargs.get("reduction") == "mean" and not (labels != kwargs.get("ignore_index", _IGNORED)).any():
+            if kwargs.get("reduction") == "mean" and not (labels != kwargs.get("ignore_index", IGNORED_LABEL)).any():
                 return scores.flatten()[:0].sum()
             return func(scores, labels, *args[2:], **kwargs)
         out = super().__torch_function__(func, types, args, kwargs)
@@ -36,6 +37,6 @@ class NoLoss(torch.Tensor):  # type: ignore[misc]
 
 def are_ignored(labels: Any) -> bool:
     """Reports whether no label of an array counts. The first of a row does not: causal models predict the others."""
-    if not len(labels) or (labels.shape[1] > 1 and labels[0, 1] != _IGNORED):  # almost always, and at once
+    if not len(labels) or (labels.shape[1] > 1 and labels[0, 1] != IGNORED_LABEL):  # almost always, and at once
         return False
-    return not (labels[0, 1:] != _IGNORED).any() and not (labels[:, 1:] != _IGNORED).any()
+    return not (labels[0, 1:] != IGNORED_LABEL).any() and not (labels[:, 1:] != IGNORED_LABEL).any()

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .._order.mix import Segment, named, parse, weights_of
 from .._order.order import FILLER, I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from .._order.packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
-from .._query import Query
+from .._query import IGNORED_LABEL, Query
 from .._words import did_you_mean
 from ..errors import ParameterError
 from .manifest import MAX_ROW_TOKENS, read_manifest
@@ -28,7 +28,6 @@ from .shardlist import shards_of
 
 Array = npt.NDArray[Any]
 
-_IGNORED = -100
 _MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
 _MAX_CLOSED_SHARDS = 100_000  # closed shards that are remembered
@@ -266,9 +265,9 @@ def causal_labels(row: Mapping[str, Array], dtype: np.dtype[Any], borders: bool 
     ignored."""
     labels = row["input_ids"].astype(dtype)
     if "loss_mask" in row:
-        labels[~row["loss_mask"]] = _IGNORED
+        labels[~row["loss_mask"]] = IGNORED_LABEL
     if borders and "segments" in row:
-        labels[np.cumsum(row["segments"]) - row["segments"]] = _IGNORED
+        labels[np.cumsum(row["segments"]) - row["segments"]] = IGNORED_LABEL
     return labels
 
 
@@ -326,10 +325,10 @@ class _Collate:
             labels = ids
             if borders or "loss_mask" in self._names:
                 labels = [causal_labels(r, self._dtype, borders) for r in rows]
-            out["labels"] = self._padded(labels, length, _IGNORED)
+            out["labels"] = self._padded(labels, length, IGNORED_LABEL)
         elif self._query.labels == "seq2seq":
             targets = [r["labels"] for r in rows]
-            out["labels"] = self._padded(targets, self._deal.padded(max(map(len, targets))), _IGNORED)
+            out["labels"] = self._padded(targets, self._deal.padded(max(map(len, targets))), IGNORED_LABEL)
         if self._packed:
             segments = [r["segments"] for r in rows]
             places = [np.concatenate([np.arange(n) for n in s]) for s in segments]
@@ -339,7 +338,7 @@ class _Collate:
         out["length"] = lengths
         fillers = step.positions == FILLER
         if fillers.any() and "labels" in out:
-            out["labels"][fillers] = _IGNORED
+            out["labels"][fillers] = IGNORED_LABEL
         out["example"] = np.where(fillers, FILLER, step.rows).astype(np.int64)
         out["row"] = step.positions
         out["next"] = np.full(len(rows), step.next, np.int64)

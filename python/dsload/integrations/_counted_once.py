@@ -15,9 +15,8 @@ from typing import Any
 
 from .._for_models import PackedBatch
 from .._loader.loader import Loader
+from .._query import IGNORED_LABEL
 from ._documents import base_of
-
-_IGNORED = -100
 
 
 class CountedOnce:
@@ -79,7 +78,7 @@ class CountedOnce:
         if items is not None:  # the sum of the losses is divided by it
             kwargs["num_items_in_batch"] = items.clamp(min=1) if hasattr(items, "clamp") else max(items, 1)
         # A model that computes its loss without torch's functions gets other labels: any do, times 0.
-        for some in labels.as_subclass(NoLoss), labels.masked_fill(labels == _IGNORED, 0):
+        for some in labels.as_subclass(NoLoss), labels.masked_fill(labels == IGNORED_LABEL, 0):
             out = super().compute_loss(model, {**inputs, "labels": some}, *args, **kwargs)  # type: ignore[misc]
             loss, *rest = out if isinstance(out, tuple) else (out,)
             if loss.isfinite().all():
@@ -93,7 +92,7 @@ class CountedOnce:
         if labels is None:
             return True
         first = 1 if getattr(self, "_loss_shifts_labels", False) else 0
-        return bool((labels[:, first:] != _IGNORED).any())
+        return bool((labels[:, first:] != IGNORED_LABEL).any())
 
 
 def _divides_by_tokens(model: Any) -> bool:
@@ -109,7 +108,7 @@ def _divides_by_tokens(model: Any) -> bool:
 def _unlabelled(batch: Mapping[str, Any]) -> Any:
     """A copy of a batch in which nothing counts."""
     copy = PackedBatch(batch) if isinstance(batch, PackedBatch) else dict(batch)
-    for name, nothing in ("labels", _IGNORED), ("example", -1):
+    for name, nothing in ("labels", IGNORED_LABEL), ("example", -1):
         if name in copy:
             copy[name] = copy[name].new_full(copy[name].shape, nothing)
     return copy
@@ -136,7 +135,7 @@ def refuse_uneven(loader: Loader) -> None:
 def counting(inputs: Mapping[str, Any]) -> Any:
     """Which rows of a batch count. Without the column example, those that have a label."""
     example = inputs.get("example")
-    return example >= 0 if example is not None else (inputs["labels"] != _IGNORED).any(dim=1)
+    return example >= 0 if example is not None else (inputs["labels"] != IGNORED_LABEL).any(dim=1)
 
 
 class _Gathered:

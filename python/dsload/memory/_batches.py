@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from .._for_models import FOR_MODELS, computed
-
-IGNORED_LABEL = -100
+from .._query import IGNORED_LABEL
 
 # What models of transformers take of a batch.
 MODEL_INPUTS = (

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
+from .._query import IGNORED_LABEL
 from .._words import named
 from . import _batches, _checks, _device
 
@@ -460,7 +461,7 @@ def _token_losses(model: Any, batch: dict[str, Any]) -> list[list[float]]:
     if not getattr(model.config, "is_encoder_decoder", False):
         logits, labels = logits[:, :-1], labels[:, 1:]
     losses = torch.nn.functional.cross_entropy(
-        logits.float().transpose(1, 2), labels, ignore_index=_batches.IGNORED_LABEL, reduction="none"
+        logits.float().transpose(1, 2), labels, ignore_index=IGNORED_LABEL, reduction="none"
     )
-    counted = (labels != _batches.IGNORED_LABEL).sum(1)
+    counted = (labels != IGNORED_LABEL).sum(1)
     return [[float(a), int(b)] for a, b in zip(losses.sum(1).double(), counted)]

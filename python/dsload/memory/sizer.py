@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable, Optional, Union
 
+from .._query import IGNORED_LABEL
 from . import _batches, _checks, _device
 from .estimate import suggest_batch_size
 
@@ -293,7 +294,7 @@ class AdaptiveBatchSizer:
             return float(_batches.num_rows(part))
         if self._shifted and getattr(labels, "ndim", 0) == 2:
             labels = labels[:, 1:]
-        return float((labels != _batches.IGNORED_LABEL).sum())
+        return float((labels != IGNORED_LABEL).sum())
 
     def _cut(self, part: MicroBatch, pieces: int) -> list[MicroBatch]:
         """The part cut into `pieces` runs of rows, as even as possible, and trimmed; each gets its share of the
