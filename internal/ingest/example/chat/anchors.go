@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // Where a message stands in a text is found by anchors: characters that no conversation holds,

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // toolFields are the fields that may hold tools, of a record or of a message: the first that has some counts.

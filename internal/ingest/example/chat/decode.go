@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // A record is decoded in the order in which it is written, since a template's tojson writes keys in

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 

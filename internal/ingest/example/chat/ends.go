@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // compared finds the spans of turn i by the text whose last message it is.

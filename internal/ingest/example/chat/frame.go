@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // frame is what a template writes around what is said. Some begin a turn after the last message without being

@@ -3,7 +3,7 @@ package chat
 import (
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // habits are how a template takes what records write in several ways. It is asked when a conversation first

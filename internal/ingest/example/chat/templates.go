@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 	"github.com/dsload/dsload/tokenize"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // Most templates write a string of a message as it is, or without the white space around it, and one message

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )

@@ -3,7 +3,7 @@ package chat
 import (
 	"slices"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // answeredFor lists the fields of messages that need not be read to count as used: what has become of them is

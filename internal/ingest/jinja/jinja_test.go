@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest/example/chat/jinja"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 var testLimits = jinja.Limits{Steps: 4 << 20, Bytes: 2 << 20, Output: 1 << 20}

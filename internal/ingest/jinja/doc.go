@@ -1,6 +1,6 @@
-// Package jinja renders the chat templates of tokenizers, as Python's jinja2 does with the settings
-// of Hugging Face's transformers: trim_blocks, lstrip_blocks, loop controls, the immutable sandbox,
-// {% generation %} blocks, and a tojson that escapes no HTML.
+// Package jinja renders templates as Python's jinja2 does with the settings of Hugging Face's
+// transformers: trim_blocks, lstrip_blocks, loop controls, the immutable sandbox, {% generation %}
+// blocks, and a tojson that escapes no HTML. Chats use it, and so do templates of records.
 //
 // Parse makes a Template, which is immutable; Render executes it with a Dict of variables. The text
 // equals Python's to the byte: dictionaries keep their order, numbers print as in Python, strings
