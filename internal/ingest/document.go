@@ -153,19 +153,6 @@ func (f *flusher) noteKept(t *taken) (keep bool, err error) {
 	return true, nil
 }
 
-// noteWrapped counts a text that looks wrapped.
-func (f *flusher) noteWrapped(d *job.Document) {
-	s := &f.state
-	if s.TrainFull && s.Phase == phaseTrain {
-		return // none of its lines makes a row
-	}
-	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
-		if s.Lines.First = source.Shown(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
-			s.Lines.First += ", member " + d.Member
-		}
-	}
-}
-
 // noteReplaced keeps what the ill-formed parts of a record look like.
 func (f *flusher) noteReplaced(j *job.Job, d *job.Document) {
 	s := &f.state

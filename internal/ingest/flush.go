@@ -124,9 +124,6 @@ func (f *flusher) flush(j *job.Job) error {
 		if d.Mapped {
 			f.state.Mapped++
 		}
-		if d.Wrapped {
-			f.noteWrapped(d)
-		}
 		if d.First {
 			f.read(d).Records += max(1, d.Rows)
 		}

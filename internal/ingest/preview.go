@@ -286,9 +286,6 @@ func (v *previewer) document(j *job.Job, d *job.Document) error {
 	v.doc.Shape = string(d.Shape)
 	v.doc.Bytes += d.TextBytes
 	v.doc.Replaced += d.Replaced
-	if d.Wrapped {
-		f.noteWrapped(d)
-	}
 	if err := cmp.Or(d.Err, d.Bad); err != nil {
 		return v.bad(d, err)
 	}

@@ -80,7 +80,6 @@ type cuttable struct {
 	framing
 	spanner
 	blankRows bool // documents of white space only are not documents, but count as rows
-	wrapped   bool // the first document is to say that its lines look like parts of documents
 }
 
 func (f *cuttable) next(dst []byte, rec *Record) ([]byte, error) {
@@ -110,7 +109,6 @@ func (f *cuttable) next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		rec.Offset, rec.First, rec.Decoded = f.w.offset(), !f.inside, true
-		rec.Wrapped, f.wrapped = f.wrapped, false
 		if !end && f.o.Whole {
 			return dst, f.reject(rec)
 		}
@@ -186,7 +184,7 @@ func (f *cuttable) consume(n int) {
 
 func (f *cuttable) state() uint32 { return 0 }
 
-func (f *cuttable) restore(uint32) { f.wrapped = false } // it was said
+func (f *cuttable) restore(uint32) {}
 
 // lines frames text with one document on each line.
 type lines struct{ *framing }
@@ -230,10 +228,6 @@ func (d files) span(n int) (text, total int, end bool, err error) {
 func newText(f framing) (framer, error) {
 	c := &cuttable{framing: f, blankRows: true}
 	c.spanner = lines{&c.framing}
-	if f.o.Format == Auto || f.o.Format == Tar {
-		whole := !f.w.need(min(wrappedBytes, f.w.max))
-		c.wrapped = looksWrapped(f.w.unread(), whole)
-	}
 	return c, nil
 }
 

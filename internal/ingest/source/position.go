@@ -100,9 +100,6 @@ type Record struct {
 	Skipped bool
 	Decoded bool // the bytes are the text already: of a format without fields, or of the field Options.TextField
 	Forced  bool // the piece was cut where Options.Cut had found no safe cut
-	// The input, or member of an archive, is read by lines though they look like parts of documents:
-	// wrapped prose, or code. It is set on one record of it, where Options.Format chose lines.
-	Wrapped bool
 
 	Format  Format
 	Member  string   // the file of an archive that it lies in

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // wholeExtensions are the extensions of files that lose their structure when they are cut into
@@ -72,4 +74,40 @@ func withoutQuery(name string) string {
 		}
 	}
 	return name
+}
+
+// endsSentence reports whether a word ends as the last one of a sentence does. Nearly all words end in ASCII,
+// which needs no tables.
+func endsSentence(word []byte) bool {
+	switch c := word[len(word)-1]; c {
+	case '.', '!', '?', ':', ';':
+		return true
+	case '"', '\'', ')', ']', '}', '*', '_':
+	default:
+		if c < utf8.RuneSelf {
+			return false
+		}
+	}
+	word = bytes.TrimRightFunc(word, func(r rune) bool {
+		return r == '"' || r == '\'' || r == ')' || r == ']' || r == '*' || r == '_' ||
+			unicode.In(r, unicode.Pf, unicode.Pe)
+	})
+	last, _ := utf8.DecodeLastRune(word)
+	return unicode.Is(unicode.Sentence_Terminal, last) || last == '…' || last == ':' || last == ';'
+}
+
+// areSentences reports whether half of the lines of text end as sentences do, and as code does not.
+func areSentences(text []byte) bool {
+	lines, ended := 0, 0
+	for line := range bytes.Lines(text) {
+		words := bytes.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		lines++
+		if last := words[len(words)-1]; endsSentence(last) && !bytes.ContainsAny(last[len(last)-1:], ":;)]*_'") {
+			ended++
+		}
+	}
+	return 2*ended > lines
 }
