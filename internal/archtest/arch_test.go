@@ -83,7 +83,7 @@ var allowed = map[string][]string{
 		"internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard"},
 	"internal/serve/sampler": {"internal/fault", "internal/pack", "internal/radix"},
 	"internal/serve/collate": {},
-	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/fault", "internal/pack",
+	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/cputime", "internal/fault", "internal/pack",
 		"internal/page", "internal/resident",
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
 

@@ -14,6 +14,7 @@ import threading
 import time
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from waiting import HANGS, wait_until
 from plain import get, lists, stream
 from reference_data import need
@@ -51,6 +52,29 @@ def test_live_socket_is_not_taken_over(serve, dsload, dataset):
     assert "another server is listening there; read from it, or give another --socket" in second.stderr
     assert get(server.socket, "/healthz").status == 200
     assert os.stat(server.socket).st_mode & 0o777 == 0o600
+
+
+def test_prometheus_reads_all_metrics(serve, dataset):
+    server = serve(dataset)
+    rows = lists(stream(server.socket, "batch_size=100&epochs=1"))
+    wait_until(lambda: json.load(get(server.socket, "/v1/stats"))["streams"] == 0)
+    families = {f.name: f for f in text_string_to_metric_families(get(server.socket, "/metrics").read().decode())}
+    assert {name: f.type for name, f in families.items()} == {
+        **{f"dsload_feed_{name}": "counter" for name in (
+            "batches", "rows", "tokens", "padded_tokens", "bytes", "requests", "streams_ended", "streams_refused")},
+        **{f"dsload_feed_{name}": "gauge" for name in (
+            "streams", "padding_efficiency", "memory_leased_bytes", "memory_cap_bytes")},
+        "go_goroutines": "gauge", "process_cpu_seconds": "counter", "process_resident_memory_bytes": "gauge",
+        "process_open_fds": "gauge", "process_start_time_seconds": "gauge",
+    }
+    values = {(s.name, *s.labels.values()): s.value for f in families.values() for s in f.samples}
+    assert all(f.documentation for f in families.values())
+    assert values["dsload_feed_batches_total",] == len(rows)
+    assert values["dsload_feed_requests_total", "/v1/batches"] == 1
+    assert values["dsload_feed_streams_ended_total", "complete"] == 1
+    assert values["dsload_feed_streams",] == 0
+    assert values["dsload_feed_memory_leased_bytes",] < values["dsload_feed_memory_cap_bytes",] == 48 << 20
+    assert 0 < time.time() - values["process_start_time_seconds",] < 600
 
 
 def test_sigterm_lets_streams_end(serve, dataset):

@@ -24,7 +24,7 @@ const wiresHeader = "Dsload-Wires"
 // that nothing is uploaded.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.metrics.requests.WithLabelValues(pathLabel(r.URL.Path)).Inc()
+		s.metrics.countRequest(r.URL.Path)
 		w.Header().Set("Server", "dsload")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set(SealHeader, s.opts.Backend.Seal())

@@ -93,7 +93,7 @@ func TestClientsThatLeaveAreNoFaults(t *testing.T) {
 					t.Error(err)
 				}
 				counts := httptest.NewRecorder()
-				s.metrics.handler().ServeHTTP(counts, httptest.NewRequest("GET", "/metrics", nil))
+				s.metrics.ServeHTTP(counts, httptest.NewRequest("GET", "/metrics", nil))
 				if !strings.Contains(counts.Body.String(), `streams_ended_total{how="left"} 1`) {
 					t.Error("not counted as a client that left")
 				}

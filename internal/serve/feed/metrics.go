@@ -1,24 +1,42 @@
 package feed
 
 import (
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"os"
+	"runtime"
+	"slices"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/dsload/dsload/internal/cputime"
+	"github.com/dsload/dsload/internal/resident"
 )
 
 // metrics is what /metrics shows. A stream counts for itself while it runs, so that the hot path
-// touches no shared cache line; totals hold the counts of ended streams.
+// touches no shared cache line; retired holds the counts of ended streams.
 type metrics struct {
 	server   *Server
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	ended    *prometheus.CounterVec
-	refused  prometheus.Counter
+	requests labelled // by path
+	ended    labelled // streams, by how they ended
+	refused  atomic.Int64
 	retired  totals // of streams that ended; guarded by Server.mu
 }
+
+// labelled has a counter for each value of a label. The values are fixed.
+type labelled map[string]*atomic.Int64
+
+func newLabelled(values ...string) labelled {
+	l := labelled{}
+	for _, v := range values {
+		l[v] = new(atomic.Int64)
+	}
+	return l
+}
+
+// otherPaths is the label of all paths that nothing is served at.
+const otherPaths = "other"
 
 // totals are counters over streams.
 type totals struct {
@@ -48,43 +66,20 @@ func (t totals) efficiency() float64 {
 }
 
 func newMetrics(s *Server) *metrics {
-	m := &metrics{server: s, registry: prometheus.NewRegistry()}
-	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dsload_feed_requests_total",
-		Help: "Requests by path."}, []string{"path"})
-	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "dsload_feed_streams_ended_total",
-		Help: "Streams that ended, by how: complete, left (the client), timeout, shutdown, failed (data).",
-	}, []string{"how"})
-	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "dsload_feed_streams_refused_total",
-		Help: "Requests for batches that were refused."})
-	for _, how := range []string{"complete", "left", "timeout", "shutdown", "failed"} {
-		m.ended.WithLabelValues(how)
+	return &metrics{
+		server: s,
+		requests: newLabelled("/", "/v1/batches", "/v1/dataset", "/v1/stats", "/v1/live", "/healthz", "/metrics",
+			otherPaths),
+		ended: newLabelled("complete", "left", "timeout", "shutdown", "failed"),
 	}
-	counter := func(name, help string, get func(totals) int64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dsload_feed_" + name + "_total", Help: help},
-			func() float64 { return float64(get(m.total())) })
+}
+
+func (m *metrics) countRequest(path string) {
+	count, ok := m.requests[path]
+	if !ok {
+		count = m.requests[otherPaths]
 	}
-	gauge := func(name, help string, get func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dsload_feed_" + name, Help: help}, get)
-	}
-	m.registry.MustRegister(
-		m.requests, m.ended, m.refused,
-		counter("batches", "Batches sent.", func(t totals) int64 { return t.Batches }),
-		counter("rows", "Rows sent.", func(t totals) int64 { return t.Rows }),
-		counter("tokens", "Tokens sent, padding apart.", func(t totals) int64 { return t.Tokens }),
-		counter("padded_tokens", "Elements of input_ids sent, padding included.",
-			func(t totals) int64 { return t.Padded }),
-		counter("bytes", "Bytes of batches sent.", func(t totals) int64 { return t.Bytes }),
-		gauge("streams", "Streams that are running.", func() float64 { return float64(s.numStreams()) }),
-		gauge("padding_efficiency", "Part of the padded elements that are tokens, over all streams.",
-			func() float64 { return m.total().efficiency() }),
-		gauge("memory_leased_bytes", "Bytes reserved and leased under the memory cap.",
-			func() float64 { return float64(s.opts.Ledger.Used()) }),
-		gauge("memory_cap_bytes", "The memory cap.", func() float64 { return float64(s.opts.Ledger.Cap()) }),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewGoCollector(),
-	)
-	return m
+	count.Add(1)
 }
 
 // total returns the counts of all streams, ended and running.
@@ -104,15 +99,56 @@ func (s *Server) numStreams() int {
 	return len(s.streams)
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+// ServeHTTP answers in version 0.0.4 of Prometheus' text format.
+func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	m.writeFeed(w)
+	writeProcess(w)
+	writeMetric(w, "process_start_time_seconds", "gauge", "When the server started, in seconds since 1970.",
+		float64(m.server.started.UnixMilli())/1000)
 }
 
-// pathLabel returns the label of a path; unknown paths share the label "other".
-func pathLabel(path string) string {
-	switch path {
-	case "/", "/v1/batches", "/v1/dataset", "/v1/stats", "/v1/live", "/healthz", "/metrics":
-		return path
+func (m *metrics) writeFeed(w io.Writer) {
+	counter := func(name, help string, value int64) { writeMetric(w, "dsload_feed_"+name, "counter", help, value) }
+	gauge := func(name, help string, value any) { writeMetric(w, "dsload_feed_"+name, "gauge", help, value) }
+	byLabel := func(name, help, label string, counts labelled) {
+		writeHead(w, "dsload_feed_"+name, "counter", help)
+		for _, value := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(w, "dsload_feed_%s{%s=%q} %d\n", name, label, value, counts[value].Load())
+		}
 	}
-	return "other"
+	s, total := m.server, m.total()
+	counter("batches_total", "Batches sent.", total.Batches)
+	counter("rows_total", "Rows sent.", total.Rows)
+	counter("tokens_total", "Tokens sent, padding apart.", total.Tokens)
+	counter("padded_tokens_total", "Elements of input_ids sent, padding included.", total.Padded)
+	counter("bytes_total", "Bytes of batches sent.", total.Bytes)
+	byLabel("requests_total", "Requests by path.", "path", m.requests)
+	byLabel("streams_ended_total",
+		"Streams that ended, by how: complete, left (the client), timeout, shutdown, failed (data).", "how", m.ended)
+	counter("streams_refused_total", "Requests for batches that were refused.", m.refused.Load())
+	gauge("streams", "Streams that are running.", s.numStreams())
+	gauge("padding_efficiency", "Part of the padded elements that are tokens, over all streams.", total.efficiency())
+	gauge("memory_leased_bytes", "Bytes reserved and leased under the memory cap.", s.opts.Ledger.Used())
+	gauge("memory_cap_bytes", "The memory cap.", s.opts.Ledger.Cap())
+}
+
+// writeProcess writes what dashboards of processes ask for, under the names that Prometheus' own clients use.
+func writeProcess(w io.Writer) {
+	writeMetric(w, "go_goroutines", "gauge", "Goroutines that exist.", runtime.NumGoroutine())
+	writeMetric(w, "process_cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
+		cputime.Process().Seconds())
+	writeMetric(w, "process_resident_memory_bytes", "gauge", "Resident memory, in bytes.", resident.Bytes())
+	if files, err := os.ReadDir("/proc/self/fd"); err == nil { // Linux has it
+		writeMetric(w, "process_open_fds", "gauge", "Open file descriptors.", len(files))
+	}
+}
+
+func writeHead(w io.Writer, name, kind, help string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func writeMetric(w io.Writer, name, kind, help string, value any) {
+	writeHead(w, name, kind, help)
+	fmt.Fprintln(w, name, value)
 }

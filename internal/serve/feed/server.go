@@ -106,7 +106,7 @@ func NewServer(o Options) *Server {
 	mux.HandleFunc("GET /v1/dataset", s.serveDataset)
 	mux.HandleFunc("GET /v1/stats", s.serveStats)
 	mux.HandleFunc("GET /healthz", s.serveHealth)
-	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.Handle("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.HandleFunc("GET "+page.Prefix, s.servePageFile)
 	mux.HandleFunc("GET /v1/live", s.serveLive)

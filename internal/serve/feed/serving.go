@@ -20,10 +20,10 @@ func (s *Server) serveBatches(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil && errors.Is(err, context.Cause(r.Context())):
-		s.metrics.ended.WithLabelValues("left").Inc()
+		s.metrics.ended["left"].Add(1)
 		s.opts.Log.Info("client left before its first batch", "query", r.URL.RawQuery)
 	default:
-		s.metrics.refused.Inc()
+		s.metrics.refused.Add(1)
 		s.opts.Log.Info("request refused", "query", r.URL.RawQuery, "error", err)
 		writeError(w, err)
 	}
@@ -181,22 +181,22 @@ func (s *Server) finish(st *stream, err error, ctx context.Context) {
 		"seconds", time.Since(st.since).Round(time.Millisecond).Seconds())
 	switch {
 	case err == nil:
-		s.metrics.ended.WithLabelValues("complete").Inc()
+		s.metrics.ended["complete"].Add(1)
 		log.Info("stream complete")
 	case errors.Is(err, errDraining):
-		s.metrics.ended.WithLabelValues("shutdown").Inc()
+		s.metrics.ended["shutdown"].Add(1)
 		log.Warn("stream cut: the server is shutting down")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.metrics.ended.WithLabelValues("timeout").Inc()
+		s.metrics.ended["timeout"].Add(1)
 		log.Warn("stream cut: the client read nothing for too long", "timeout", s.opts.WriteTimeout)
 	case errors.As(err, new(*RequestError)):
-		s.metrics.ended.WithLabelValues("failed").Inc()
+		s.metrics.ended["failed"].Add(1)
 		log.Error("stream cut", "error", err)
 	case errors.As(err, new(*connError)), errors.Is(err, context.Canceled): // the latter before the stream began
-		s.metrics.ended.WithLabelValues("left").Inc()
+		s.metrics.ended["left"].Add(1)
 		log.Info("client left")
 	default:
-		s.metrics.ended.WithLabelValues("failed").Inc()
+		s.metrics.ended["failed"].Add(1)
 		log.Error("stream cut: its data cannot be read", "error", err)
 	}
 }
