@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
@@ -45,6 +46,7 @@ type build struct {
 	partition *partition.Chosen // of a plan; nil for all
 	target    target
 	bucket    bool // Out is the scratch folder of a build into a bucket
+	resumes   bool // the same command resumes from a checkpoint
 	meter     meter
 	waits     waits
 	cutter    *example.Cutter // the flusher's
@@ -201,6 +203,15 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 		b.opts.Resuming(state.Totals)
 	}
 	return nil
+}
+
+// advise returns the error that ended a stage of the build, with what to do about it.
+func (b *build) advise(stage advice.Stage, err error) error {
+	f := advice.Facts{Options: &b.opts, Partition: b.partition != nil, Resumes: b.resumes}
+	for i := range b.phases {
+		f.Sets, f.Fields = append(f.Sets, b.phases[i].set), b.phases[0].options.Fields
+	}
+	return advice.Of(stage, f, err)
 }
 
 func (b *build) notice(format string, args ...any) { b.opts.Noticef(format, args...) }

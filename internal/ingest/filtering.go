@@ -14,7 +14,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -186,11 +185,6 @@ func (f *flusher) closeSeen() error {
 	err := f.seen.Close()
 	f.seen = nil
 	return err
-}
-
-// tooLongToJudge reports whether a record is bad only because it was wanted whole.
-func (b *build) tooLongToJudge(err error) bool {
-	return b.opts.JudgesDocuments() && b.template == "" && errors.Is(err, cause.TooLarge)
 }
 
 // allDropped reports whether filters left out all that was read.

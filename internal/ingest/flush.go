@@ -285,7 +285,7 @@ func (f *flusher) reject(d *job.Document, cause error) error {
 			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != option.SkipBadRecord {
-		return f.b.target.badRecord(f, located)
+		return located
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -46,7 +47,7 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 		return nil, err
 	}
 	if err := scan.fill(ctx, p); err != nil {
-		return nil, err
+		return nil, b.advise(advice.Rows, err)
 	}
 	for i := range b.phases {
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)

@@ -2,14 +2,11 @@ package ingest
 
 import (
 	"context"
-	"errors"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
-	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // checkMap returns an error for a command that cannot be run.
@@ -29,9 +26,4 @@ func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader
 	f *flusher) (*read.Mapping, error) {
 	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader,
 		Rows: b.current.formatter.NewWorker(), Notice: b.notice, Answered: f.state.Answered, Resume: f.state.Position})
-}
-
-// tooLongToMap reports whether a record is bad only because it was wanted whole.
-func (b *build) tooLongToMap(err error) bool {
-	return b.opts.Map != "" && errors.Is(err, cause.TooLarge) && !errors.Is(err, example.ErrTooLarge)
 }

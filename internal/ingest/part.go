@@ -74,11 +74,6 @@ func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
 	return false, f.seen.Keep(key)
 }
 
-func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
-	return fault.Errorf("%w; make the plan again with {on-bad-record} skip, or without the record, "+
-		"and build its partitions into another {out}", located)
-}
-
 // columnSums returns the checksums of the files of columns that were read.
 func (p *part) columnSums(f *flusher) (sums []partition.ColumnSum) {
 	for phase, end := range f.state.Ends {

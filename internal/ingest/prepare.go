@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -29,7 +27,7 @@ import (
 )
 
 func newBuild(o option.Options, p *partition.Chosen) *build {
-	b := &build{opts: o, partition: p}
+	b := &build{opts: o, partition: p, resumes: true}
 	b.meter.start = o.Now()
 	b.target = newTarget(b)
 	return b
@@ -123,23 +121,10 @@ func (b *build) openSources(ctx context.Context) error {
 			b.phases = append(b.phases, p)
 		}
 		if err != nil {
-			return b.adviseShare(err)
+			return err
 		}
 	}
 	return nil
-}
-
-// adviseShare explains the error for a number in place of a source of the split val, as other tools take it.
-func (b *build) adviseShare(err error) error {
-	var missing *source.InputError
-	if !errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) || !slices.Contains(b.opts.ValSources, missing.URI) {
-		return err
-	}
-	if _, notNumber := strconv.ParseFloat(missing.URI, 64); notNumber != nil {
-		return err
-	}
-	return fault.BadOption("val", missing.URI, "it takes a source of its own; to hold out N of the training examples "+
-		"write {max-val-examples} N")
 }
 
 // isPair reports whether fields are a question and its answer.
@@ -186,10 +171,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	}
 	p.set, err = source.Open(ctx, p.options)
 	if err = b.target.opened(err); err != nil {
-		if advised := b.adviseFormat(err); advised != nil {
-			return p, advised
-		}
-		return p, b.adviseSkip(advise(advice.Column(advice.File(err))))
+		return p, b.advise(advice.Sources, err)
 	}
 	return p, nil
 }

@@ -62,10 +62,6 @@ func (l *look) isCopy(f *flusher, _ int64, key []byte) (bool, error) {
 	return f.seen.Add(key)
 }
 
-func (l *look) badRecord(_ *flusher, located *source.RecordError) error {
-	return l.adviseRecord(located, "")
-}
-
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.
 type previewer struct {
 	b      *build
@@ -98,7 +94,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
 	b := newBuild(o, nil)
-	b.target, b.bucket = &look{whole: whole{b: b}}, remote.Writable(o.Out)
+	b.target, b.bucket, b.resumes = &look{whole: whole{b: b}}, remote.Writable(o.Out), false
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -147,7 +143,7 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
-				return advise(err)
+				return v.b.advise(advice.Rows, err)
 			}
 		}
 		if p.MoreInputs == 0 && !slices.ContainsFunc(p.Inputs, func(in PreviewInput) bool {
@@ -221,7 +217,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 			break
 		}
 		if err != nil {
-			return v.b.adviseSkip(err)
+			return err
 		}
 		sampled += int64(len(j.Raw))
 		j.Documents[0].Input = i

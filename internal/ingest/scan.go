@@ -57,7 +57,7 @@ type scan struct {
 func newScan(o option.Options, partitions int) (*build, *scan) {
 	b := newBuild(o, nil)
 	s := &scan{whole: whole{b: b}, partitions: partitions}
-	b.target = s
+	b.target, b.resumes = s, false
 	return b, s
 }
 
@@ -115,10 +115,6 @@ func (s *scan) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
 
 func (*scan) write(*flusher, string, *shard.Example) error { return nil }
 func (*scan) checkpoint(*flusher) error                    { return nil }
-
-func (s *scan) badRecord(_ *flusher, located *source.RecordError) error {
-	return s.adviseRecord(located, "")
-}
 
 func (s *scan) interrupted(ctx context.Context, _ *flusher) error {
 	if ctx.Err() != nil {

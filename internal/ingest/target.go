@@ -7,16 +7,12 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/budget"
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
-	"github.com/dsload/dsload/internal/ingest/example"
-	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -44,8 +40,6 @@ type target interface {
 	write(f *flusher, split string, row *shard.Example) error
 	// checkpoint makes everything up to the end of the last job durable.
 	checkpoint(f *flusher) error
-	// badRecord returns what to do about a record that ends the build.
-	badRecord(f *flusher, located *source.RecordError) error
 	// interrupted ends a phase that was stopped at the end of a job.
 	interrupted(ctx context.Context, f *flusher) error
 	finish(f *flusher) (*report.Summary, error)
@@ -108,7 +102,7 @@ func (w whole) notOpened(_ context.Context, err error) (*report.Summary, error) 
 	if errors.Is(err, shard.ErrFinished) {
 		return w.b.finished()
 	}
-	return nil, advise(w.b.explainFolder(err))
+	return nil, w.b.advise(advice.Folder, err)
 }
 
 func (whole) begin(f *flusher) error {
@@ -127,53 +121,6 @@ func (whole) checkpoint(f *flusher) error {
 	return f.save()
 }
 
-func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
-	return w.adviseRecord(located, ", and run the command again: it resumes from its last checkpoint")
-}
-
-// adviseRecord adds what to do about a bad record, and after that where it is not another option.
-func (w whole) adviseRecord(located *source.RecordError, after string) error {
-	if err := w.explained(located); err != nil {
-		return err
-	}
-	fix := "fix the record"
-	if errors.Is(located.Cause, example.ErrTemplate) || errors.Is(located.Cause, chat.ErrTemplate) {
-		fix = "fix the template or the record"
-	}
-	return fault.Errorf("%w; %s, or pass {on-bad-record} skip%s", located, fix, after)
-}
-
-// explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.
-func (w whole) explained(located *source.RecordError) error {
-	if advised := w.b.adviseFormat(located); advised != nil {
-		return advised
-	}
-	var field *example.FieldError
-	if errors.As(located.Cause, &field) && w.b.template == "" {
-		return advice.Field(located, field, w.b.inputOf(located))
-	}
-	var notText *example.NotTextError
-	if errors.As(located.Cause, &notText) && notText.Kind != example.Null && w.b.template == "" && located.Row == 1 {
-		return advice.NotText(located, notText)
-	}
-	if errors.Is(located.Cause, cause.Records) {
-		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip",
-			located)
-	}
-	lists := advice.Records(located, &example.FieldError{}, w.b.inputOf(located))
-	if !lists.IsZero() && w.b.lacksRecords(located.Cause) {
-		return fault.Errorf("%w; %v", located, lists)
-	}
-	if w.b.tooLongToMap(located.Cause) {
-		return fault.Errorf("%w; {map} gets whole records: leave longer ones out with {on-bad-record} skip", located)
-	}
-	if w.b.tooLongToJudge(located.Cause) {
-		return fault.Errorf("%w; filters and {dedup} judge whole documents: "+
-			"leave longer ones out with {on-bad-record} skip, or build without filters and {dedup}", located)
-	}
-	return nil
-}
-
 // interrupted keeps everything up to the end of the last job. A folder that holds no rows yet stays open to
 // other settings.
 func (w whole) interrupted(ctx context.Context, f *flusher) error {
@@ -187,7 +134,7 @@ func (w whole) interrupted(ctx context.Context, f *flusher) error {
 		}
 	}
 	if b.readErr != nil && ctx.Err() == nil {
-		return b.adviseSkip(b.readErr)
+		return b.readErr
 	}
 	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
@@ -213,8 +160,8 @@ func (whole) finish(f *flusher) (*report.Summary, error) {
 	return f.commit(func(*shard.Provenance, map[string]any) {})
 }
 
-func (whole) failed(builder *shard.Builder, err error) (*report.Summary, error) {
-	return nil, errors.Join(advise(err), builder.Close())
+func (w whole) failed(builder *shard.Builder, err error) (*report.Summary, error) {
+	return nil, errors.Join(w.b.advise(advice.Rows, err), builder.Close())
 }
 
 func (w whole) extraName(name string) string { return w.b.shards.Part.ExtraName(name) }
@@ -229,19 +176,3 @@ func (noPlan) Between(int, int64) *job.Mark                 { return nil }
 func (noPlan) border(*flusher, *job.Mark)                   {}
 func (noPlan) skip(*job.Document) bool                      { return false }
 func (noPlan) skipped(*cursor) bool                         { return false }
-
-// lacksRecords reports whether an error of a record may mean that it is not a record, but holds some.
-func (b *build) lacksRecords(err error) bool {
-	return errors.Is(err, cause.TooLarge) || errors.Is(err, chat.ErrShape) ||
-		b.template == "" && errors.Is(err, cause.UnknownField)
-}
-
-// inputOf returns the input of a bad record.
-func (b *build) inputOf(err *source.RecordError) source.Input {
-	for _, p := range b.phases {
-		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
-			return in
-		}
-	}
-	return source.Input{}
-}

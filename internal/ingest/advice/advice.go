@@ -1,12 +1,10 @@
-// Package advice adds to the errors about records, fields and files what to do: it looks at what
-// there is, and names the option that reads it.
+// Package advice adds to the errors that end a build what to do next: it looks at what there is, and names
+// the option that reads it. All of it is in one list.
 package advice
 
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,16 +101,24 @@ func reference(name string) string {
 	return fmt.Sprintf("{{index . %q}}", name)
 }
 
-// Field adds to the error of a record that lacks the wanted field what to do. It does not advise
-// to leave such records out if the first record of the input, in, is one. Records and inputs before this one
-// may have the field, and would lack the one that reads this.
-func Field(err *source.RecordError, field *example.FieldError, in source.Input) error {
+// wantedField is about a record without the field of the text. It does not advise to leave such records out if
+// the first record of the input is one. Records and inputs before this one may have the field, and would lack the
+// one that reads this.
+func wantedField(f Facts, err error) (error, bool) {
+	bad := f.record(err)
+	if bad == nil || f.Options.Template != "" {
+		return err, false
+	}
+	field, ok := errors.AsType[*example.FieldError](bad.Cause)
+	if !ok {
+		return err, false
+	}
 	var advice fault.Text
 	pair := Pair(field)
-	lists := Records(err, field, in)
+	lists := recordLists(bad, field, f.inputOf(bad))
 	switch {
 	case field.Chat != "":
-		return fault.Advise(err, "%v", chatAdvice(field.Chat))
+		return fault.Advise(err, "%v", chatAdvice(field.Chat)), true
 	case field.Separator != "":
 		advice = fault.Textf("if %s separates the fields, pass {delimiter} %s", field.Separator,
 			shell.Quote(field.Separator))
@@ -125,7 +131,7 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
 	case field.Likely != "" && !lists.IsZero():
 		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
-	case field.Keyed && err.Row == 1 && err.Member == "":
+	case field.Keyed && bad.Row == 1 && bad.Member == "":
 		advice = fault.Textf("if the record is an object of records, write them as lines, as with `jq -c '.[]'`; "+
 			"else take the text with {text-field} %s", shell.Quote(field.Likely))
 	case field.Likely != "":
@@ -136,25 +142,33 @@ func Field(err *source.RecordError, field *example.FieldError, in source.Input) 
 		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
 	}
 	switch {
-	case err.Row > 1 && !field.Column:
+	case bad.Row > 1 && !field.Column:
 		advice = ofEveryRecord(advice)
-	case err.Input > 0 && err.Member == "":
+	case bad.Input > 0 && bad.Member == "":
 		advice = ofLaterSource(advice)
 	}
-	return fault.Advise(err, "%v", advice)
+	return fault.Advise(err, "%v", advice), true
 }
 
-// NotText adds to the error of a record whose field of the text holds something else what to do.
-func NotText(err *source.RecordError, found *example.NotTextError) error {
+// notText is about a first record whose field of the text holds something else.
+func notText(f Facts, err error) (error, bool) {
+	bad := f.record(err)
+	if bad == nil || bad.Row != 1 || f.Options.Template != "" {
+		return err, false
+	}
+	found, ok := errors.AsType[*example.NotTextError](bad.Cause)
+	if !ok || found.Kind == example.Null {
+		return err, false
+	}
 	if found.ByRow {
 		return fault.Advise(err, "a table that pandas wrote column by column is written again with "+
-			"to_json(NAME, orient=\"records\", lines=True)")
+			"to_json(NAME, orient=\"records\", lines=True)"), true
 	}
 	way := fault.Textf("make the text of it with {template}")
 	if found.Inside != "" {
 		way = fault.Textf("take the text inside it with {text-field} %s", shell.Quote(found.Inside))
 	}
-	return fault.Advise(err, "%v", ofEveryRecord(way))
+	return fault.Advise(err, "%v", ofEveryRecord(way)), true
 }
 
 // ofEveryRecord restricts the advice about one record to where the others are like it.
@@ -169,10 +183,10 @@ func ofLaterSource(advice fault.Text) fault.Text {
 		"one with {append} and its own flags, or leave it out (of a folder with {exclude})", advice)
 }
 
-// Records returns how to read the elements of the arrays in a record that is the whole file, or the first
+// recordLists returns how to read the elements of the arrays in a record that is the whole file, or the first
 // below a key.
-func Records(err *source.RecordError, field *example.FieldError, in source.Input) (advice fault.Text) {
-	if err.Row > 1 || err.Member != "" {
+func recordLists(bad *source.RecordError, field *example.FieldError, in source.Input) (advice fault.Text) {
+	if bad.Row > 1 || bad.Member != "" {
 		return advice
 	}
 	lists := in.Lists
@@ -205,11 +219,11 @@ func Pair(field *example.FieldError) (advice fault.Text) {
 	return advice
 }
 
-// Column adds to the error of a file of columns without the one of the text what to do.
-func Column(err error) error {
-	var column *source.ColumnError
-	if !errors.As(err, &column) {
-		return err
+// missingColumn is about a file of columns without the one of the text.
+func missingColumn(_ Facts, err error) (error, bool) {
+	column, ok := errors.AsType[*source.ColumnError](err)
+	if !ok {
+		return err, false
 	}
 	advice := pairAdvice(column.Has)
 	switch {
@@ -226,7 +240,7 @@ func Column(err error) error {
 	if column.Later {
 		advice = ofLaterSource(advice)
 	}
-	return fault.Advise(err, "%v", advice)
+	return fault.Advise(err, "%v", advice), false
 }
 
 // NoField is the sentence about a field of a condition that no record has.
@@ -246,19 +260,4 @@ func listed(names []string) string {
 		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
 	}
 	return strings.Join(names, ", ")
-}
-
-// File adds to the error for a missing file the neighbour that was probably meant.
-func File(err error) error {
-	var missing *source.InputError
-	if !errors.As(err, &missing) || !errors.Is(missing.Err, fs.ErrNotExist) || missing.Hint != "" ||
-		source.IsRemote(missing.URI) {
-		return err
-	}
-	if _, failed := os.Lstat(source.PathOf(missing.URI)); failed == nil {
-		missing.Hint = "it is a link that leads nowhere"
-	} else if near := spelling.NearestFile(missing.URI); near != "" {
-		missing.Hint = fmt.Sprintf("did you mean %s?", near)
-	}
-	return err
 }
