@@ -32,9 +32,6 @@ const (
 	PlanName = "plan.json"
 	// PlanFormat is the plan's member "format", by which its copy is known from another program's plan.json.
 	PlanFormat = "dsload-plan"
-	// TwinPrefix begins the name of the folder in which a second process builds a part that another one
-	// is building.
-	TwinPrefix = "twin-"
 
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
@@ -383,5 +380,3 @@ func isMergedFile(name string) bool {
 	}
 	return isNumberedName(name) || isListName(name) || isTokenizerName(name)
 }
-
-func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }

@@ -180,7 +180,10 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 // removeCheckpoint removes what only an unfinished build needs. The checkpoint, by which the next
 // OpenBuilder knows that there may be more to remove, goes once the rest is gone for good.
 func (b *Builder) removeCheckpoint() error {
-	for _, name := range b.unfinishedFiles() {
+	part := b.opts.Part
+	log, _ := b.seenNames()
+	for _, name := range []string{part.ExtraName(OriginsName) + OriginsSuffix, part.ExtraName(ValOriginsName) + OriginsSuffix,
+		log} {
 		err := b.fs.Remove(b.path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -195,13 +198,6 @@ func (b *Builder) removeCheckpoint() error {
 	}
 	b.namesNew = true
 	return b.syncNames()
-}
-
-// unfinishedFiles are the files that only an unfinished build has besides its shards and checkpoint.
-func (b *Builder) unfinishedFiles() []string {
-	part := b.opts.Part
-	log, _ := b.seenNames()
-	return []string{part.ExtraName(OriginsName) + OriginsSuffix, part.ExtraName(ValOriginsName) + OriginsSuffix, log}
 }
 
 // finishSplit commits the rest of a split and returns its entry in the manifest.

@@ -125,7 +125,7 @@ func makeUp(t testing.TB, fsys shard.FS, dir string, parts, shards int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, m.Part.ManifestNameOf()), data, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, shard.Part{Number: m.Part.Number, Of: m.Part.Of}.ManifestName()), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -271,8 +271,6 @@ func (m *Merger) Tidy() (removed int, err error) {
 				return err
 			}
 		case isShard, isFile, name == PlanName:
-		case isTwin(name):
-			return removeFolder(m.fs, filepath.Join(m.dir, name))
 		default:
 			return nil
 		}
@@ -334,23 +332,6 @@ func walkNames(fsys FS, dir string, visit func(name string) error) error {
 		if err := visit(name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// removeFolder removes a folder of files.
-func removeFolder(fsys FS, dir string) error {
-	names, err := fsys.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := removeAny(fsys, filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	if err := removeAny(fsys, dir); err != nil {
-		return err
 	}
 	return nil
 }

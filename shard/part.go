@@ -64,7 +64,7 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 			begun = begun || n != b.opts.Part.lockName()
 		case isPart:
 			begun = true
-		case n == lockName, n == ManifestName, n == PlanName && ownFile(b.fs, b.dir, n, false), ignoredName(n), isTwin(n):
+		case n == lockName, n == ManifestName, n == PlanName && ownFile(b.fs, b.dir, n, false), ignoredName(n):
 		case isMergedFile(strings.TrimSuffix(n, tempSuffix)):
 			merged = n
 		case foreign == "" || n < foreign:
@@ -181,31 +181,6 @@ func (b *Builder) clearPart(mine []string) error {
 		}
 	}
 	return nil
-}
-
-// ManifestNameOf returns the name of the manifest that holds the info.
-func (p *PartInfo) ManifestNameOf() string { return Part{p.Number, p.Of}.ManifestName() }
-
-// Discard abandons the build of a part that another process has committed. It removes what this
-// process wrote and did not commit.
-func (b *Builder) Discard() error {
-	dir, part := b.dir, b.opts.Part
-	temps := []string{b.path(part.checkpointName())}
-	for _, name := range b.unfinishedFiles() {
-		temps = append(temps, b.path(name))
-	}
-	for i := range b.splits {
-		if open := b.splits[i].open; open != nil {
-			temps = append(temps, open.temp)
-		}
-	}
-	var errs []error
-	for _, name := range temps {
-		if err := b.fs.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(append(errs, b.fs.SyncDir(dir), b.Close())...)
 }
 
 // ReadFile reads a whole file of at most limit bytes.

@@ -175,7 +175,7 @@ func writePart(dir string, model *shard.Manifest, one shard.ShardInfo, i, parts,
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, p.Part.ManifestNameOf()), data, 0o666)
+	return os.WriteFile(filepath.Join(dir, shard.Part{Number: i, Of: parts}.ManifestName()), data, 0o666)
 }
 
 // repeated is a file system where every name of a shard leads to one file.

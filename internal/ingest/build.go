@@ -57,7 +57,6 @@ type build struct {
 	filter    *filter.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	closed    bool
 	chat      *work.Conversations // nil if no input holds conversations
 	pins      map[string]string   // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
@@ -333,10 +332,9 @@ func (b *build) newWorker(cacheBytes int) *work.Worker {
 func (b *build) close() error {
 	var errs []error
 	for _, p := range b.phases {
-		if p.set != nil && !b.closed {
+		if p.set != nil {
 			errs = append(errs, p.set.Close())
 		}
 	}
-	b.closed = true // a build that goes on as a twin closes twice
 	return errors.Join(errs...)
 }

@@ -120,7 +120,7 @@ func (p *part) state(f *flusher, sum *report.Summary) (json.RawMessage, error) {
 
 // finish commits the part and returns its summary.
 func (p *part) finish(f *flusher) (*report.Summary, error) {
-	if p.committed() {
+	if p.overtaken() {
 		return p.giveUp(f.builder)
 	}
 	if err := p.writePlan(); err != nil {
@@ -149,13 +149,38 @@ func (p *part) finish(f *flusher) (*report.Summary, error) {
 	return sum, nil
 }
 
-// failed leaves a part to another process that has committed or merged it: a merge removes what a part has not
+// failed leaves a part to another machine that has committed or merged it: a merge removes what a part has not
 // committed.
 func (p *part) failed(builder *shard.Builder, err error) (*report.Summary, error) {
-	if p.committed() {
+	if p.overtaken() {
 		return p.giveUp(builder)
 	}
 	return p.whole.failed(builder, err)
+}
+
+// overtaken reports whether another machine has built the same part into the same folder of a bucket, which has no
+// locks: the part has a manifest, or was merged.
+func (p *part) overtaken() bool {
+	o := &p.b.opts
+	if !p.b.bucket {
+		return false
+	}
+	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
+	if err == nil {
+		return m.Part.Plan == p.Plan.Seal()
+	}
+	have, err := shard.ReadManifest(o.FS, o.Out)
+	return err == nil && have.Merged != nil && have.Merged.Plan == p.Plan.Seal()
+}
+
+// giveUp ends the build of a part that another machine has committed meanwhile.
+func (p *part) giveUp(builder *shard.Builder) (*report.Summary, error) {
+	s, err := p.finished()
+	if err = errors.Join(err, builder.Close()); err != nil {
+		return nil, err
+	}
+	s.Stopped = fault.Plain("another process committed the partition first")
+	return s, nil
 }
 
 // writePlan puts a copy of the plan into the folder, for the merge, unless it is there. From then on the folder is
@@ -203,17 +228,10 @@ func (p *part) planThere() (bool, error) {
 	return false, &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
 }
 
-// notOpened returns the summary of a part that is built. If another process has the lock, it builds a second copy.
+// notOpened returns the summary of a part that is built.
 func (p *part) notOpened(ctx context.Context, err error) (*report.Summary, error) {
-	var locked *shard.LockedError
-	switch {
-	case errors.Is(err, shard.ErrFinished):
+	if errors.Is(err, shard.ErrFinished) {
 		return p.finished()
-	case errors.As(err, &locked):
-		if err := p.b.close(); err != nil {
-			return nil, err
-		}
-		return p.runTwin(ctx, locked)
 	}
 	return p.whole.notOpened(ctx, err)
 }

@@ -15,18 +15,10 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// watchedFS calls functions before some operations of a file system.
+// watchedFS calls a function with the names of a folder.
 type watchedFS struct {
 	shard.FS
-	rename func(to string)
-	list   func(names []string) []string
-}
-
-func (f *watchedFS) Rename(from, to string) error {
-	if f.rename != nil {
-		f.rename(filepath.Base(to))
-	}
-	return f.FS.Rename(from, to)
+	list func(names []string) []string
 }
 
 func (f *watchedFS) ReadDir(dir string) ([]string, error) {
@@ -45,45 +37,6 @@ func lateOptions(t *testing.T) (o option.Options, whole string) {
 	single.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, single)
 	return o, single.Out
-}
-
-// TestStragglersEndWell merges the parts while a process is in the middle of one that another has
-// built. The merge removes its files.
-func TestStragglersEndWell(t *testing.T) {
-	o, whole := lateOptions(t)
-	p := planned(t, o, 2)
-	for _, twin := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "out")
-		buildParts(t, p, dir, 0)
-		part := must(p.Partition(0))
-		slow := part.Options()
-		slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
-		var lock shard.Lock
-		if twin {
-			lock = must(shard.OS().Lock(filepath.Join(dir, "part-p00000.lock"), nil))
-		}
-		merged := false
-		slow.FS = &watchedFS{FS: shard.OS(), rename: func(to string) {
-			if merged || to != "train-p00000-00001.arrow" {
-				return
-			}
-			merged = true
-			if twin {
-				lock.Close()
-			}
-			if _, err := buildPart(p, 0, dir); err != nil {
-				t.Error(err)
-			}
-			if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
-				t.Error(err)
-			}
-		}}
-		s, err := RunPartition(context.Background(), slow, part)
-		if err != nil || !merged || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
-			t.Errorf("the slow process, twin %v: %+v %v", twin, s, err)
-		}
-		sameDataset(t, dir, whole, false)
-	}
 }
 
 // TestPartAfterMergeHarmsNothing builds a part again whose files a merge removes while the folder is

@@ -323,40 +323,30 @@ func TestPlanCopyIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
-func TestTwinsCommitOnce(t *testing.T) {
-	t.Run("of a file", func(t *testing.T) { twins(t, writeCorpus(t, 300, 4)) })
-	t.Run("of more files than a set holds in memory", func(t *testing.T) {
-		effort.OneGoroutine(t)
-		dir := t.TempDir()
-		for i := range 2200 {
-			put(t, filepath.Join(dir, fmt.Sprintf("%05d.txt", i)), fmt.Appendf(nil, "text %d", i))
-		}
-		twins(t, dir)
-	})
-}
-
-func twins(t *testing.T, source string) {
-	o := option.Options{Settings: option.Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 8 << 10},
-		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+// TestPartInUse builds a part while another process builds it: it is refused, and the first one is undisturbed.
+func TestPartInUse(t *testing.T) {
+	o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+		ShardBytes: 8 << 10}, Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
 	part := must(p.Partition(1))
 	slow := part.Options()
 	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
-	// While the first reads its sources, the twin builds the part from beginning to end.
+	refused := false
 	slow.Notice = func(text fault.Text) {
 		if !strings.HasPrefix(text.String(), "reading") {
 			return
 		}
 		slow.Notice = nil
-		if s, err := buildPart(p, 1, dir); err != nil || s.AlreadyBuilt {
-			t.Errorf("the twin: %+v %v", s, err)
+		_, err := buildPart(p, 1, dir)
+		var locked *shard.LockedError
+		if refused = errors.As(err, &locked); !refused || locked.PID != os.Getpid() ||
+			!strings.Contains(err.Error(), "this partition") {
+			t.Errorf("the second process: %v", err)
 		}
 	}
-	s, err := RunPartition(context.Background(), slow, part)
-	if err != nil || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
-		t.Errorf("the slow one: %+v %v", s, err)
+	if s, err := RunPartition(context.Background(), slow, part); err != nil || s.AlreadyBuilt || !refused {
+		t.Errorf("the first process: %+v %v", s, err)
 	}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
@@ -365,10 +355,4 @@ func twins(t *testing.T, source string) {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)
-	names := must(os.ReadDir(dir))
-	for _, n := range names {
-		if strings.HasPrefix(n.Name(), "twin") || strings.HasPrefix(n.Name(), "part") {
-			t.Errorf("left over: %s", n.Name())
-		}
-	}
 }

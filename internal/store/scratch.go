@@ -53,7 +53,7 @@ func openScratch(t *Target) (*scratch, error) {
 	case errors.As(err, &held) && t.isPart():
 		t.notice("another process on this machine is building this partition; building a second copy")
 		s.lock, s.passing = nil, true
-		s.home, err = os.MkdirTemp(base, shard.TwinPrefix)
+		s.home, err = os.MkdirTemp(base, "twin-")
 	case errors.As(err, &held):
 		held.Dir = t.URI
 		err = fault.Advise(held, "wait for it, or use another {out}")

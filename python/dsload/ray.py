@@ -46,6 +46,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 _MEMORY = 256 << 20
 _POLL_SECONDS = 0.3
+_BUSY_SECONDS = 15.0  # with the five retries, as long as NFS keeps the locks of a machine that is gone
 _PERMANENT = (1, 2, 3, 4)  # exit codes for which another try does not help
 _PLACED = ("progress", "json", "plan", "partition", "out", "workers", "memory", "overwrite", "http", "notify")
 _PATHS = ("template", "chat_template")
@@ -77,7 +78,8 @@ def build(
         memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
         retries: how often a partition is started again after its worker, node or process died.
         stragglers: start a partition a second time when it has taken this many times the median of those that are done,
-            and nothing waits for a CPU; 0 never does.
+            and nothing waits for a CPU; 0 never does. In a bucket both build it, and the first that is done counts;
+            in a folder the first is ended, and the second resumes from its checkpoint.
         straggler_seconds: but not before this many seconds.
         progress: show one bar for all tasks on stderr; None shows it on a terminal and in notebooks.
         on_progress: called with the sums of the tasks' reports.
@@ -186,6 +188,9 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
         process.wait()
         raise
     reader.join()
+    if "is in use by another build" in said:  # by a process that is just being killed, or whose node is gone
+        time.sleep(_BUSY_SECONDS)
+        raise _Died(said)
     if code in _PERMANENT:
         raise BuildError(in_python(said) if said else f"dsload ended with exit code {code}", code)
     if code != 0:
@@ -216,7 +221,8 @@ class _Build:
         self.binary = os.environ.get("DSLOAD_BINARY")
         remote = {"num_cpus": workers, "memory": memory, "max_retries": 0}
         self.task = ray.remote(**remote)(_run)
-        self.retried = self.twins = 0
+        self.retried = 0
+        self.slow: set[int] = set()  # partitions that were started a second time as stragglers
 
     def run(
         self,
@@ -266,7 +272,7 @@ class _Build:
             if bar is not None:
                 bar.close()
             self._start_removal(plan)
-        merged.update(seconds=time.monotonic() - start, retried=self.retried, twins=self.twins)
+        merged.update(seconds=time.monotonic() - start, retried=self.retried, twins=len(self.slow))
         return merged
 
     def _check_room(self) -> None:
@@ -360,21 +366,22 @@ class _Build:
                     took.append(time.monotonic() - began)
                     self._cancel(running, started, i)
                 if stragglers and not waiting and took:
-                    self._twins(running, started, max(stragglers * statistics.median(took), straggler_seconds), start)
+                    self._restart(running, started, max(stragglers * statistics.median(took), straggler_seconds), start)
                 show(done)
         finally:
             for i in set(running.values()):
                 self._cancel(running, started, i)
 
-    def _twins(
+    def _restart(
         self, running: dict[Any, int], started: dict[Any, float], seconds: float, start: Callable[[int], None]
     ) -> None:
         """Starts partitions a second time that have run for `seconds`."""
         now = time.monotonic()
-        twice = list(running.values())
         for ref, i in list(running.items()):
-            if twice.count(i) == 1 and now - started[ref] > seconds:
-                self.twins += 1
+            if i not in self.slow and now - started[ref] > seconds:
+                self.slow.add(i)
+                if not self.in_bucket:  # a folder is locked
+                    self._cancel(running, started, i)
                 start(i)
 
     def _cancel(self, running: dict[Any, int], started: dict[Any, float], partition: int) -> None:

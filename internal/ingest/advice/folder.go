@@ -85,9 +85,12 @@ func firstNames(names []string) string {
 }
 
 // lockedFolder is about a folder that another process builds in.
-func lockedFolder(_ Facts, err error) (error, bool) {
+func lockedFolder(f Facts, err error) (error, bool) {
 	if _, ok := errors.AsType[*shard.LockedError](err); !ok {
 		return err, false
+	}
+	if f.Partition {
+		return fault.Advise(err, "that builds this partition: wait for it, or end it, and the same command resumes where it stopped"), true
 	}
 	return fault.Advise(err, "wait for it, or use another {out}"), true
 }

@@ -161,6 +161,7 @@ func TestList(t *testing.T) {
 		{"unfinished addition", Folder, adding, settings("additions"), "otherSettings", fault.Usage,
 			opts{"append", "overwrite"}},
 		{"locked", Folder, own, &shard.LockedError{Dir: "out"}, "lockedFolder", "", opts{"out"}},
+		{"locked partition", Folder, planned, &shard.LockedError{Dir: "out"}, "lockedFolder", "", nil},
 		{"foreign", Folder, own, shard.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
 		{"foreign, overwriting", Folder, over, shard.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
 		{"damaged folder", Folder, own, &shard.FileError{Cause: shard.ErrCorrupt}, "damagedFolder",
