@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -181,7 +182,7 @@ func (o *Options) checkRecords() error {
 	if o.Records == "" {
 		return nil
 	}
-	if _, err := source.ParseRecords(o.Records); err != nil {
+	if _, err := frame.ParseRecords(o.Records); err != nil {
 		return fault.BadOption("records", o.Records, "%v", err)
 	}
 	switch o.Format {

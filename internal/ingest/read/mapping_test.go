@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // TestMapStalls is about a command that gives no answer for a time.
@@ -61,7 +62,7 @@ func TestWriteTextIsJSON(t *testing.T) {
 		"\"\\/\b\f\n\r\t\x00\x1f\x7f\u2028 é漢😀", strings.Repeat("x\n", 40000)} {
 		var b bytes.Buffer
 		l := newMapLine(&b, f.NewWorker())
-		if _, err := l.set(&source.Record{Decoded: true}, []byte(text)); err != nil {
+		if _, err := l.set(&source.Record{Record: frame.Record{Decoded: true}}, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.write(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
@@ -35,15 +36,17 @@ type member struct {
 type memberLister interface {
 	// next returns the member after the current one, at whose next offset the window stands, or
 	// io.EOF.
-	next(w *window) (member, error)
+	next(w *frame.Window) (member, error)
 	// end skips the rest of the member, which may be damaged, and returns why the member cannot be
 	// trusted, if so.
-	end(w *window, m *member) error
+	end(w *frame.Window, m *member) error
 }
 
 // An archiveFramer gives the records of an archive's members.
 type archiveFramer struct {
-	framing
+	frame.Place
+	w      *frame.Window
+	o      *Options
 	lister memberLister
 	format Format // of every member, or Tar or Zip: each has its own
 	filter memberFilter
@@ -59,8 +62,8 @@ type archiveFramer struct {
 // memberSniff is how much of a member detection looks at: as much as of a file.
 const memberSniff = sniffBytes
 
-func newArchive(in *Input, f framing, raw *rawFile, files *glob.Filter) (framer, error) {
-	a := &archiveFramer{framing: f, format: in.Format, filter: membersOf(in, files), lister: &tarMembers{}}
+func newArchive(in *Input, w *frame.Window, o *Options, raw *rawFile, files *glob.Filter) (framer, error) {
+	a := &archiveFramer{w: w, o: o, format: in.Format, filter: membersOf(in, files), lister: &tarMembers{}}
 	if in.archive == Zip {
 		if raw.text == nil { // nothing was read
 			if err := raw.open(); err != nil {
@@ -77,15 +80,15 @@ func newArchive(in *Input, f framing, raw *rawFile, files *glob.Filter) (framer,
 // zipMembers lists the members of a zip archive and opens them for the window.
 type zipMembers struct{ z *zipfile.Reader }
 
-func (z *zipMembers) next(w *window) (member, error) {
+func (z *zipMembers) next(w *frame.Window) (member, error) {
 	e, err := z.z.Dir.Next()
 	if err != nil {
 		return member{}, err
 	}
-	m := member{name: e.Name, folder: e.Folder, start: w.offset(), end: w.offset()}
+	m := member{name: e.Name, folder: e.Folder, start: w.Offset(), end: w.Offset()}
 	if z.z.Wanted(&e) {
 		m.end += e.Size
-		w.err = nil // the end of the last member; reading reports what is wrong with this one
+		w.Extend() // the end of the last member; reading reports what is wrong with this one
 		if z.z.Begin(e) != nil && e.Size == 0 {
 			m.end++
 		}
@@ -97,13 +100,13 @@ func (z *zipMembers) next(w *window) (member, error) {
 }
 
 // end implements memberLister.
-func (z *zipMembers) end(w *window, m *member) error {
-	if w.skip(m.end) {
+func (z *zipMembers) end(w *frame.Window, m *member) error {
+	if w.Skip(m.end) {
 		return z.z.End()
 	}
-	err := w.failed()
-	w.hash()
-	w.moveTo(m.end)
+	err := w.Failed()
+	w.Hash()
+	w.MoveTo(m.end)
 	return err
 }
 
@@ -157,7 +160,7 @@ func (f memberFilter) member(m *member) kind {
 }
 
 func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
-	inside := a.inside
+	inside := a.Inside
 	for {
 		if a.inner == nil {
 			if err := a.advance(); err != nil {
@@ -165,9 +168,9 @@ func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		out, err := a.inner.next(dst, rec)
-		c := a.inner.common()
-		a.row += c.row - a.rows
-		a.rows, a.inside = c.row, c.inside
+		at := a.inner.At()
+		a.Row += at.Row - a.rows
+		a.rows, a.Inside = at.Row, at.Inside
 		if err == io.EOF {
 			err = a.leave()
 		}
@@ -217,10 +220,10 @@ func (a *archiveFramer) advance() error {
 // begin goes into a member, unless it is found to hold no text.
 func (a *archiveFramer) begin(m member) (kind, error) {
 	a.member, a.kind, a.rows = m, a.format, 0
-	a.w.setLimit(m.end)
+	a.w.SetLimit(m.end)
 	size := int(min(m.end-m.start, memberSniff))
-	a.w.need(size)
-	head := a.w.unread()
+	a.w.Need(size)
+	head := a.w.Unread()
 	head = head[:min(len(head), size)]
 	if len(head) < size {
 		return readable, a.cutOff(&m)
@@ -251,19 +254,19 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 			return binaryFile, nil
 		}
 	}
-	if a.o.Records != "" && a.o.Records != TopRecords && (a.kind == JSONL || a.kind == Chat) {
+	if a.o.Records != "" && a.o.Records != frame.TopRecords && (a.kind == JSONL || a.kind == Chat) {
 		a.kind = JSON
 	}
-	a.w.consume(len(head) - len(text)) // a byte order mark
-	a.inner, err = newFramer(a.kind, framing{w: a.w, o: a.o})
+	a.w.Consume(len(head) - len(text)) // a byte order mark
+	a.inner, err = newFramer(a.kind, a.w, &a.o.frame)
 	return readable, err
 }
 
 // leave goes to the end of the member.
 func (a *archiveFramer) leave() error {
 	m := a.member
-	a.inner, a.inside = nil, false
-	a.w.setLimit(noLimit)
+	a.inner, a.Inside = nil, false
+	a.w.SetLimit(frame.NoLimit)
 	if err := a.lister.end(a.w, &m); err != nil {
 		return err
 	}
@@ -272,7 +275,7 @@ func (a *archiveFramer) leave() error {
 }
 
 func (a *archiveFramer) skipTo(m *member, offset int64) error {
-	if a.w.skip(offset) {
+	if a.w.Skip(offset) {
 		return nil
 	}
 	return a.cutOff(m)
@@ -280,7 +283,7 @@ func (a *archiveFramer) skipTo(m *member, offset int64) error {
 
 // cutOff is the error of an archive that ends within a member.
 func (a *archiveFramer) cutOff(m *member) error {
-	if err := a.w.failed(); err != nil {
+	if err := a.w.Failed(); err != nil {
 		return err
 	}
 	return cutOff(m)
@@ -302,9 +305,9 @@ func (a *archiveFramer) seek(at *Position) error {
 		err := a.advance()
 		if err == nil && (between || at.Offset > a.member.end) {
 			err = a.leave()
-		} else if err == nil && a.w.skip(at.Offset) {
-			a.inner.common().inside = at.Inside
-			a.inner.restore(at.State)
+		} else if err == nil && a.w.Skip(at.Offset) {
+			a.inner.At().Inside = at.Inside
+			a.inner.Restore(at.State)
 			return nil
 		} else if err == nil {
 			err = a.cutOff(&a.member)
@@ -319,23 +322,23 @@ func (a *archiveFramer) seek(at *Position) error {
 			}
 		}
 	}
-	if !a.w.skip(at.Offset) {
+	if !a.w.Skip(at.Offset) {
 		return a.cutOff(&a.member)
 	}
 	return nil
 }
 
-func (a *archiveFramer) state() uint32 {
+func (a *archiveFramer) State() uint32 {
 	if a.inner == nil && a.listed > 0 {
 		return betweenMembers | a.listed
 	}
 	if a.inner == nil {
 		return 0
 	}
-	return a.inner.state()
+	return a.inner.State()
 }
 
-func (a *archiveFramer) restore(uint32) {} // seek has done it
+func (a *archiveFramer) Restore(uint32) {} // seek has done it
 
 // Members counts the members of archives that were skipped.
 type Members struct {

@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/klauspost/compress/zstd"
 )
 
 // synthFile writes generated documents of at least size bytes to a file, framed for a format, through a compressor.

@@ -5,16 +5,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
-
-// newChat frames conversations: JSON lines that always come whole.
-func newChat(f framing) (framer, error) {
-	o := *f.o
-	o.TextField = ""
-	f.o = &o
-	return newJSONL(f)
-}
 
 // chatFormat returns how conversations are written: Chat for JSON lines, JSON for an array or
 // objects over several lines, or CSV. whole reports that text is all there is.
@@ -60,7 +53,7 @@ func isChat(text []byte, field string) bool {
 	field = cmp.Or(field, "text")
 	for i := 0; i < triedLines && len(text) > 0; i++ {
 		line, rest, found := bytes.Cut(text, []byte("\n"))
-		if !isBlank(line) {
+		if !frame.IsBlank(line) {
 			list, hasText, whole := chatFields(line, field)
 			if whole || !found {
 				return list && !hasText

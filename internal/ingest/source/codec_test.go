@@ -83,7 +83,7 @@ func TestCompressions(t *testing.T) {
 			if got := dataOf(readAll(t, Options{Args: []string{file}})); !slices.Equal(got, want) {
 				t.Fatalf("%d lines of %d", len(got), len(want))
 			}
-			if got := dataOf(frame(t, c.data, Options{})); !slices.Equal(got, want) {
+			if got := dataOf(framed(t, c.data, Options{})); !slices.Equal(got, want) {
 				t.Fatalf("from a pipe: %d lines of %d", len(got), len(want))
 			}
 			try := func(what, data string) error {
@@ -162,13 +162,13 @@ func TestUTF16(t *testing.T) {
 					t.Errorf("%s of %s: %d records of %d", order, form, len(got), len(want))
 				}
 			}
-			if got := dataOf(frame(t, string(b), Options{Format: formatOfName(name)})); !slices.Equal(got, want) {
+			if got := dataOf(framed(t, string(b), Options{Format: formatOfName(name)})); !slices.Equal(got, want) {
 				t.Errorf("%s of %s from a pipe: %d records of %d", order, name, len(got), len(want))
 			}
 		}
 	}
 	lone := "\xff\xfea\x00\x00\xd8b\x00\n\x00"
-	if got := frame(t, lone, Options{Format: Text}); len(got) != 1 || got[0].data != "a\xffb" {
+	if got := framed(t, lone, Options{Format: Text}); len(got) != 1 || got[0].data != "a\xffb" {
 		t.Errorf("a lone surrogate: %q", dataOf(got))
 	}
 }

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"io"
 	"slices"
 
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
@@ -71,17 +70,4 @@ func (s *Set) Lacking() (condition int, fields []string, ok bool) {
 	}
 	i := slices.Index(s.schema.has, false)
 	return i, s.schema.first, i >= 0
-}
-
-// header returns the columns of CSV that begins with text, nil if the text does not show them.
-func header(o *Options, text []byte, whole bool) []string {
-	end := io.EOF
-	if !whole {
-		end = io.ErrUnexpectedEOF // a header that continues is an error
-	}
-	c, err := newCSV(framing{w: &window{buf: text, w: len(text), err: end, limit: noLimit, max: len(text)}, o: o})
-	if err != nil {
-		return nil
-	}
-	return c.(*csvFramer).columns
 }

@@ -160,7 +160,8 @@ func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Co
 		}
 		if at, ok := r.Border(); ok && n > 0 && cuts.due(at) {
 			r.EndSpan()
-			c.Marks = append(c.Marks, Mark{Offset: at, Row: r.open.row, Ordinal: r.at.Ordinal, State: r.open.state()})
+			c.Marks = append(c.Marks, Mark{Offset: at, Row: r.open.place.Row, Ordinal: r.at.Ordinal,
+				State: r.open.State()})
 			cuts.taken(at)
 		}
 		if data, err = r.Next(data[:0], &rec); err == io.EOF {

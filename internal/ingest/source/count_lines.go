@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/zeebo/xxh3"
 )
 
@@ -42,7 +43,7 @@ func (c *lineCount) add(p []byte) {
 		}
 		if c.length == 0 {
 			// The usual line: whole in the block, and with a letter at its beginning.
-			c.filledLast = n > 0 && p[0] > ' ' && p[0] < 0x80 || !isBlank(p[:n])
+			c.filledLast = n > 0 && p[0] > ' ' && p[0] < 0x80 || !frame.IsBlank(p[:n])
 			c.long = c.long || int64(n) > c.limit
 		} else {
 			c.more(p[:n])
@@ -68,19 +69,19 @@ func (c *lineCount) more(p []byte) {
 	if c.nHeld > 0 { // complete the character
 		n := copy(c.held[c.nHeld:], p)
 		whole := c.held[:c.nHeld+n]
-		if unfinished(whole) == len(whole) && len(whole) < len(c.held) {
+		if frame.Unfinished(whole) == len(whole) && len(whole) < len(c.held) {
 			c.nHeld = len(whole)
 			return
 		}
 		c.nHeld = 0
 		// The unfinished end of whole is judged again with the bytes after it.
-		if c.filled = !isBlank(whole[:len(whole)-unfinished(whole)]); c.filled {
+		if c.filled = !frame.IsBlank(whole[:len(whole)-frame.Unfinished(whole)]); c.filled {
 			return
 		}
-		p = p[max(0, n-unfinished(whole)):]
+		p = p[max(0, n-frame.Unfinished(whole)):]
 	}
-	rest := unfinished(p)
-	if c.filled = !isBlank(p[:len(p)-rest]); !c.filled {
+	rest := frame.Unfinished(p)
+	if c.filled = !frame.IsBlank(p[:len(p)-rest]); !c.filled {
 		c.nHeld = copy(c.held[:], p[len(p)-rest:])
 	}
 }
@@ -119,7 +120,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 		count: lineCount{limit: lineLimit(in, &s.opts)}}
 	fail := func(at int64, err error) (*Counted, error) {
 		r := Reader{in: *in, set: s, open: &openedInput{}}
-		r.win.base = at
+		r.win.MoveTo(at)
 		return nil, r.inputError(err)
 	}
 	raw, err := openRaw(in, &s.opts)

@@ -19,7 +19,7 @@ func TestCSVHeaderNames(t *testing.T) {
 		"id,text, ":            {"id", "text", " "},
 		"id;\u00a0text;größe ": {"id", "text", "größe"},
 	} {
-		got := frame(t, header+"\n"+strings.Repeat("1"+header[strings.IndexAny(header, ",;"):][:1], len(want)-1)+"x\n",
+		got := framed(t, header+"\n"+strings.Repeat("1"+header[strings.IndexAny(header, ",;"):][:1], len(want)-1)+"x\n",
 			Options{Format: CSV})
 		if len(got) != 1 || !slices.Equal(got[0].Columns, want) {
 			t.Errorf("%q: %+v, want %q", header, got, want)

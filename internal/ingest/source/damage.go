@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // With Options.SkipDamaged, what cannot be read of a damaged input is one bad record, and reading goes
@@ -77,13 +78,13 @@ func (o *Options) skips(err error) bool { return o.SkipDamaged && IsDamage(err) 
 // lose turns the rest of the input into a bad record, and goes to the next input. inside means that
 // pieces of the current document were delivered.
 func (r *Reader) lose(rec *Record, inside bool, failed error) error {
-	*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, First: !inside, Last: true,
-		Rows: 1, Row: 1, Offset: -1, Member: rec.Member}
+	*rec = Record{Record: frame.Record{First: !inside, Last: true, Offset: -1}, Input: r.at.Input,
+		Ordinal: r.at.Ordinal, Format: r.in.Format, Rows: 1, Row: 1, Member: rec.Member}
 	s := r.open
-	if s != nil && s.framing != nil {
-		rec.Row = s.row + 1
+	if s != nil && s.place != nil {
+		rec.Row = s.place.Row + 1
 		if !r.in.Format.isColumnar() {
-			rec.Offset = r.win.offset()
+			rec.Offset = r.win.Offset()
 		}
 	}
 	var input *InputError
@@ -93,7 +94,7 @@ func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 	rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Member: rec.Member,
 		Cause: &DamageError{Lost: WholeFile, Kept: rec.Row - 1, Err: failed}}
 	r.at.Ordinal++
-	if s == nil || s.framing == nil {
+	if s == nil || s.place == nil {
 		return r.leaveUnread()
 	}
 	return r.finishInput()
@@ -106,12 +107,12 @@ func (a *archiveFramer) lose(rec *Record, inside bool, failed error) error {
 	if m.name == "" || !a.o.skips(failed) && !(a.o.SkipDamaged && errors.Is(failed, cause.Unsupported)) {
 		return failed
 	}
-	*rec = Record{Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, First: !inside, Last: true, Rows: 1,
-		Offset: a.w.offset(), Member: m.name,
-		Err: &DamageError{Lost: WholeMember, Whole: a.w.offset() == m.end, Err: failed}}
-	a.inner, a.inside, a.member = nil, false, member{}
-	a.w.setLimit(noLimit)
-	if a.w.offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.offset() != m.end || !a.w.skip(m.next) {
+	*rec = Record{Record: frame.Record{First: !inside, Last: true, Offset: a.w.Offset(),
+		Err: &DamageError{Lost: WholeMember, Whole: a.w.Offset() == m.end, Err: failed}},
+		Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, Rows: 1, Member: m.name}
+	a.inner, a.Inside, a.member = nil, false, member{}
+	a.w.SetLimit(frame.NoLimit)
+	if a.w.Offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.Offset() != m.end || !a.w.Skip(m.next) {
 		return failed
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -167,7 +168,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		return refuse(readable, err)
 	}
 	if o.Conditions != nil && in.Format.Kind() == Rows {
-		in.columns = header(o, text, whole)
+		in.columns = frame.Header(&o.frame, text, whole)
 	}
 	return len(text) > 0 || !whole, readable, nil
 }
@@ -230,7 +231,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 		return JSONL, nil
 	case isJSONDocument(text, whole):
 		return JSON, nil
-	case isWikiText(text):
+	case frame.IsWikiText(text):
 		return WikiText, nil
 	case isCSV(text, whole, fields):
 		return CSV, nil
@@ -309,10 +310,10 @@ const triedRecords = 20
 // after it have as many fields.
 func isCSV(text []byte, whole bool, wanted []string) bool {
 	header, rest, found := bytes.Cut(text, []byte("\n"))
-	if !found || len(wanted) == 0 || len(header) > maxHeadingBytes {
+	if !found || len(wanted) == 0 || len(header) > frame.MaxHeadingBytes {
 		return false
 	}
-	comma := sniffComma(header)
+	comma := frame.SniffComma(header)
 	columns := strings.Split(strings.TrimSpace(string(header)), string(rune(comma)))
 	for i := range columns {
 		columns[i] = strings.TrimSpace(strings.Trim(columns[i], `"`))
@@ -347,18 +348,4 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 		return !quoted && fields == len(columns)
 	}
 	return records > 0
-}
-
-// isWikiText reports whether the first line that is not blank is a heading with a blank line after
-// it.
-func isWikiText(text []byte) bool {
-	for len(text) > 0 {
-		line, rest, found := bytes.Cut(text, []byte("\n"))
-		if !isBlank(line) {
-			next, _, _ := bytes.Cut(rest, []byte("\n"))
-			return found && len(line) <= maxHeadingBytes && isCandidate(line) && len(rest) > 0 && isBlank(next)
-		}
-		text = rest
-	}
-	return false
 }

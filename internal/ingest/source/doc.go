@@ -4,7 +4,7 @@
 //
 //	arguments -> Open -> Set (inputs: format, compression, size)
 //	Set.Reader(position) -> Next, Next, … -> io.EOF
-//	input -> decompressor -> window -> framer -> record
+//	input -> decompressor -> frame.Window -> frame.Framer -> record
 //
 // A record is the raw bytes of one document: a line, an article, a file, a JSON line, a CSV record.
 // What its bytes mean is the business of package example. Records of formats that can be cut

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // Format is how the records of an input are framed.
@@ -52,7 +53,8 @@ const (
 type layout struct {
 	name    Format
 	records Kind
-	frames  func(framing) (framer, error) // nil for files of columns, archives and folders
+	// frames is nil for files of columns, archives and folders.
+	frames func(*frame.Window, *frame.Options) (frame.Framer, error)
 	// opens a file of columns.
 	opens func(io.ReaderAt, int64, columnar.Options) (columnar.File, error)
 	// buffer returns the maximum number of bytes that its framer looks at. Default Options.MaxRecordBytes.
@@ -70,27 +72,27 @@ type layout struct {
 // formats is the table of all formats, in the order of help.
 var formats = []layout{
 	{name: Auto, records: Various},
-	{name: Text, records: Texts, frames: newText, buffer: ofPieces, lines: true, cuts: true},
-	{name: Document, records: Texts, frames: newDocument, buffer: ofPieces},
-	{name: WikiText, records: Texts, frames: newWikiText, buffer: ofArticles, cuts: true,
+	{name: Text, records: Texts, frames: frame.NewText, buffer: ofPieces, lines: true, cuts: true},
+	{name: Document, records: Texts, frames: frame.NewDocument, buffer: ofPieces},
+	{name: WikiText, records: Texts, frames: frame.NewWikiText, buffer: ofArticles, cuts: true,
 		extensions: []string{".tokens"}},
-	{name: JSONL, frames: newJSONL, buffer: ofLines, lines: true, cuts: true,
+	{name: JSONL, frames: frame.NewJSONL, buffer: ofLines, lines: true, cuts: true,
 		extensions: []string{".jsonl", ".ndjson", ".ldjson"}},
-	{name: JSON, frames: newJSON}, // or newBelow
-	{name: Chat, frames: newChat, lines: true, cuts: true},
-	{name: CSV, records: Rows, frames: newCSV, cuts: true, header: true, extensions: []string{".csv", ".tsv"}},
+	{name: JSON, frames: frame.NewJSON},
+	{name: Chat, frames: frame.NewChat, lines: true, cuts: true},
+	{name: CSV, records: Rows, frames: frame.NewCSV, cuts: true, header: true, extensions: []string{".csv", ".tsv"}},
 	{name: Parquet, opens: columnar.OpenParquet, cuts: true},
 	{name: Arrow, opens: columnar.OpenArrow, cuts: true},
 	{name: Dataset},
 	{name: Tar, records: Various, buffer: ofArchives},
-	{name: Recipes, records: Rows, frames: newCSV, cuts: true, header: true,
+	{name: Recipes, records: Rows, frames: frame.NewCSV, cuts: true, header: true,
 		columns: []string{"title", "ingredients", "directions"}, template: "recipe"},
 	{name: Zip, records: Various, buffer: ofArchives},
-	{name: JSONChat, frames: newJSON},
+	{name: JSONChat, frames: frame.NewJSON},
 }
 
 func ofPieces(o *Options) int   { return o.MaxPieceBytes }
-func ofArticles(o *Options) int { return o.MaxPieceBytes + 2*maxHeadingBytes }
+func ofArticles(o *Options) int { return o.MaxPieceBytes + 2*frame.MaxHeadingBytes }
 
 func ofLines(o *Options) int {
 	if o.TextField != "" {
@@ -169,9 +171,14 @@ func (o *Options) windowBytes(f Format) int {
 // windowSlack is room after a record of the largest size for its line end.
 const windowSlack = 64
 
-func newFramer(format Format, f framing) (framer, error) {
+// newFramer returns the framer of an input, or of a member of an archive, that has a format.
+func newFramer(format Format, w *frame.Window, o *frame.Options) (framer, error) {
 	if frames := format.layout().frames; frames != nil {
-		return frames(f)
+		f, err := frames(w, o)
+		if err != nil {
+			return nil, err
+		}
+		return textFramer{f}, nil
 	}
 	return nil, fault.Of(cause.Unsupported, "format %s", format)
 }
@@ -192,11 +199,11 @@ func byExtension(extension string, text []byte) Format {
 // byHeader returns the format whose columns the first line names as CSV does, "" for none.
 func byHeader(text []byte) Format {
 	header, _, found := bytes.Cut(text, []byte("\n"))
-	if !found || len(header) > maxHeadingBytes {
+	if !found || len(header) > frame.MaxHeadingBytes {
 		return ""
 	}
 	var columns []string
-	for c := range strings.SplitSeq(strings.TrimSpace(string(header)), string(rune(sniffComma(header)))) {
+	for c := range strings.SplitSeq(strings.TrimSpace(string(header)), string(rune(frame.SniffComma(header)))) {
 		columns = append(columns, strings.Trim(c, `"`))
 	}
 	for i := range formats {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
 // frame reads text as stdin in one format.
-func frame(t testing.TB, text string, o Options) []piece {
+func framed(t testing.TB, text string, o Options) []piece {
 	t.Helper()
 	o.Args, o.Stdin = []string{"-"}, strings.NewReader(text)
 	set := openSet(t, o)
@@ -113,7 +114,7 @@ func TestFraming(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Format = c.format
-			if diff := cmp.Diff(c.want, show(frame(t, c.text, c.o))); diff != "" {
+			if diff := cmp.Diff(c.want, show(framed(t, c.text, c.o))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -135,7 +136,7 @@ func TestRowsAndOffsets(t *testing.T) {
 		{WikiText, " \n = A = \n \nx\n \n = B = \n \n", []place{{1, 2, 0}, {2, 16, 1}}},
 	} {
 		var got []place
-		for _, r := range frame(t, c.text, Options{Format: c.format}) {
+		for _, r := range framed(t, c.text, Options{Format: c.format}) {
 			got = append(got, place{r.Row, r.Offset, r.Ordinal})
 		}
 		if !slices.Equal(got, c.want) {
@@ -244,7 +245,7 @@ func TestPiecesJoin(t *testing.T) {
 			return
 		}
 		joined := func(o Options) (docs []string) {
-			for _, r := range frame(t, text, o) {
+			for _, r := range framed(t, text, o) {
 				if r.First {
 					docs = append(docs, "")
 				}
@@ -266,7 +267,7 @@ func TestPiecesJoin(t *testing.T) {
 func longBlank(text string, n int) bool {
 	run := 0
 	for _, r := range text {
-		if isBlank([]byte(string(r))) {
+		if frame.IsBlank([]byte(string(r))) {
 			run += len(string(r))
 		} else {
 			run = 0
@@ -295,7 +296,7 @@ func TestStreamedJSONEqualsDecoded(t *testing.T) {
 			continue
 		}
 		var got strings.Builder
-		for _, r := range frame(t, string(line)+"\n", Options{Format: JSONL, PieceBytes: 16 + rng.IntN(40),
+		for _, r := range framed(t, string(line)+"\n", Options{Format: JSONL, PieceBytes: 16 + rng.IntN(40),
 			MaxPieceBytes: 64, TextField: "text"}) {
 			if r.Err != nil || !r.Decoded {
 				t.Fatalf("decoded %t, error %v", r.Decoded, r.Err)

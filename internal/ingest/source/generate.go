@@ -6,24 +6,23 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 )
 
 // A generator frames generated text: each document is a record.
 type generator struct {
-	framing
+	frame.Place
 	spec   *synth.Spec
 	offset int64 // bytes generated before
 }
 
 func newGenerator(spec *synth.Spec, row, offset int64) *generator {
-	g := &generator{spec: spec, offset: offset}
-	g.row = row
-	return g
+	return &generator{Place: frame.Place{Row: row}, spec: spec, offset: offset}
 }
 
-func (g *generator) state() uint32  { return 0 }
-func (g *generator) restore(uint32) {}
+func (g *generator) State() uint32  { return 0 }
+func (g *generator) Restore(uint32) {}
 
 // generated text is an input of its own.
 
@@ -39,14 +38,14 @@ func (g *generator) trailing() *Trailing         { return nil }
 func (g *generator) close()                      {}
 
 func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
-	if g.spec.Ended(g.row, g.offset) {
+	if g.spec.Ended(g.Row, g.offset) {
 		return dst, io.EOF
 	}
 	rec.Offset, rec.First, rec.Last = g.offset, true, true
 	if rec.Decoded = g.spec.Kind != synth.Recipe; !rec.Decoded {
 		rec.Columns, rec.Comma = synth.RecipeColumns, ','
 	}
-	out := g.spec.Append(dst, g.row)
+	out := g.spec.Append(dst, g.Row)
 	g.offset += int64(len(out) - len(dst))
 	return out, nil
 }

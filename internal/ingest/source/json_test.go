@@ -27,7 +27,7 @@ func TestJSONValues(t *testing.T) {
 	} {
 		o := Options{Format: JSON, MaxRecordBytes: 40}
 		var got []string
-		for _, r := range frame(t, text, o) {
+		for _, r := range framed(t, text, o) {
 			if r.Err != nil {
 				r.data = "!"
 			}
@@ -61,7 +61,7 @@ func TestJSONArrayEqualsDecoded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{string(plain), string(indented)} {
-		got := frame(t, text, Options{Format: JSON})
+		got := framed(t, text, Options{Format: JSON})
 		if len(got) != len(values) {
 			t.Fatalf("%d of %d records", len(got), len(values))
 		}
@@ -81,12 +81,12 @@ func TestCSVWithoutHeader(t *testing.T) {
 		if comma == '|' {
 			o.Delimiter = comma
 		}
-		got := frame(t, text, o)
+		got := framed(t, text, o)
 		if len(got) != 2 || got[0].Comma != comma || !slices.Equal(got[1].Columns, o.Columns) || got[0].Row != 1 {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	if got := frame(t, "id;te,xt\n1;a\n", Options{Format: CSV, Delimiter: ','}); len(got) != 1 ||
+	if got := framed(t, "id;te,xt\n1;a\n", Options{Format: CSV, Delimiter: ','}); len(got) != 1 ||
 		len(got[0].Columns) != 2 || got[0].Columns[0] != "id;te" {
 		t.Errorf("a delimiter that is given: %+v", got)
 	}

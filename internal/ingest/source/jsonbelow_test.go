@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -48,7 +49,7 @@ func TestRecordsBelow(t *testing.T) {
 		{"data", `{"data"`, `!the file ends within its JSON; copy the file again`},
 		{"a.b.c.d.e.f.g.h", `{"a":{"b":{"c":{"d":{"e":{"f":{"g":[[0],{"h":[{}]}]}}}}}}}`,
 			"!\"a.b.c.d.e.f.g\" is an array of arrays, and `records` a.b.c.d.e.f.g.h needs objects with the key \"h\" {}"},
-		{TopRecords, `{"data": [{"a": 1}]}`, `{"data": [{"a": 1}]}`},
+		{frame.TopRecords, `{"data": [{"a": 1}]}`, `{"data": [{"a": 1}]}`},
 	} {
 		o := Options{Args: []string{write(t, dir, fmt.Sprintf("%d.json", i), c.data)}, Format: JSON, Records: c.records,
 			Fields: []string{"text"}}
@@ -108,7 +109,7 @@ func TestRecordsAreFound(t *testing.T) {
 		"lines.json":    {Options{}, "{\n \"rows\": [\n{\"id\": 1, \"text\": \"a\"}]}\n", "rows", ""},
 		"named.jsonl":   {Options{}, `{"data": [{"text": "a"}]}`, "data", ""},
 		"asked.jsonl":   {Options{Format: JSONL}, `{"data": [{"text": "a"}]}`, "", ""},
-		"top.json":      {Options{Records: TopRecords}, `{"data": [{"text": "a"}]}`, "", ""},
+		"top.json":      {Options{Records: frame.TopRecords}, `{"data": [{"text": "a"}]}`, "", ""},
 		"given.jsonl":   {Options{Records: "data"}, `{"data": [{"none": "a"}]}`, "data", ""},
 		"long.json":     {Options{}, `{"data": [` + long + `{"text": "last"}], "n": {}}`, "data", ""},
 		"two.json":      {Options{}, `{"data": [{"text": "a"}], "more": [{"text": "b"}]}`, "", ""},

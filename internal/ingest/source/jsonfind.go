@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -20,10 +21,10 @@ import (
 // or else some of the arrays of objects in it that hold other records.
 func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format, path string, others []string,
 	err error) {
-	if format != JSON && format != JSONL && !format.HoldsChat() || o.Format == JSONL || o.Records == TopRecords {
+	if format != JSON && format != JSONL && !format.HoldsChat() || o.Format == JSONL || o.Records == frame.TopRecords {
 		return format, "", nil, nil
 	}
-	keys, err := ParseRecords(o.Records)
+	keys, err := frame.ParseRecords(o.Records)
 	if err != nil {
 		return format, "", nil, err
 	}
@@ -32,7 +33,7 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 	case keys != nil && whole && top.ended && !slices.Contains(top.keys, keys[0]) && !o.SkipDamaged:
 		return format, "", nil, fault.Of(cause.Usage, "{records} %s: no key %q in the object; it has %s",
 			o.Records, keys[0],
-			strings.Join(top.keys[:min(len(top.keys), maxKeysTold)], ", "))
+			strings.Join(top.keys[:min(len(top.keys), frame.MaxKeysNamed)], ", "))
 	case keys != nil:
 		return JSON, o.Records, nil, nil
 	case !top.one:
@@ -100,7 +101,7 @@ func lookAtTop(text []byte, whole bool) (top jsonTop) {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	rest := text[bounds.Skip(text):]
 	if bounds.Ended {
-		top.one = top.ended && isBlank(rest)
+		top.one = top.ended && frame.IsBlank(rest)
 	} else {
 		top.one = !whole
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // A kind is why a file of a folder or glob is skipped. The zero kind is a file to read.
@@ -177,7 +178,7 @@ func checkText(text []byte) error {
 // isControl is 1 for the control characters that text does not have.
 var isControl = func() (table [256]uint8) {
 	for b := range table[:' '] {
-		if !asciiSpace(byte(b)) && b != 0x1b && b != '\b' {
+		if !frame.IsASCIISpace(byte(b)) && b != 0x1b && b != '\b' {
 			table[b] = 1
 		}
 	}

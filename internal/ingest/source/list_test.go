@@ -18,6 +18,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // manyFiles makes a folder of n files of one line each, by hard links to a few.
@@ -145,11 +146,10 @@ func TestLongListsAreBounded(t *testing.T) {
 }
 
 func sumOf(text []byte) checksum.Sum {
-	var w window
-	w.buf = make([]byte, len(text)+1)
-	w.reset(bytes.NewReader(text), len(w.buf))
-	w.skip(int64(len(text)))
-	return w.sum()
+	var w frame.Window
+	w.Reset(bytes.NewReader(text), len(text)+1, len(text)+1)
+	w.Skip(int64(len(text)))
+	return w.Sum()
 }
 
 // A long list is resumed from any position, in this process and, through JSON, in another one. A

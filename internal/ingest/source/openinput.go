@@ -6,12 +6,27 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
-// An openedInput is an open input with its framer, which is nil until the beginning was read.
+// A framer finds the records of one input, as a frame.Framer does.
+type framer interface {
+	next(dst []byte, rec *Record) ([]byte, error)
+	At() *frame.Place
+	State() uint32
+	Restore(state uint32)
+}
+
+// A textFramer is a framer of package frame.
+type textFramer struct{ frame.Framer }
+
+func (t textFramer) next(dst []byte, rec *Record) ([]byte, error) { return t.Next(dst, &rec.Record) }
+
+// An openedInput is an open input with its framer, which is nil until the beginning was read, as is the
+// framer's place.
 type openedInput struct {
 	framer
-	*framing
+	place *frame.Place
 	input input
 }
 
@@ -32,38 +47,36 @@ type input interface {
 // windowed is text in the reader's window.
 type windowed struct {
 	*rawFile
-	w *window
+	w *frame.Window
 }
 
 func (in windowed) place(p *Position) {
-	p.Offset = in.w.offset()
-	in.w.setPin()
+	p.Offset = in.w.Offset()
+	in.w.Pin()
 }
 
 func (in windowed) settle(p *Position) {
-	in.w.unpin()
-	p.Sum, p.Sums = in.w.pinSum, in.sumState(in.w)
+	sum, state := in.w.Unpin()
+	p.Sum, p.Sums = sum, in.sumState(state)
 }
 
 // consumed is, for an uncompressed file, exactly what became records.
 func (in windowed) consumed() int64 {
 	if in.c == decompress.Plain {
-		return in.w.offset()
+		return in.w.Offset()
 	}
 	return in.rawFile.consumed()
 }
 
-func (in windowed) border() (int64, bool) { return in.w.offset(), true }
+func (in windowed) border() (int64, bool) { return in.w.Offset(), true }
 
-func (in windowed) reached(to *Mark) bool { return in.w.offset() >= to.Offset }
+func (in windowed) reached(to *Mark) bool { return in.w.Offset() >= to.Offset }
 
 func (in windowed) span() (checksum.Sum, int64) {
-	in.w.hash()
-	defer in.w.span.Reset()
-	return checksum.Of(&in.w.span), in.w.offset()
+	return in.w.EndSpan(), in.w.Offset()
 }
 
-func (in windowed) finish() Finished { return Finished{Bytes: in.w.offset(), Sum: in.w.sum()} }
+func (in windowed) finish() Finished { return Finished{Bytes: in.w.Offset(), Sum: in.w.Sum()} }
 
 func (in windowed) close() { in.Close() }
 
@@ -82,7 +95,7 @@ func (in *columns) settle(*Position) {}
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 
-func (in *columns) reached(to *Mark) bool { return in.row >= to.Row }
+func (in *columns) reached(to *Mark) bool { return in.Row >= to.Row }
 
 func (in *columns) span() (checksum.Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
 
@@ -108,7 +121,7 @@ func (r *Reader) openInput() error {
 	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.synth != nil {
 		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
-		r.open = &openedInput{g, &g.framing, g}
+		r.open = &openedInput{g, g.At(), g}
 		return nil
 	}
 	in.kept = r.set.kept.take(r.at.Input)
@@ -120,13 +133,10 @@ func (r *Reader) openInput() error {
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
 	}
-	if r.win.buf == nil {
-		r.win.buf = make([]byte, r.set.opts.chunkBytes)
-	}
 	raw.inBackground()
-	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
+	r.win.Reset(raw, r.set.opts.chunkBytes, r.set.opts.windowBytes(in.framed()))
 	if in.store != nil && in.Compression == decompress.Plain && in.archive == "" {
-		r.win.sums = checksum.NewResumable()
+		r.win.KeepState()
 	}
 	if r.set.cuts(r.at.Input) {
 		raw.leaveCheck() // the hash that a server announces is over all of it
@@ -143,14 +153,14 @@ func (r *Reader) openInput() error {
 		if err := r.jump(raw); err != nil {
 			return r.inputError(err)
 		}
-	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
-		r.win.consume(3)
+	} else if in.archive == "" && r.win.Need(3) && string(r.win.Unread()[:3]) == "\ufeff" {
+		r.win.Consume(3)
 	}
 	f, err := r.newFramer(raw)
 	if err != nil {
 		return r.inputError(err)
 	}
-	s.framer, s.framing = f, f.common()
+	s.framer, s.place = f, f.At()
 	if inPlace && in.Format.layout().header {
 		if err := r.jump(raw); err != nil {
 			return r.inputError(err)
@@ -163,12 +173,12 @@ func (r *Reader) openInput() error {
 func (r *Reader) openTable(raw *rawFile) error {
 	c := &columns{rawFile: raw}
 	r.open = &openedInput{input: c}
-	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw, r.set.needs.decompressor)
+	t, err := newTableFramer(&r.in, &r.set.opts, raw, r.set.needs.decompressor)
 	if err != nil {
 		return r.inputError(err)
 	}
 	c.tableFramer = t
-	r.open.framer, r.open.framing = t, &t.framing
+	r.open.framer, r.open.place = t, t.At()
 	t.cut.keep, t.cut.sums = r.set.origin(r.at.Input) > 0, r.at.Groups
 	if err := r.checkTail(raw); err != nil {
 		return r.inputError(err)
@@ -190,16 +200,16 @@ func (r *Reader) openTable(raw *rawFile) error {
 
 // newFramer makes the framer of the input that is open.
 func (r *Reader) newFramer(raw *rawFile) (framer, error) {
-	f := framing{w: &r.win, o: &r.set.opts}
 	if r.in.archive != "" {
-		return newArchive(&r.in, f, raw, &r.set.filter)
+		return newArchive(&r.in, &r.win, &r.set.opts, raw, &r.set.filter)
 	}
-	if r.in.Records != f.o.Records && r.in.Records != "" {
-		o := *f.o
-		o.Records, o.foundRecords = r.in.Records, true
-		f.o = &o
+	o := &r.set.opts.frame
+	if r.in.Records != o.Records && r.in.Records != "" {
+		found := *o
+		found.Records, found.Found = r.in.Records, true
+		o = &found
 	}
-	return newFramer(r.in.Format, f)
+	return newFramer(r.in.Format, &r.win, o)
 }
 
 // goOn moves an input that was just opened to the position.
@@ -210,12 +220,12 @@ func (r *Reader) goOn(raw *rawFile) error {
 	}
 	in := &r.in
 	origin := r.set.origin(at.Input)
-	if r.win.offset() < origin {
+	if r.win.Offset() < origin {
 		if err := r.seekRange(raw, origin); err != nil {
 			return r.inputError(err)
 		}
 	}
-	if r.win.offset() > at.Offset {
+	if r.win.Offset() > at.Offset {
 		return &SourceChangedError{URI: in.URI, What: "content",
 			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
 	}
@@ -223,18 +233,18 @@ func (r *Reader) goOn(raw *rawFile) error {
 		if err := archive.seek(at); err != nil {
 			return r.inputError(err)
 		}
-	} else if !r.win.skip(at.Offset) {
-		if err := r.win.failed(); err != nil {
+	} else if !r.win.Skip(at.Offset) {
+		if err := r.win.Failed(); err != nil {
 			return r.inputError(err)
 		}
 		return &SourceChangedError{URI: in.URI, What: "size",
-			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.offset())}
+			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.Offset())}
 	}
-	if sum := r.win.sum(); sum != at.Sum && at.Offset > origin {
+	if sum := r.win.Sum(); sum != at.Sum && at.Offset > origin {
 		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
 	}
-	s.row, s.inside = at.Row, at.Inside // whatever was skipped on the way
-	s.restore(at.State)
+	*s.place = frame.Place{Row: at.Row, Inside: at.Inside} // whatever was skipped on the way
+	s.Restore(at.State)
 	return nil
 }

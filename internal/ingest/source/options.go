@@ -3,11 +3,11 @@ package source
 import (
 	"cmp"
 	"io"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 	"github.com/dsload/dsload/internal/remote"
@@ -67,7 +67,7 @@ type Options struct {
 	// can are left out. Set.Lacking reports one whose field no input has. Output.
 	Conditions []Condition
 	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
-	// between, or TopRecords. Output. Default: at the top, or below the one key that is found.
+	// between, or frame.TopRecords. Output. Default: at the top, or below the one key that is found.
 	Records string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
@@ -118,8 +118,8 @@ type Options struct {
 	// repository, "" for none. Output.
 	Revision func(repository string) string
 
-	chunkBytes   int  // tests make it small
-	foundRecords bool // Records was found in the input
+	chunkBytes int           // tests make it small
+	frame      frame.Options // these options, as framers take them
 }
 
 func (o Options) withDefaults() Options {
@@ -130,7 +130,7 @@ func (o Options) withDefaults() Options {
 	o.WindowBytes = cmp.Or(o.WindowBytes, defaultWindowBytes)
 	o.chunkBytes = cmp.Or(o.chunkBytes, chunkBytes)
 	if o.Cut == nil {
-		o.Cut = characterCut
+		o.Cut = frame.CharacterCut
 	}
 	if o.Fields == nil && o.TextField != "" {
 		o.Fields = []string{o.TextField}
@@ -138,6 +138,9 @@ func (o Options) withDefaults() Options {
 	if o.Whole {
 		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
 	}
+	o.frame = frame.Options{PieceBytes: o.PieceBytes, MaxPieceBytes: o.MaxPieceBytes, MaxRecordBytes: o.MaxRecordBytes,
+		Cut: o.Cut, Whole: o.Whole, TextField: o.TextField, Fields: o.Fields, Records: o.Records, Columns: o.Columns,
+		Delimiter: o.Delimiter}
 	return o
 }
 
@@ -163,22 +166,6 @@ func (o Options) validate() error {
 
 // validDelimiter reports whether fields may be separated by b; 0 stands for the default.
 func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b != '\r' }
-
-// characterCut returns the default of Options.Cut: all of text but an unfinished character at its end.
-func characterCut(text []byte) int { return len(text) - unfinished(text) }
-
-// unfinished returns the number of bytes at the end of text that may be the beginning of a character.
-func unfinished(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if utf8.RuneStart(text[len(text)-n]) {
-			if !utf8.FullRune(text[len(text)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
-}
 
 // MemoryBytes returns an upper bound of what a set and one Reader of it hold besides KeptBytes: the list of inputs,
 // window, decompressor, bookkeeping.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // A Position lies between two records, or between two pieces of one. It is plain data for a
@@ -76,40 +77,30 @@ type Stat struct {
 	Detection int `json:"detection,omitempty"`
 }
 
-// A Record is one document, or one piece of one. Its bytes were appended to the buffer given to
-// Next.
+// A Record is one document, or one piece of one: what its framer found out about it, and where it lies. Its
+// bytes were appended to the buffer given to Next. Err is a *RecordError where the record is bad.
 type Record struct {
-	Input  int   // index of its input
-	Offset int64 // of its first byte in the input, after decompression
-	// counted from 1: the line for text and jsonl, the record after the header for csv, else the
-	// document of the input
-	Row     int64
-	Ordinal int64 // of its document in the whole set, counted from 0
-	// rows that it stands for: 1, or for a bad record the number of rows lost, which may be 0, or of Skipped
-	// ones
+	frame.Record
+	// Input is the index of its input.
+	Input int
+	// Row counts from 1: the line for text and jsonl, the record after the header for csv, else the
+	// document of the input.
+	Row int64
+	// Ordinal is that of its document in the whole set, counted from 0.
+	Ordinal int64
+	// Rows is how many rows it stands for: 1, or for a bad record the number of rows lost, which may be 0, or
+	// the number of Skipped ones.
 	Rows int64
 	// Nulls is how many members of structs in a conversation of columns were left out: null, since one schema
 	// gives a row the fields of all.
 	Nulls int
 	// Decided has a bit for each of Options.Conditions that holds since the input's folders say so.
 	Decided uint64
-
-	First, Last bool // first and last piece of its document
 	// Skipped is set on what stands for a group of rows of which none meets Options.Conditions: documents
 	// that were not read, the first of which has the Ordinal.
 	Skipped bool
-	Decoded bool // the bytes are the text already: of a format without fields, or of the field Options.TextField
-	Forced  bool // the piece was cut where Options.Cut had found no safe cut
-
-	Format  Format
-	Member  string   // the file of an archive that it lies in
-	Columns []string // of a CSV input, shared
-	Comma   byte     // of a CSV input
-	// Unread are the names of the fields that the reader passed over, nil for none: columns that are not wanted,
-	// and what is before or after a text that is streamed. Shared.
-	Unread *[]string
-
-	// Err is a *RecordError where the record is bad; its bytes are then missing, or end early where
-	// pieces went before. Reading continues after it.
-	Err error
+	// Format is how it was framed.
+	Format Format
+	// Member is the file of an archive that it lies in.
+	Member string
 }

@@ -177,7 +177,7 @@ func (s *Set) cuts(input int) bool {
 // rangeEnded reports whether the open input is read up to where the range ends in it.
 func (r *Reader) rangeEnded() bool {
 	only, s := r.set.only, r.open
-	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.inside {
+	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.place.Inside {
 		return false
 	}
 	return s.input.reached(&only.To)
@@ -229,19 +229,14 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	raw.counted.N, raw.counted.Err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
 	raw.out, raw.ahead, raw.binary = nil, nil, true
-	sums := r.win.sums != nil
-	r.win.reset(raw, r.win.max)
-	r.win.moveTo(origin)
-	if sums {
-		r.win.sums = checksum.NewResumable()
-	}
+	r.win.Restart(origin)
 	return nil
 }
 
 // Border reports whether a range may end after the record that Next returned last, and where that is
 // in the file.
 func (r *Reader) Border() (offset int64, ok bool) {
-	if s := r.open; s != nil && !s.inside {
+	if s := r.open; s != nil && !s.place.Inside {
 		return s.input.border()
 	}
 	return 0, false
@@ -264,8 +259,8 @@ type spans struct {
 // NoteSpans makes the reader note the checksum of each stretch between two calls of EndSpan, or the
 // borders of an input. It must be called before the first Next.
 func (r *Reader) NoteSpans() {
-	r.spans.on, r.win.spanning = true, true
-	r.win.span.Reset()
+	r.spans.on = true
+	r.win.NoteSpans()
 }
 
 // EndSpan ends a stretch after the record that Next returned last.

@@ -12,12 +12,13 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // A Reader returns the records of a Set from a position on. It must be closed.
 type Reader struct {
 	set  *Set
-	win  window
+	win  frame.Window
 	at   Position     // of the next input where none is open; of the last one's beginning otherwise
 	open *openedInput // the input that is read, nil between two
 	in   Input        // the same
@@ -118,7 +119,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		s := r.open
-		inside := s.inside
+		inside := s.place.Inside
 		if r.rangeEnded() {
 			if r.err = r.finishInput(); r.err != nil {
 				return dst, r.err
@@ -140,14 +141,14 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			return dst, r.err
 		}
-		rec.Row = s.row + 1 // after the rows that were skipped
+		rec.Row = s.place.Row + 1 // after the rows that were skipped
 		if rec.Err != nil {
 			out = dst
 			rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset,
 				Member: rec.Member, Cause: rec.Err}
 		}
 		if rec.Last {
-			s.row += rec.Rows
+			s.place.Row += rec.Rows
 			if r.at.Ordinal++; rec.Skipped {
 				r.at.Ordinal += rec.Rows - 1
 			}
@@ -173,7 +174,7 @@ func (r *Reader) Note() *Position {
 	}
 	p.Ordinal = r.at.Ordinal
 	if s := r.open; s != nil {
-		p.Row, p.Inside, p.State = s.row, s.inside, s.state()
+		p.Row, p.Inside, p.State = s.place.Row, s.place.Inside, s.State()
 		s.input.place(p)
 	}
 	return p
@@ -221,8 +222,8 @@ func (r *Reader) closeInput() {
 
 // row returns the row that reading failed at, 0 if none was attempted.
 func (r *Reader) row() int64 {
-	if s := r.open; s != nil && s.framing != nil {
-		return s.row + 1
+	if s := r.open; s != nil && s.place != nil {
+		return s.place.Row + 1
 	}
 	return 0
 }
@@ -311,7 +312,7 @@ func (r *Reader) noteTrailing(t *Trailing) {
 func (r *Reader) inputError(err error) error {
 	var changed *SourceChangedError
 	var already *InputError
-	offset := r.win.offset()
+	offset := r.win.Offset()
 	if r.open == nil || r.in.Format.isColumnar() {
 		offset = -1
 	}

@@ -131,8 +131,7 @@ func (r *Reader) resumesInPlace() bool {
 // position.
 func (r *Reader) jump(raw *rawFile) error {
 	at := &r.at
-	if !r.win.sums.RestoreState(at.Sums.XXH3) || r.win.sums.Size != uint64(at.Offset-r.set.origin(at.Input)) ||
-		r.win.sums.Sum() != at.Sum {
+	if !r.win.ResumeAt(at.Offset, at.Offset-r.set.origin(at.Input), at.Sum, at.Sums.XXH3) {
 		return fault.Of(cause.Corrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
 	if c := raw.check; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
@@ -140,7 +139,6 @@ func (r *Reader) jump(raw *rawFile) error {
 	}
 	raw.remote.SeekTo(at.Offset)
 	raw.counted.N, raw.counted.Err = at.Offset, nil
-	r.win.moveTo(at.Offset)
 	return nil
 }
 
@@ -150,14 +148,14 @@ func isAddress(arg string) bool {
 	return ok
 }
 
-// sumState returns what restores the checksums of an input in another process at the window's last pin, nil if
-// they are not kept.
-func (r *rawFile) sumState(w *window) *sumState {
-	if w.sums == nil {
+// sumState returns what restores the checksums of an input in another process, given the state of that of its
+// text, nil if it is not kept.
+func (r *rawFile) sumState(state []byte) *sumState {
+	if state == nil {
 		return nil
 	}
 	o := r.remote.Object()
-	s := &sumState{XXH3: w.pinState, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
+	s := &sumState{XXH3: state, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
 	if c := r.check; c != nil {
 		s.Check, s.CheckAt = c.state(), c.at
 	}

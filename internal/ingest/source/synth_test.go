@@ -252,7 +252,7 @@ func TestHugeRecordsInBoundedMemory(t *testing.T) {
 			if total != c.bytes || rejects != c.rejects {
 				t.Errorf("%d bytes and %d rejects, want %d and %d", total, rejects, c.bytes, c.rejects)
 			}
-			if held := int64(len(r.win.buf)); held > set.MemoryBytes() {
+			if held := int64(r.win.Size()); held > set.MemoryBytes() {
 				t.Errorf("the window has %d bytes, more than MemoryBytes says", held)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/zeebo/xxh3"
 )
 
@@ -23,7 +24,8 @@ import (
 
 // A tableFramer gives the rows of a file of columns.
 type tableFramer struct {
-	framing
+	frame.Place
+	o     *Options
 	file  columnar.File
 	rows  columnar.Rows
 	group int
@@ -42,8 +44,8 @@ type tableFramer struct {
 }
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
-func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFramer, error) {
-	file, err := openTable(in, f.o, raw, planned, planned)
+func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableFramer, error) {
+	file, err := openTable(in, o, raw, planned, planned)
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +56,19 @@ func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFr
 			"like it (%s)", n, planned, why), Bytes: n,
 			Advice: "copy it here and build from that: a local file is measured before the build"}
 	}
-	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1, over: true}
+	t := &tableFramer{o: o, file: file, rows: file.NewRows(), group: -1, over: true}
 	for g := range file.Groups() {
 		t.total += file.Rows(g)
 	}
-	if unread := file.Columns(); f.o.Fields != nil {
-		unread = slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(f.o.Fields, name) })
+	if unread := file.Columns(); o.Fields != nil {
+		unread = slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(o.Fields, name) })
 		t.unread = &unread
 	}
 	return t, nil
 }
 
-func (t *tableFramer) state() uint32  { return uint32(t.given) }
-func (t *tableFramer) restore(uint32) {}
+func (t *tableFramer) State() uint32  { return uint32(t.given) }
+func (t *tableFramer) Restore(uint32) {}
 
 // sum returns the checksum over the records before the position.
 func (t *tableFramer) sum() checksum.Sum { return t.sumAfter(t.base) }
@@ -111,7 +113,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	if t.o.Format == Chat {
 		rec.Format = Chat
 	}
-	if t.inside {
+	if t.Inside {
 		return t.piece(dst, rec)
 	}
 	rec.First = true
@@ -180,7 +182,7 @@ func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 	t.note(dst[start:], over)
 	rec.Nulls = t.rows.Omitted()
 	if over {
-		rec.Err = tooLarge(t.o.MaxRecordBytes)
+		rec.Err = frame.TooLarge(t.o.MaxRecordBytes)
 	}
 	return dst, nil
 }
@@ -192,23 +194,16 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	if len(rest) <= t.o.PieceBytes {
 		t.note(t.text, false)
 		t.text, t.given = nil, 0
-		t.inside, rec.Last = false, true
+		t.Inside, rec.Last = false, true
 		return append(dst, rest...), nil
 	}
 	n := t.o.PieceBytes
 	for ; ; n = min(2*n, t.o.MaxPieceBytes) {
-		text := rest[:min(n, len(rest))]
-		c := characterAligned(t.o.Cut, text)
-		if c == 0 && n == t.o.MaxPieceBytes {
-			rec.Forced = true
-			if c = characterCut(text); c == 0 {
-				c = len(text)
-			}
-		}
-		if c > 0 {
+		if c, forced := t.o.frame.CutPiece(rest[:min(n, len(rest))], n); c > 0 {
+			rec.Forced = forced
 			t.given += c
-			t.inside = true
-			return append(dst, text[:c]...), nil
+			t.Inside = true
+			return append(dst, rest[:c]...), nil
 		}
 	}
 }
@@ -238,7 +233,7 @@ func (t *tableFramer) again(data []byte) ([]byte, error) {
 			return data, err
 		}
 	}
-	t.row += rec.Rows
+	t.Row += rec.Rows
 	return data, nil
 }
 
@@ -247,7 +242,7 @@ func (t *tableFramer) consumed(size int64) int64 {
 	if t.total == 0 {
 		return size
 	}
-	return int64(float64(size) * min(1, float64(t.row)/float64(t.total)))
+	return int64(float64(size) * min(1, float64(t.Row)/float64(t.total)))
 }
 
 // groupOf returns the group that a position lies in. A position of an earlier version does not name
@@ -270,12 +265,12 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
 	for g := range group {
-		t.row += t.file.Rows(g)
+		t.Row += t.file.Rows(g)
 	}
 	t.group, t.base = group-1, at.Base
 	var data []byte
-	for t.row < at.Row || !at.Inside && t.sum() != at.Sum {
-		before := t.row
+	for t.Row < at.Row || !at.Inside && t.sum() != at.Sum {
+		before := t.Row
 		var err error
 		if data, err = t.again(data[:0]); err == io.EOF || err == nil && t.group != group {
 			return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
@@ -284,7 +279,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		if err != nil {
 			return err
 		}
-		if t.row > at.Row || before == at.Row && t.row > before {
+		if t.Row > at.Row || before == at.Row && t.Row > before {
 			break // the sums differ
 		}
 	}
@@ -295,7 +290,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {
 			return &SourceChangedError{URI: in.URI, What: "content"}
 		}
-		t.given, t.inside = int(at.State), true
+		t.given, t.Inside = int(at.State), true
 	}
 	if sum := t.sum(); sum != at.Sum {
 		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),

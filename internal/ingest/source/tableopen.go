@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
@@ -80,7 +81,7 @@ type ColumnError struct {
 }
 
 func (e *ColumnError) Error() string {
-	has := strings.Join(e.Has[:min(len(e.Has), maxKeysTold)], ", ")
+	has := strings.Join(e.Has[:min(len(e.Has), frame.MaxKeysNamed)], ", ")
 	switch {
 	case e.Chat != "":
 		return fmt.Sprintf("%s; %q looks like the messages of a chat", e.text, e.Chat)
@@ -143,7 +144,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 
 // tableChecksum reads all records of a file of columns.
 func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
-	t, err := newTableFramer(in, framing{o: o}, raw, planned)
+	t, err := newTableFramer(in, o, raw, planned)
 	if err != nil {
 		return f, unread(in.URI, err)
 	}

@@ -51,7 +51,7 @@ func (t *tableFramer) endSpan() (sum checksum.Sum) {
 // border reports whether the next row begins a group, and returns what the groups before it take in
 // the file.
 func (t *tableFramer) border() (offset int64, ok bool) {
-	if t.group < 0 || t.group+1 >= t.file.Groups() || t.inside {
+	if t.group < 0 || t.group+1 >= t.file.Groups() || t.Inside {
 		return 0, false
 	}
 	if c := &t.cut; c.of != t.group+1 {
@@ -60,7 +60,7 @@ func (t *tableFramer) border() (offset int64, ok bool) {
 			c.end += t.file.Rows(g)
 		}
 	}
-	if t.row != t.cut.end {
+	if t.Row != t.cut.end {
 		return 0, false
 	}
 	return t.bytesBefore(t.group + 1), true
@@ -80,11 +80,11 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 	row := int64(0)
 	for g := range t.file.Groups() {
 		if row == from.Row && t.file.Skips(g) {
-			t.group, t.row, t.bytes = g-1, row, at.Offset // advance passes over it
+			t.group, t.Row, t.bytes = g-1, row, at.Offset // advance passes over it
 			return nil
 		}
 		if row == from.Row {
-			t.group, t.over, t.row, t.bytes = g, false, row, at.Offset
+			t.group, t.over, t.Row, t.bytes = g, false, row, at.Offset
 			if err := t.rows.Seek(g); err != nil || !at.Inside {
 				return tableError(err)
 			}
@@ -92,7 +92,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 				return err
 			}
 			t.text, _ = t.rows.Text()
-			t.given, t.inside = int(min(int64(at.State), int64(len(t.text)))), true
+			t.given, t.Inside = int(min(int64(at.State), int64(len(t.text)))), true
 			return nil
 		}
 		row += t.file.Rows(g)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
 // A tarMembers reads the headers of a tar archive from the window: the old format, ustar, pax and
@@ -75,7 +76,7 @@ func tarText(field []byte) string {
 }
 
 // entry reads a header: the name in it, the kind of the entry, and the length of what follows.
-func (t *tarMembers) entry(w *window) (name string, kind byte, length int64, err error) {
+func (t *tarMembers) entry(w *frame.Window) (name string, kind byte, length int64, err error) {
 	h, err := t.header(w)
 	if err != nil {
 		return "", 0, 0, err
@@ -88,12 +89,12 @@ func (t *tarMembers) entry(w *window) (name string, kind byte, length int64, err
 	if prefix := tarText(h[345:500]); prefix != "" && bytes.HasPrefix(h[257:], []byte("ustar\x00")) {
 		name = prefix + "/" + name
 	}
-	w.consume(tarBlock)
+	w.Consume(tarBlock)
 	return name, kind, length, nil
 }
 
 // next goes to the next file of the archive: io.EOF after the last one.
-func (t *tarMembers) next(w *window) (m member, err error) {
+func (t *tarMembers) next(w *frame.Window) (m member, err error) {
 	var name string
 	size := int64(-1)
 	for {
@@ -141,7 +142,7 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 		default:
 			m.special = true
 		}
-		m.start, m.end = w.offset(), w.offset()+length
+		m.start, m.end = w.Offset(), w.Offset()+length
 		m.next = m.end + (tarBlock-length%tarBlock)%tarBlock
 		if m.next < m.start {
 			return m, tarCorrupt(w, "a size is impossible")
@@ -151,11 +152,11 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 }
 
 // end implements memberLister.
-func (t *tarMembers) end(w *window, m *member) error {
-	if w.skip(m.end) {
+func (t *tarMembers) end(w *frame.Window, m *member) error {
+	if w.Skip(m.end) {
 		return nil
 	}
-	if err := w.failed(); err != nil {
+	if err := w.Failed(); err != nil {
 		return err
 	}
 	return cutOff(m)
@@ -163,15 +164,15 @@ func (t *tarMembers) end(w *window, m *member) error {
 
 // header returns the next header, not yet consumed. Zero blocks end the archive; another one may
 // follow, as where archives were joined.
-func (t *tarMembers) header(w *window) ([]byte, error) {
+func (t *tarMembers) header(w *frame.Window) ([]byte, error) {
 	for {
-		if !w.need(tarBlock) {
-			rest := w.unread()
-			switch err := w.failed(); {
+		if !w.Need(tarBlock) {
+			rest := w.Unread()
+			switch err := w.Failed(); {
 			case err != nil:
 				return nil, err
 			case t.ended && len(bytes.Trim(rest, "\x00")) == 0:
-				w.consume(len(rest))
+				w.Consume(len(rest))
 				return nil, io.EOF
 			case t.ended:
 				return nil, tarCorrupt(w, "something follows its end")
@@ -179,7 +180,7 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 			return nil, fault.Of(cause.Truncated,
 				"the tar archive ends without its end mark, two blocks of zeros; copy the file again")
 		}
-		h := w.unread()[:tarBlock]
+		h := w.Unread()[:tarBlock]
 		if len(bytes.Trim(h, "\x00")) > 0 {
 			if !tarChecksum(h) {
 				return nil, tarCorrupt(w, "there is no header where one belongs")
@@ -187,25 +188,25 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 			t.ended = false
 			return h, nil
 		}
-		w.consume(tarBlock)
+		w.Consume(tarBlock)
 		t.ended = true
 	}
 }
 
 // text returns the content of a header that extends the next one.
-func (t *tarMembers) text(w *window, length int64) ([]byte, error) {
+func (t *tarMembers) text(w *frame.Window, length int64) ([]byte, error) {
 	if length > maxTarText {
 		return nil, tarCorrupt(w, "a long name or its attributes take more than 64 KiB")
 	}
 	padded := int(length+tarBlock-1) / tarBlock * tarBlock
-	if !w.need(padded) {
-		if err := w.failed(); err != nil {
+	if !w.Need(padded) {
+		if err := w.Failed(); err != nil {
 			return nil, err
 		}
 		return nil, fault.Of(cause.Truncated, "the tar archive ends within a header; copy the file again")
 	}
-	text := bytes.Clone(w.unread()[:length])
-	w.consume(padded)
+	text := bytes.Clone(w.Unread()[:length])
+	w.Consume(padded)
 	return text, nil
 }
 
@@ -235,6 +236,6 @@ func paxRecords(text []byte, name *string, size *int64) error {
 	return nil
 }
 
-func tarCorrupt(w *window, what string) error {
-	return fault.Of(cause.Corrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.offset(), what)
+func tarCorrupt(w *frame.Window, what string) error {
+	return fault.Of(cause.Corrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.Offset(), what)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
@@ -31,7 +32,7 @@ func newWorker(t *testing.T) (*Worker, *tokenize.Tokenizer) {
 func TestBeginning(t *testing.T) {
 	w, tok := newWorker(t)
 	text := []byte("a é 漢 😀 z")
-	d := &job.Document{Record: source.Record{Decoded: true, First: true, Last: true}}
+	d := &job.Document{Record: source.Record{Record: frame.Record{Decoded: true, First: true, Last: true}}}
 	for n := range len(text) {
 		want := n
 		for !utf8.RuneStart(text[want]) {
@@ -50,7 +51,7 @@ func TestDo(t *testing.T) {
 	j := new(job.Job)
 	for _, text := range []string{"one", `{"text": 5}`, "three"} {
 		d := j.AddDocument(0)
-		d.Record = source.Record{Decoded: text[0] != '{', First: true, Last: true}
+		d.Record = source.Record{Record: frame.Record{Decoded: text[0] != '{', First: true, Last: true}}
 		d.Raw.Start = len(j.Raw)
 		j.Raw = append(j.Raw, text...)
 		d.Raw.End = len(j.Raw)

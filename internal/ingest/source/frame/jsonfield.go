@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // slides over it.
 type lineScanner struct {
 	jsonscan.Scanner
-	w     *window
+	w     *Window
 	cause error // what is wrong
 	blank bool  // the line held white space only
 	keys  []string
@@ -24,8 +24,8 @@ type lineScanner struct {
 }
 
 const (
-	maxKeysTold = 20
-	maxNames    = 1 << 10
+	MaxKeysNamed = 20
+	maxNames     = 1 << 10
 )
 
 func (s *lineScanner) begin() { s.cause, s.blank, s.keys, s.names = nil, false, s.keys[:0], nil }
@@ -39,15 +39,15 @@ func (s *lineScanner) unread() *[]string {
 
 // look begins to scan what is left of the line.
 func (s *lineScanner) look() {
-	line, _, _ := bytes.Cut(s.w.unread(), []byte("\n"))
+	line, _, _ := bytes.Cut(s.w.Unread(), []byte("\n"))
 	s.Slide(line, s.more)
 }
 
 // more consumes what the scanner has used and returns what is in the window of the rest of the line.
 func (s *lineScanner) more(used int) (line []byte, ok bool) {
-	s.w.consume(used)
-	ok = bytes.IndexByte(s.w.unread(), '\n') < 0 && s.w.fill()
-	line, _, _ = bytes.Cut(s.w.unread(), []byte("\n"))
+	s.w.Consume(used)
+	ok = bytes.IndexByte(s.w.Unread(), '\n') < 0 && s.w.fill()
+	line, _, _ = bytes.Cut(s.w.Unread(), []byte("\n"))
 	return line, ok
 }
 
@@ -56,7 +56,7 @@ func (s *lineScanner) leave(err error) (ok bool) {
 	if e := (*jsonscan.Error)(nil); errors.As(err, &e) {
 		err = s.problem(e)
 	}
-	s.w.consume(s.Offset())
+	s.w.Consume(s.Offset())
 	s.cause = err
 	return err == nil
 }
@@ -88,7 +88,7 @@ const badString = "a string ends early, or holds a control character or a bad es
 
 // malformed returns the error at an offset in the window.
 func (s *lineScanner) malformed(what string, at int) error {
-	return fault.Of(cause.Malformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
+	return fault.Of(cause.Malformed, "malformed JSON: %s, at byte %d of the file", what, s.w.Offset()+int64(at))
 }
 
 func named(b byte) string {
@@ -102,8 +102,8 @@ func named(b byte) string {
 func (s *lineScanner) findField(name string) bool {
 	s.look()
 	if s.blank = s.Token() == 0 && len(s.Rest()) == 0; s.blank {
-		s.w.consume(s.Offset())
-		s.w.consume(min(1, len(s.w.unread()))) // "\n"
+		s.w.Consume(s.Offset())
+		s.w.Consume(min(1, len(s.w.Unread()))) // "\n"
 		return false
 	}
 	err := s.Object()
@@ -123,11 +123,11 @@ func (s *lineScanner) finish(name string) bool {
 	if !s.leave(err) {
 		return false
 	}
-	if len(s.w.unread()) > 0 {
-		s.w.consume(1) // "\n"
+	if len(s.w.Unread()) > 0 {
+		s.w.Consume(1) // "\n"
 		return true
 	}
-	return s.w.failed() == nil
+	return s.w.Failed() == nil
 }
 
 // members reads the object's members, the first or what follows one: to the wanted string, or to the
@@ -150,7 +150,7 @@ func (s *lineScanner) members(name string, wanted bool) error {
 			s.Enter()
 			return nil
 		}
-		if len(s.keys) < maxKeysTold {
+		if len(s.keys) < MaxKeysNamed {
 			s.keys = append(s.keys, fmt.Sprintf("%.100q", s.Key(key)))
 		}
 		if s.HasValue() && len(s.names) < maxNames {

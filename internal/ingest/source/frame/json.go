@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"bytes"
@@ -29,24 +29,27 @@ const (
 	jsonEnded                      // nothing more: the input was cut off
 )
 
-func newJSON(f framing) (framer, error) {
-	if f.o.Records != "" && f.o.Records != TopRecords {
-		return newBelow(f)
+// NewJSON returns the framer of JSON over any number of lines.
+func NewJSON(w *Window, o *Options) (Framer, error) {
+	f := valueFramer{framing: framing{w: w, o: o}}
+	if o.Records == "" || o.Records == TopRecords {
+		return &f, nil
 	}
-	return &valueFramer{framing: f}, nil
+	path, err := ParseRecords(o.Records)
+	return &belowFramer{valueFramer: f, path: path}, err
 }
 
-func (f *valueFramer) state() uint32    { return uint32(f.place) }
-func (f *valueFramer) restore(s uint32) { f.place = jsonPlace(s) }
+func (f *valueFramer) State() uint32    { return uint32(f.place) }
+func (f *valueFramer) Restore(s uint32) { f.place = jsonPlace(s) }
 
-func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
+func (f *valueFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	for {
 		b, err := f.token()
 		if err != nil {
 			return dst, err
 		}
 		inArray := f.place != betweenValues && f.place != jsonEnded
-		rec.Offset, rec.First, rec.Last = f.w.offset(), true, true
+		rec.Offset, rec.First, rec.Last = f.w.Offset(), true, true
 		switch {
 		case b == 0 && inArray:
 			f.place = jsonEnded
@@ -65,21 +68,21 @@ func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		default:
 			return f.value(dst, rec, b)
 		}
-		f.w.consume(1)
+		f.w.Consume(1)
 	}
 }
 
 // token skips white space and returns the byte after it, 0 at the end.
 func (f *valueFramer) token() (byte, error) {
 	for {
-		data := f.w.unread()
+		data := f.w.Unread()
 		rest := bytes.TrimLeft(data, " \t\r\n")
-		f.w.consume(len(data) - len(rest))
+		f.w.Consume(len(data) - len(rest))
 		if len(rest) > 0 {
 			return rest[0], nil
 		}
 		if !f.w.fill() {
-			return 0, f.w.failed()
+			return 0, f.w.Failed()
 		}
 	}
 }
@@ -92,31 +95,31 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 	var scan jsonscan.Bounds
 	p := 0
 	for {
-		data := f.w.unread()
+		data := f.w.Unread()
 		limit := min(len(data), f.o.MaxRecordBytes+1)
 		p += scan.Skip(data[p:limit])
 		switch {
 		case scan.Ended && p <= f.o.MaxRecordBytes:
 			dst = f.deliver(dst, rec, first, data[:p])
-			f.w.consume(p)
+			f.w.Consume(p)
 			return dst, nil
 		case scan.Bad:
 			return dst, noValue(first)
 		case p > f.o.MaxRecordBytes:
-			rec.Err = tooLarge(f.o.MaxRecordBytes)
-			f.w.consume(p)
+			rec.Err = TooLarge(f.o.MaxRecordBytes)
+			f.w.Consume(p)
 			return dst, f.skipRest(&scan, first)
 		case !f.w.fill():
-			if err := f.w.failed(); err != nil {
+			if err := f.w.Failed(); err != nil {
 				return dst, err
 			}
 			if scan.Finish() {
-				dst = f.deliver(dst, rec, first, f.w.unread()[:p])
+				dst = f.deliver(dst, rec, first, f.w.Unread()[:p])
 			} else {
 				f.place = jsonEnded
 				rec.Err = fault.Of(cause.Truncated, "the file ends within a JSON value; copy the file again")
 			}
-			f.w.consume(p)
+			f.w.Consume(p)
 			return dst, nil
 		}
 	}
@@ -125,12 +128,12 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 // skipRest consumes the rest of a value that is not wanted, or too large.
 func (f *valueFramer) skipRest(scan *jsonscan.Bounds, first byte) error {
 	for !scan.Ended {
-		f.w.consume(scan.Skip(f.w.unread()))
+		f.w.Consume(scan.Skip(f.w.Unread()))
 		switch {
 		case scan.Bad:
 			return noValue(first)
 		case !scan.Ended && !f.w.fill():
-			return f.w.failed() // nil at the end, which the caller sees again
+			return f.w.Failed() // nil at the end, which the caller sees again
 		}
 	}
 	return nil

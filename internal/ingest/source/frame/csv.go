@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"bytes"
@@ -26,44 +26,44 @@ type csvFramer struct {
 	comma   byte
 }
 
-// newCSV reads the header, with which every CSV input begins unless Options.Columns names the
+// NewCSV returns the framer of CSV. It reads the header, with which every CSV input begins unless Options.Columns names the
 // columns.
-func newCSV(f framing) (framer, error) {
-	c := &csvFramer{framing: f, comma: f.o.Delimiter}
+func NewCSV(w *Window, o *Options) (Framer, error) {
+	c := &csvFramer{framing: framing{w: w, o: o}, comma: o.Delimiter}
 	for {
 		n, total, err := c.record(c.comma)
 		if n == 0 && total == 0 && err == io.EOF {
 			return c, nil
 		}
-		if err == nil && isBlank(c.w.unread()[:n]) {
-			c.w.consume(total)
+		if err == nil && IsBlank(c.w.Unread()[:n]) {
+			c.w.Consume(total)
 			continue
 		}
 		if c.o.Columns != nil {
-			line := c.w.unread()[:max(n, 0)]
+			line := c.w.Unread()[:max(n, 0)]
 			if c.columns = c.o.Columns; c.comma == 0 {
 				c.comma = separatorOf(line, len(c.columns))
 			}
 			return c, c.checkNoHeader(line) // the record's error is reported when it is read
 		}
 		if err == nil && c.comma == 0 {
-			c.comma = sniffComma(c.w.unread()[:n])
+			c.comma = SniffComma(c.w.Unread()[:n])
 			n, total, err = c.record(c.comma)
 		}
-		if err != nil && endsLinesInCR(c.w.unread()) {
+		if err != nil && endsLinesInCR(c.w.Unread()) {
 			return nil, fault.Of(cause.Unsupported,
 				"its lines end in a carriage return alone; convert it with `tr '\\r' '\\n'`")
 		}
 		if err != nil && err != io.EOF {
 			return nil, fault.Of(cause.Malformed, "the header cannot be read: %v", err)
 		}
-		if err := c.setHeader(c.w.unread()[:n]); err != nil {
+		if err := c.setHeader(c.w.Unread()[:n]); err != nil {
 			return nil, err
 		}
 		if err := c.checkHeader(); err != nil {
 			return nil, err
 		}
-		c.w.consume(total)
+		c.w.Consume(total)
 		return c, nil
 	}
 }
@@ -74,8 +74,8 @@ func endsLinesInCR(text []byte) bool {
 	return at >= 0 && at < len(text)-1 && bytes.IndexByte(text, '\n') < 0
 }
 
-func (c *csvFramer) state() uint32  { return 0 }
-func (c *csvFramer) restore(uint32) {}
+func (c *csvFramer) State() uint32  { return 0 }
+func (c *csvFramer) Restore(uint32) {}
 
 func (c *csvFramer) setHeader(line []byte) error {
 	n := 0 // columns; those above the limit are counted and not kept
@@ -151,9 +151,9 @@ func trimColumns(columns []string) {
 
 const maxColumns = 1 << 14
 
-// sniffComma returns the most frequent separator of the header outside quotes, a comma if there is
+// SniffComma returns the most frequent separator of the header outside quotes, a comma if there is
 // none.
-func sniffComma(header []byte) byte {
+func SniffComma(header []byte) byte {
 	counts := map[byte]int{}
 	quoted := false
 	for _, b := range header {
@@ -187,26 +187,26 @@ func separatorOf(record []byte, columns int) byte {
 			return comma
 		}
 	}
-	return sniffComma(record)
+	return SniffComma(record)
 }
 
-func (c *csvFramer) next(dst []byte, rec *Record) ([]byte, error) {
+func (c *csvFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	for {
-		rec.Offset = c.w.offset()
+		rec.Offset = c.w.Offset()
 		n, total, err := c.record(c.comma)
 		switch {
 		case err == nil || err == io.EOF:
 			if err == io.EOF && n == 0 && total == 0 {
 				return dst, io.EOF
 			}
-			data := c.w.unread()[:n]
-			if isBlank(data) && (c.comma != '\t' || bytes.IndexByte(data, '\t') < 0) {
-				c.w.consume(total)
+			data := c.w.Unread()[:n]
+			if IsBlank(data) && (c.comma != '\t' || bytes.IndexByte(data, '\t') < 0) {
+				c.w.Consume(total)
 				continue
 			}
 			dst = append(dst, data...)
-			c.w.consume(total)
-		case c.w.failed() != nil && err == c.w.failed(): // reading failed, not the record
+			c.w.Consume(total)
+		case c.w.Failed() != nil && err == c.w.Failed(): // reading failed, not the record
 			return dst, err
 		default:
 			rec.Err = err
@@ -233,7 +233,7 @@ func (c *csvFramer) resume(err error) error {
 func (c *csvFramer) record(comma byte) (n, total int, err error) {
 	scan, p := csvscan.Bounds{Comma: comma}, 0
 	for {
-		data := c.w.unread()
+		data := c.w.Unread()
 		p += scan.Skip(data[p:min(len(data), c.o.MaxRecordBytes+2)])
 		switch {
 		case scan.Ended:
@@ -247,11 +247,11 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 				"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
 				printable(data[p]), p)
 		case p >= c.o.MaxRecordBytes+2:
-			return 0, 0, tooLarge(c.o.MaxRecordBytes)
+			return 0, 0, TooLarge(c.o.MaxRecordBytes)
 		case c.w.fill():
 			continue
-		case c.w.failed() != nil:
-			return 0, 0, c.w.failed()
+		case c.w.Failed() != nil:
+			return 0, 0, c.w.Failed()
 		case scan.Open():
 			return 0, 0, fault.Of(cause.Malformed, "a quoted field is not closed before the end of the file")
 		}
@@ -264,7 +264,7 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 
 func (c *csvFramer) checked(n, total int) (int, int, error) {
 	if n > c.o.MaxRecordBytes {
-		return 0, 0, tooLarge(c.o.MaxRecordBytes)
+		return 0, 0, TooLarge(c.o.MaxRecordBytes)
 	}
 	return n, total, nil
 }
@@ -273,14 +273,14 @@ func (c *csvFramer) checked(n, total int) (int, int, error) {
 func (c *csvFramer) skipRecord() error {
 	scan := csvscan.Bounds{Comma: c.comma}
 	for {
-		c.w.consume(scan.Skip(c.w.unread()))
+		c.w.Consume(scan.Skip(c.w.Unread()))
 		switch {
 		case scan.Ended:
 			return nil
 		case scan.Bad:
 			scan.Bad = false
 		case !c.w.fill():
-			return c.w.failed()
+			return c.w.Failed()
 		}
 	}
 }
@@ -290,4 +290,18 @@ func printable(b byte) string {
 		return fmt.Sprintf(`\x%02x`, b)
 	}
 	return string(rune(b))
+}
+
+// Header returns the columns of CSV that begins with text, nil if the text does not show them. whole reports
+// that text is all there is.
+func Header(o *Options, text []byte, whole bool) []string {
+	w := Window{buf: text, w: len(text), err: io.EOF, limit: NoLimit, max: len(text)}
+	if !whole {
+		w.err = io.ErrUnexpectedEOF // a header that continues is an error
+	}
+	c, err := NewCSV(&w, o)
+	if err != nil {
+		return nil
+	}
+	return c.(*csvFramer).columns
 }

@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 // Title = = ", stay inside. A paragraph can contain lines that look like a heading (a formula set
 // over three lines), so what surrounds a line counts too:
 //
-//   - A candidate is a line of at most maxHeadingBytes whose text, without white space around it,
+//   - A candidate is a line of at most MaxHeadingBytes whose text, without white space around it,
 //   begins with "= ", ends with " =", and has something
 //     between that neither begins nor ends with "=".
 //   - It is a heading if the line before it and the line after it are blank (white space only, or
@@ -20,8 +20,8 @@ import (
 // An article is the bytes from its heading to the next, unchanged. What comes before the first
 // heading is a document of its own unless it is blank.
 
-// maxHeadingBytes is the longest heading, and the longest blank line next to one.
-const maxHeadingBytes = 4 << 10
+// MaxHeadingBytes is the longest heading, and the longest blank line next to one.
+const MaxHeadingBytes = 4 << 10
 
 // articles is the spanner of WikiText.
 type articles struct {
@@ -34,8 +34,9 @@ type articles struct {
 	decided, needPrev, needNext bool
 }
 
-func newWikiText(f framing) (framer, error) {
-	c := &wikiFramer{cuttable: cuttable{framing: f}}
+// NewWikiText returns the framer of WikiText.
+func NewWikiText(w *Window, o *Options) (Framer, error) {
+	c := &wikiFramer{cuttable: cuttable{framing: framing{w: w, o: o}}}
 	c.articles = articles{framing: &c.framing, lineBlank: true, prevBlank: true}
 	c.spanner = &c.articles
 	return c, nil
@@ -46,16 +47,16 @@ type wikiFramer struct {
 	articles articles
 }
 
-func (f *wikiFramer) next(dst []byte, rec *Record) ([]byte, error) {
+func (f *wikiFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	if !f.articles.decided {
 		if err := f.articles.decide(); err != nil {
 			return dst, err
 		}
 	}
-	return f.cuttable.next(dst, rec)
+	return f.cuttable.Next(dst, rec)
 }
 
-func (f *wikiFramer) state() uint32 {
+func (f *wikiFramer) State() uint32 {
 	a := &f.articles
 	var s uint32
 	for i, b := range []bool{a.midLine, a.lineBlank, a.prevBlank, a.decided, a.needPrev, a.needNext} {
@@ -66,7 +67,7 @@ func (f *wikiFramer) state() uint32 {
 	return s
 }
 
-func (f *wikiFramer) restore(s uint32) {
+func (f *wikiFramer) Restore(s uint32) {
 	a := &f.articles
 	for i, b := range []*bool{&a.midLine, &a.lineBlank, &a.prevBlank, &a.decided, &a.needPrev, &a.needNext} {
 		*b = s&(1<<i) != 0
@@ -81,7 +82,7 @@ func (a *articles) decide() error {
 		if err != nil || !ok {
 			return err
 		}
-		if isBlank(line) {
+		if IsBlank(line) {
 			if next == p {
 				return nil // the end of the input
 			}
@@ -93,7 +94,7 @@ func (a *articles) decide() error {
 			if err != nil {
 				return err
 			}
-			a.needPrev, a.needNext = p > 0, ok && isBlank(following)
+			a.needPrev, a.needNext = p > 0, ok && IsBlank(following)
 		}
 		return nil
 	}
@@ -101,9 +102,9 @@ func (a *articles) decide() error {
 }
 
 // lineAt returns the line at p of the window without its "\n", and where the next begins. ok is
-// false if it is longer than maxHeadingBytes.
+// false if it is longer than MaxHeadingBytes.
 func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
-	n, found, ended, err := a.line(p, p+maxHeadingBytes)
+	n, found, ended, err := a.line(p, p+MaxHeadingBytes)
 	if err != nil || !found && !ended {
 		return nil, 0, false, err
 	}
@@ -111,7 +112,7 @@ func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
 	if found {
 		next++
 	}
-	return a.w.unread()[p:n], next, true, nil
+	return a.w.Unread()[p:n], next, true, nil
 }
 
 func (a *articles) span(n int) (text, total int, end bool, err error) {
@@ -140,7 +141,7 @@ func (a *articles) span(n int) (text, total int, end bool, err error) {
 		if !found || at >= n {
 			return n, n, false, nil
 		}
-		blank := isBlank(a.w.unread()[p:at])
+		blank := IsBlank(a.w.Unread()[p:at])
 		if first && a.midLine {
 			blank = blank && a.lineBlank
 		}
@@ -153,7 +154,7 @@ func (a *articles) heading(p int, prevBlank bool) (bool, error) {
 	if a.needPrev && !prevBlank {
 		return false, nil
 	}
-	if a.w.need(p+3) && !mayBeCandidate(a.w.unread()[p:]) {
+	if a.w.Need(p+3) && !mayBeCandidate(a.w.Unread()[p:]) {
 		return false, nil
 	}
 	line, next, ok, err := a.lineAt(p)
@@ -164,12 +165,12 @@ func (a *articles) heading(p int, prevBlank bool) (bool, error) {
 		return true, nil
 	}
 	following, _, ok, err := a.lineAt(next)
-	return ok && isBlank(following), err
+	return ok && IsBlank(following), err
 }
 
 // mayBeCandidate spares most lines the search for their end. line has three bytes or more.
 func mayBeCandidate(line []byte) bool {
-	return asciiSpace(line[0]) || line[0] == '='
+	return IsASCIISpace(line[0]) || line[0] == '='
 }
 
 func isCandidate(line []byte) bool {
@@ -182,20 +183,34 @@ func isCandidate(line []byte) bool {
 	return len(title) > 0 && title[0] != '=' && title[len(title)-1] != '='
 }
 
-func isSpaceRune(r rune) bool { return r < 0x80 && asciiSpace(byte(r)) }
+func isSpaceRune(r rune) bool { return r < 0x80 && IsASCIISpace(byte(r)) }
 
 // advance keeps track of the lines before the window.
 func (a *articles) advance(data []byte) {
 	last := bytes.LastIndexByte(data, '\n')
 	if last < 0 {
-		a.lineBlank = a.lineBlank && isBlank(data)
+		a.lineBlank = a.lineBlank && IsBlank(data)
 		a.midLine = a.midLine || len(data) > 0
 		return
 	}
 	if before := bytes.LastIndexByte(data[:last], '\n'); before >= 0 {
-		a.prevBlank = isBlank(data[before+1 : last])
+		a.prevBlank = IsBlank(data[before+1 : last])
 	} else {
-		a.prevBlank = a.lineBlank && isBlank(data[:last])
+		a.prevBlank = a.lineBlank && IsBlank(data[:last])
 	}
-	a.lineBlank, a.midLine = isBlank(data[last+1:]), last+1 < len(data)
+	a.lineBlank, a.midLine = IsBlank(data[last+1:]), last+1 < len(data)
+}
+
+// IsWikiText reports whether the first line that is not blank is a heading with a blank line after
+// it.
+func IsWikiText(text []byte) bool {
+	for len(text) > 0 {
+		line, rest, found := bytes.Cut(text, []byte("\n"))
+		if !IsBlank(line) {
+			next, _, _ := bytes.Cut(rest, []byte("\n"))
+			return found && len(line) <= MaxHeadingBytes && isCandidate(line) && len(rest) > 0 && IsBlank(next)
+		}
+		text = rest
+	}
+	return false
 }

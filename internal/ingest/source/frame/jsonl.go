@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"io"
@@ -16,12 +16,20 @@ type jsonFramer struct {
 	scan lineScanner
 }
 
-func newJSONL(f framing) (framer, error) {
-	return &jsonFramer{framing: f, scan: lineScanner{w: f.w}}, nil
+// NewJSONL returns the framer of JSON lines.
+func NewJSONL(w *Window, o *Options) (Framer, error) {
+	return &jsonFramer{framing: framing{w: w, o: o}, scan: lineScanner{w: w}}, nil
 }
 
-func (f *jsonFramer) state() uint32  { return 0 }
-func (f *jsonFramer) restore(uint32) {}
+// NewChat returns the framer of conversations: JSON lines that always come whole.
+func NewChat(w *Window, o *Options) (Framer, error) {
+	whole := *o
+	whole.TextField = ""
+	return NewJSONL(w, &whole)
+}
+
+func (f *jsonFramer) State() uint32  { return 0 }
+func (f *jsonFramer) Restore(uint32) {}
 
 func (f *jsonFramer) limit() int {
 	if f.o.TextField != "" {
@@ -30,9 +38,9 @@ func (f *jsonFramer) limit() int {
 	return f.o.MaxRecordBytes
 }
 
-func (f *jsonFramer) next(dst []byte, rec *Record) ([]byte, error) {
-	for !f.inside {
-		rec.Offset, rec.First = f.w.offset(), true
+func (f *jsonFramer) Next(dst []byte, rec *Record) ([]byte, error) {
+	for !f.Inside {
+		rec.Offset, rec.First = f.w.Offset(), true
 		n, found, ended, err := f.line(0, f.limit()+1)
 		switch {
 		case err != nil:
@@ -41,44 +49,44 @@ func (f *jsonFramer) next(dst []byte, rec *Record) ([]byte, error) {
 			return dst, io.EOF
 		case n > f.limit() || !found && !ended:
 			if f.o.TextField == "" {
-				rec.Last, rec.Err = true, tooLarge(f.o.MaxRecordBytes)
+				rec.Last, rec.Err = true, TooLarge(f.o.MaxRecordBytes)
 				return dst, f.skipLine()
 			}
 			f.scan.begin()
 			if f.scan.findField(f.o.TextField) {
-				f.inside = true
+				f.Inside = true
 				rec.Unread = f.scan.unread()
 				return f.piece(dst, rec)
 			}
 			if f.scan.blank {
-				f.row++ // its end, or the end of the input, was consumed
+				f.Row++ // its end, or the end of the input, was consumed
 				continue
 			}
 			return f.spoiled(dst, rec)
 		}
-		data := f.w.unread()[:n]
+		data := f.w.Unread()[:n]
 		if found {
 			n++
 		}
-		blank := isBlank(data)
+		blank := IsBlank(data)
 		if !blank {
 			dst = append(dst, data...)
 		}
-		f.w.consume(n)
+		f.w.Consume(n)
 		if !blank {
 			rec.Last = true
 			return dst, nil
 		}
-		f.row++
+		f.Row++
 	}
-	rec.Offset = f.w.offset()
+	rec.Offset = f.w.Offset()
 	return f.piece(dst, rec)
 }
 
 // spoiled ends a streamed line with an error.
 func (f *jsonFramer) spoiled(dst []byte, rec *Record) ([]byte, error) {
-	f.inside = false
-	if err := f.w.failed(); err != nil && f.w.r == f.w.w {
+	f.Inside = false
+	if err := f.w.Failed(); err != nil && len(f.w.Unread()) == 0 {
 		return dst, err
 	}
 	rec.Last, rec.Err = true, f.scan.cause
@@ -90,15 +98,15 @@ func (f *jsonFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	rec.Decoded = true
 	start := len(dst)
 	for n := f.o.PieceBytes; ; n = min(2*n, f.o.MaxPieceBytes) {
-		f.w.need(n)
-		data := f.w.unread()
+		f.w.Need(n)
+		data := f.w.Unread()
 		data = data[:min(n, len(data))]
 		var end jsonscan.StringEnd
 		var raw int
 		dst, raw, end = jsonscan.Decode(dst[:start], data, len(data))
 		switch {
 		case end == jsonscan.Closed:
-			f.w.consume(raw + 1)
+			f.w.Consume(raw + 1)
 			if !f.scan.finish(f.o.TextField) {
 				return f.spoiled(dst[:start], rec)
 			}
@@ -107,26 +115,21 @@ func (f *jsonFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 			} else {
 				*rec.Unread = append(*rec.Unread, *after...)
 			}
-			f.inside, rec.Last = false, true
+			f.Inside, rec.Last = false, true
 			return dst, nil
 		case end == jsonscan.Bad || len(data) < n:
-			f.w.consume(raw)
+			f.w.Consume(raw)
 			f.scan.cause = f.scan.malformed(badString, 0)
 			return f.spoiled(dst[:start], rec)
 		}
 		text := dst[start:]
-		c := characterAligned(f.o.Cut, text)
+		c, forced := f.o.CutPiece(text, n)
 		if c == 0 {
-			if n < f.o.MaxPieceBytes {
-				continue
-			}
-			rec.Forced = true
-			if c = characterCut(text); c == 0 {
-				c = len(text)
-			}
+			continue
 		}
+		rec.Forced = forced
 		dst, raw, _ = jsonscan.Decode(dst[:start], data, c) // again, to learn which bytes these are
-		f.w.consume(raw)
+		f.w.Consume(raw)
 		return dst, nil
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package frame
 
 import (
 	"bytes"
@@ -60,27 +60,22 @@ func ParseRecords(path string) ([]string, error) {
 	return keys, nil
 }
 
-func newBelow(f framing) (framer, error) {
-	path, err := ParseRecords(f.o.Records)
-	return &belowFramer{valueFramer: valueFramer{framing: f}, path: path}, err
-}
-
-func (f *belowFramer) state() uint32 {
+func (f *belowFramer) State() uint32 {
 	return uint32(f.place) | uint32(f.level)<<4 | f.arrays<<8 | f.found<<17
 }
 
-func (f *belowFramer) restore(s uint32) {
+func (f *belowFramer) Restore(s uint32) {
 	f.place, f.level = jsonPlace(s&0xf), min(int(s>>4&0xf), len(f.path))
 	f.arrays, f.found = s>>8&0x1ff, s>>17
 }
 
-func (f *belowFramer) next(dst []byte, rec *Record) ([]byte, error) {
+func (f *belowFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	for {
 		b, err := f.token()
 		if err != nil {
 			return dst, err
 		}
-		rec.Offset, rec.First, rec.Last = f.w.offset(), true, true
+		rec.Offset, rec.First, rec.Last = f.w.Offset(), true, true
 		switch {
 		case b == 0 && (f.place == betweenValues || f.place == jsonEnded):
 			return dst, io.EOF
@@ -123,12 +118,12 @@ func (f *belowFramer) begin(b byte, rec *Record) error {
 	case b == '[' && !f.inArray():
 		f.arrays |= f.bit()
 		f.place = arrayBegun
-		f.w.consume(1)
+		f.w.Consume(1)
 		return nil
 	case b == '{' && f.level < len(f.path):
 		f.found &^= f.bit()
 		f.place, f.keys = objectBegun, nil
-		f.w.consume(1)
+		f.w.Consume(1)
 		return nil
 	}
 	if b != 'n' {
@@ -177,7 +172,7 @@ func (f *belowFramer) leave() {
 }
 
 func (f *belowFramer) closeArray() {
-	f.w.consume(1)
+	f.w.Consume(1)
 	f.arrays &^= f.bit()
 	f.leave()
 }
@@ -188,7 +183,7 @@ func (f *belowFramer) element(b byte) error {
 	case ']':
 		f.closeArray()
 	case ',':
-		f.w.consume(1)
+		f.w.Consume(1)
 		f.place = afterComma
 	default:
 		return noComma(b)
@@ -200,14 +195,14 @@ func (f *belowFramer) element(b byte) error {
 func (f *belowFramer) member(b byte, rec *Record) error {
 	switch {
 	case b == '}' && f.place != afterMemberComma:
-		f.w.consume(1)
+		f.w.Consume(1)
 		if f.found&f.bit() == 0 {
 			rec.Err = f.missing()
 		}
 		f.leave()
 		return nil
 	case b == ',' && f.place == afterMember:
-		f.w.consume(1)
+		f.w.Consume(1)
 		f.place = afterMemberComma
 		return nil
 	case b == '"' && f.place != afterMember:
@@ -244,11 +239,11 @@ func (f *belowFramer) key() error {
 	if err != nil || b == 0 {
 		return err
 	}
-	f.w.consume(1)
+	f.w.Consume(1)
 	if b, err = f.token(); err != nil || b == 0 {
 		return err
 	}
-	if len(f.keys) < maxKeysTold {
+	if len(f.keys) < MaxKeysNamed {
 		f.keys = append(f.keys, key[:min(len(key), 100)])
 	}
 	if key == f.path[f.level] {
@@ -270,7 +265,7 @@ func (f *belowFramer) key() error {
 // refuseOthers returns an error for a key which shows that the path, if it was found and not given, may be wrong.
 func (f *belowFramer) refuseOthers(key string, b byte) error {
 	switch {
-	case !f.o.foundRecords || f.level > 0:
+	case !f.o.Found || f.level > 0:
 	case slices.Contains(f.o.Fields, key):
 		return fault.Of(cause.Unsupported, "the object has the field %q besides records below %q; "+
 			"give {records} %s for those, or {records} %s for the object itself", key, f.o.Records, f.o.Records,
@@ -285,8 +280,8 @@ func (f *belowFramer) refuseOthers(key string, b byte) error {
 // beginsObjects reports whether the array that the window begins with has an object first.
 func (f *belowFramer) beginsObjects() bool {
 	for n := 2; ; n = 2 * n {
-		more := f.w.need(n)
-		data := f.w.unread()
+		more := f.w.Need(n)
+		data := f.w.Unread()
 		if rest := bytes.TrimLeft(data[1:], " \t\r\n"); len(rest) > 0 || !more || n > maxKey {
 			return len(rest) > 0 && rest[0] == '{'
 		}
@@ -298,12 +293,12 @@ func (f *belowFramer) readKey() (string, error) {
 	var scan jsonscan.Bounds
 	var raw []byte
 	for !scan.Ended {
-		data := f.w.unread()
+		data := f.w.Unread()
 		n := scan.Skip(data)
 		raw = append(raw, data[:min(n, max(0, maxKey-len(raw)))]...)
-		f.w.consume(n)
+		f.w.Consume(n)
 		if !scan.Ended && !f.w.fill() {
-			return "", f.w.failed() // nil at the end, which the caller sees again
+			return "", f.w.Failed() // nil at the end, which the caller sees again
 		}
 	}
 	text, _, _ := jsonscan.Decode(nil, raw[1:], len(raw))

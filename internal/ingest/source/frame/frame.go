@@ -1,0 +1,200 @@
+package frame
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/units"
+)
+
+// Options are what framers are told. All sizes must be set.
+type Options struct {
+	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length of a piece.
+	PieceBytes int
+	// MaxPieceBytes is the longest piece where Cut finds no earlier cut; there the text is cut at a
+	// character.
+	MaxPieceBytes int
+	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV header.
+	MaxRecordBytes int
+	// Cut returns the length of the largest prefix of text whose processing does not depend on what
+	// follows, 0 if there is none.
+	Cut func(text []byte) int
+	// Whole asks for whole records in every format: what is longer than MaxRecordBytes is an error.
+	Whole bool
+	// TextField is the JSON field whose string is streamed where a JSON line is longer than
+	// MaxPieceBytes; "" if such lines come whole.
+	TextField string
+	// Fields are the fields that anything wants of a record, nil for all.
+	Fields []string
+	// Records are the keys below which the records of JSON lie, with dots between; "" or TopRecords for the
+	// top. Found reports that they were found in the input rather than given.
+	Records string
+	Found   bool
+	// Columns are the names of the columns of CSV without a header.
+	Columns []string
+	// Delimiter separates the fields of CSV; 0 for the separator that the first line has most of.
+	Delimiter byte
+}
+
+// A Record is what a framer finds out about a record, or about a piece of one. Its bytes were appended to
+// the buffer given to Next.
+type Record struct {
+	// Offset is that of its first byte in the input, after decompression.
+	Offset int64
+	// First and Last are set on the first and last piece of a document.
+	First, Last bool
+	// Decoded is set where the bytes are the text already: of a format without fields, or of the field
+	// Options.TextField.
+	Decoded bool
+	// Forced is set on a piece that was cut where Options.Cut had found no safe cut.
+	Forced bool
+	// Columns are the names of the columns of CSV, and Comma separates its fields. Columns is shared.
+	Columns []string
+	Comma   byte
+	// Unread are the names of the fields that were passed over, nil for none: columns that are not wanted, and
+	// what is before or after a text that is streamed. Shared.
+	Unread *[]string
+	// Err says what is wrong with a bad record; its bytes are then missing, or end early where pieces went
+	// before. Framing continues after it.
+	Err error
+}
+
+// A Framer finds the records of one input. Any error but io.EOF ends the input.
+type Framer interface {
+	// Next appends the bytes of the next record to dst and describes it in rec, which is zero before. It
+	// returns io.EOF after the last record.
+	Next(dst []byte, rec *Record) ([]byte, error)
+	// At returns the framer's place, which its owner may set.
+	At() *Place
+	// State returns what a position needs besides the place, for Restore.
+	State() uint32
+	Restore(state uint32)
+}
+
+// A Place is the part of a position that every framer has.
+type Place struct {
+	Row    int64 // rows that are complete
+	Inside bool  // the next record is a further piece of a document
+}
+
+// At returns the place itself, for the framers that embed it.
+func (p *Place) At() *Place { return p }
+
+// framing is what every framer of this package has.
+type framing struct {
+	Place
+	w *Window
+	o *Options
+}
+
+// line finds the end of the line that goes on at an offset in the window, looking no further than the limit.
+// n is where its "\n" is; found reports whether there is one, ended whether the input ends after the n bytes.
+func (f *framing) line(scanned, limit int) (n int, found, ended bool, err error) {
+	for {
+		data := f.w.Unread()
+		data = data[:min(len(data), limit)]
+		if i := bytes.IndexByte(data[scanned:], '\n'); i >= 0 {
+			return scanned + i, true, false, nil
+		}
+		scanned = len(data)
+		if scanned == limit {
+			return scanned, false, false, nil
+		}
+		if !f.w.fill() {
+			return scanned, false, true, f.w.Failed()
+		}
+	}
+}
+
+// skipLine consumes everything up to and including the next "\n".
+func (f *framing) skipLine() error {
+	for {
+		data := f.w.Unread()
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			f.w.Consume(i + 1)
+			return nil
+		}
+		f.w.Consume(len(data))
+		if !f.w.fill() {
+			return f.w.Failed()
+		}
+	}
+}
+
+// CutPiece returns the length of the piece that a long document begins with. text is its beginning, for
+// which n bytes were looked at: 0 asks for more, up to MaxPieceBytes. forced reports that no cut there is safe.
+func (o *Options) CutPiece(text []byte, n int) (length int, forced bool) {
+	if c := characterAligned(o.Cut, text); c > 0 || n < o.MaxPieceBytes {
+		return c, false
+	}
+	if c := CharacterCut(text); c > 0 {
+		return c, true
+	}
+	return len(text), true
+}
+
+// characterAligned cuts text where cut says, but never within a character: ill-formed text may hide
+// one from a tokenizer.
+func characterAligned(cut func([]byte) int, text []byte) int {
+	for {
+		c := cut(text)
+		if c <= 0 {
+			return 0
+		}
+		c = min(c, len(text))
+		whole := CharacterCut(text[:c])
+		if whole == c {
+			return c
+		}
+		text = text[:whole]
+	}
+}
+
+// CharacterCut returns the length of text without an unfinished character at its end.
+func CharacterCut(text []byte) int { return len(text) - Unfinished(text) }
+
+// Unfinished returns the number of bytes at the end of text that may be the beginning of a character.
+func Unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if utf8.RuneStart(text[len(text)-n]) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// TooLarge is the error of a record that is longer than the limit.
+func TooLarge(limit int) error {
+	return fault.Of(cause.TooLarge, "record is longer than the %s that a record of this kind may have",
+		units.Size(limit))
+}
+
+// IsBlank reports whether text is white space only, as Python's str.isspace sees it, or empty.
+func IsBlank(text []byte) bool {
+	for len(text) > 0 {
+		c := text[0]
+		if c < utf8.RuneSelf {
+			if c > ' ' || !IsASCIISpace(c) {
+				return false
+			}
+			text = text[1:]
+			continue
+		}
+		r, size := utf8.DecodeRune(text)
+		if !unicode.IsSpace(r) {
+			return false
+		}
+		text = text[size:]
+	}
+	return true
+}
+
+func IsASCIISpace(c byte) bool {
+	return c == ' ' || '\t' <= c && c <= '\r' || 0x1c <= c && c <= 0x1f
+}
