@@ -2,59 +2,26 @@ package stats
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/markup"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/internal/visible"
 )
 
-// The page is a template with its style. It has no script: charts are SVG, and data are text nodes.
+// The page is a frame with its style. It has no script: charts are SVG, and data are text nodes.
 
 //go:embed page.html
 var pageSource string
 
 //go:embed page.css
 var pageStyle string
-
-// page parses the template when the first report is written, since other commands do not need it.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"visible": visible.Text, "short": short, "percent": Percent, "count": units.Count[int64],
-		"even":    func(i int) bool { return i%2 == 0 },
-		"decimal": func(x *float64) string { return fmt.Sprintf("%.3f", *x) },
-		"count64": units.Count[int],
-		"heat":    func(t *heatTable, corner, label string) labelledHeat { return labelledHeat{t, corner, label} },
-	}).Parse(pageSource))
-})
-
-// pageData is the template's data.
-type pageData struct {
-	Style    template.CSS // fixed, not from a dataset
-	Policy   string
-	Title    string
-	Compared bool
-	Datasets []datasetData
-	Subjects []subject
-	Figures  []Figure
-	Reports  template.JS // as JSON: one report, or a list of them
-}
-
-type datasetData struct {
-	*Report
-	Name     string
-	Headline string
-	Settings []setting
-}
 
 type setting struct{ Name, Value string }
 
@@ -70,46 +37,36 @@ type subject struct {
 
 // WriteHTML writes one report, or two to compare, as a page that loads nothing and runs nothing.
 func WriteHTML(w io.Writer, reports []*Report) error {
-	sum := sha256.Sum256([]byte(pageStyle))
-	d := pageData{
-		Style: template.CSS(pageStyle),
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'",
-		Compared: len(reports) > 1,
-	}
-	var err error
-	if d.Reports, err = scriptJSON(reports); err != nil {
+	data, err := scriptJSON(reports)
+	if err != nil {
 		return err
 	}
 	names := Names(reports)
 	var shorts []string
+	var origins markup.HTML
 	for i, r := range reports {
 		settings, err := settingsOf(r.Settings)
 		if err != nil {
 			return fmt.Errorf("settings of %s: %w", r.Dataset, err)
 		}
-		d.Datasets = append(d.Datasets, datasetData{Report: r, Name: names[i], Headline: r.Headline(),
-			Settings: settings})
-		shorts = append(shorts, visible.Text(short(names[i])))
+		origins += origin(r, heading(names, i), settings)
+		shorts = append(shorts, short(names[i]))
 	}
-	var splits []*Split
-	d.Subjects = subjectsOf(reports, names)
-	for _, s := range d.Subjects {
-		splits = append(splits, s.Split)
+	slots := map[string]markup.HTML{"header": header(reports, names), "origin": origins, "data": data, "wide": ""}
+	if len(reports) > 1 {
+		slots["wide"] = ` class="wide"`
 	}
-	d.Title = strings.Join(shorts, " and ")
-	d.Figures = Figures(splits)
-	var out bytes.Buffer
-	if err := page().Execute(&out, d); err != nil {
-		return err
-	}
-	_, err = w.Write(out.Bytes())
+	slots["setting"] = markup.Each(reports, func(i int, r *Report) markup.HTML {
+		return copied(r, heading(names, i), shorts[i])
+	})
+	fillSplits(slots, subjectsOf(reports, names))
+	_, err = w.Write(markup.Page(strings.Join(shorts, " and "), pageStyle, markup.Fill(pageSource, slots)))
 	return err
 }
 
 // scriptJSON returns reports as JSON for a script element: nothing in it ends the element or
 // changes the direction of text.
-func scriptJSON(reports []*Report) (template.JS, error) {
+func scriptJSON(reports []*Report) (markup.HTML, error) {
 	var value any = reports
 	if len(reports) == 1 {
 		value = reports[0]
@@ -126,7 +83,7 @@ func scriptJSON(reports []*Report) (template.JS, error) {
 		}
 		b.WriteRune(r)
 	}
-	return template.JS(b.String()), nil
+	return markup.HTML(b.String()), nil
 }
 
 // subjectsOf lists the splits, those with the same name side by side. If datasets are compared,
@@ -229,13 +186,6 @@ func short(name string) string {
 type heatTable struct {
 	Head []string
 	Rows []heatRow
-}
-
-// labelledHeat is a heatTable with the heading of its first column and its name.
-type labelledHeat struct {
-	Table  *heatTable
-	Corner string
-	Label  string
 }
 
 type heatRow struct {

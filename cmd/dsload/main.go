@@ -72,13 +72,15 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
 	}
-	root.Version = versionLine()
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().BoolP("version", "v", false, "print version, commit and platform")
+	showVersion := root.Flags().BoolP("version", "v", false, "print version, commit and platform")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *showVersion {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return err
+		}
+		return cmd.Help()
+	}
 	root.PersistentPreRunE = checkUsage
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(showHelp)

@@ -1,20 +1,15 @@
 package memrecord
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/dsload/dsload/internal/markup"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/internal/visible"
 )
 
 //go:embed timeline.html
@@ -22,11 +17,6 @@ var pageSource string
 
 //go:embed timeline.css
 var pageStyle string
-
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible.Text,
-		"number": func(i int) int { return i + 1 }}).Parse(pageSource))
-})
 
 // The size of the chart and the position of its plot.
 const (
@@ -37,18 +27,6 @@ const (
 	// each run of neighbours is drawn.
 	maxPoints = 800
 )
-
-// timelinePage is the template's data.
-type timelinePage struct {
-	Style    template.CSS // fixed, not from the record
-	Policy   string
-	Name     string
-	Headline string
-	Device   string
-	*Analysis
-	Chart *timelineChart
-	Table []tableRow
-}
 
 type timelineChart struct {
 	Label  string
@@ -87,19 +65,23 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 		return nil, err
 	}
 	a := rec.analyse()
-	sum := sha256.Sum256([]byte(pageStyle))
-	p := timelinePage{
-		Style: template.CSS(pageStyle),
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'",
-		Name: name, Headline: headline(rec, a), Device: rec.start.Device, Analysis: a, Chart: rec.chart(a),
-		Table: rec.table(),
+	title := headline(rec, a)
+	about := markup.Format(`<bdi class="name">%s</bdi> · %d steps`, name, a.Steps)
+	if rec.start.Device != "" {
+		about += markup.Format(` on <bdi class="name">%s</bdi>`, rec.start.Device)
 	}
-	var out bytes.Buffer
-	if err := page().Execute(&out, p); err != nil {
-		return nil, err
+	if a.Runs > 0 {
+		about += markup.Format(" · the last of %d runs", a.Runs)
 	}
-	_, err = w.Write(out.Bytes())
+	slots := map[string]markup.HTML{
+		"headline": markup.Format("%s", title), "record": about, "chart": rec.chart(a).html(),
+		"findings": findings(a.Verdicts), "open": "",
+		"table": markup.Each(rec.table(), func(_ int, r tableRow) markup.HTML { return r.html() }),
+	}
+	if a.OutOfMemory {
+		slots["open"] = " open"
+	}
+	_, err = w.Write(markup.Page(title, pageStyle, markup.Fill(pageSource, slots)))
 	return a, err
 }
 
