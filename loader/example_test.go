@@ -26,9 +26,8 @@ func ExampleBuild() {
 		log.Fatal(err)
 	}
 	sum, err := loader.Build(context.Background(), loader.BuildOptions{
-		Settings:  loader.Settings{Sources: []string{text}, Tokenizer: "gpt2", MaxLength: 128},
-		Out:       filepath.Join(dir, "data"),
-		Resources: loader.Resources{Memory: 128 << 20},
+		Sources: []string{text}, MaxLength: 128,
+		Out: filepath.Join(dir, "data"), Memory: 128 << 20,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -47,12 +47,6 @@ func exitCode(err error) int {
 	if code, ok := exitCodes[fault.KindOf(err)]; ok {
 		return code
 	}
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		return exitLimit
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	}
 	return exitFailed
 }
 

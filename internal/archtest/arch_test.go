@@ -19,7 +19,7 @@ const module = "github.com/dsload/dsload"
 // children. The longest matching place governs a package.
 var allowed = map[string][]string{
 	"cmd/dsload": {"internal", "loader", "shard", "export", "stats", "tokenize"},
-	"loader":     {"internal/ingest", "internal/serve"},
+	"loader":     {"internal/arrowipc", "internal/counts", "internal/fault", "internal/ingest", "internal/pack", "internal/serve"},
 	"export":     {"internal/arrowipc", "internal/counts", "internal/fault", "shard"},
 	"stats": {"internal/counts", "internal/markup", "internal/pack", "internal/serve/sampler", "internal/units", "internal/visible",
 		"shard", "tokenize"},

@@ -13,11 +13,12 @@ import (
 // Counts is what a build counts besides the rows that it writes. The names in JSON are those of the
 // manifest's counters. A counter with omitempty is not written while it is 0 or nil.
 type Counts struct {
-	numbers
+	Numbers
+	Unread
 	// Shapes counts conversations by the shape of their records; shape_… in the manifest.
 	Shapes map[string]int64 `json:"shapes,omitempty"`
 	// Unused counts the records with a field that nothing used, by its name, and the messages with one, by its name
-	// after OfMessages; unused_… in the manifest.
+	// after "messages[]."; unused_… in the manifest.
 	Unused map[string]int64 `json:"unused,omitempty"`
 	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
 	CutBy []string `json:"cut_by,omitempty"`
@@ -26,54 +27,82 @@ type Counts struct {
 	DroppedBy map[string]int64 `json:"dropped_by,omitempty"`
 }
 
-type numbers struct {
-	Documents  int64 `json:"documents"`   // read
-	TextBytes  int64 `json:"text_bytes"`  // UTF-8 text tokenized
-	Replaced   int64 `json:"replaced"`    // ill-formed UTF-8 sequences replaced by U+FFFD
-	Dropped    int64 `json:"dropped"`     // documents longer than a row, left out under the overflow "drop"
-	Copies     int64 `json:"copies"`      // documents left out as copies of held-out ones
-	ForcedCuts int64 `json:"forced_cuts"` // cuts of a document where the tokenizer knew no safe one
-	Rejected   int64 `json:"rejected"`    // bad records skipped
+// Numbers are the counts that are single numbers. Package loader has the same fields and comments.
+type Numbers struct {
+	// Documents is how many documents were read.
+	Documents int64 `json:"documents"`
+	// TextBytes is the tokenized text in bytes of UTF-8.
+	TextBytes int64 `json:"text_bytes"`
+	// Replaced counts ill-formed UTF-8 sequences that became U+FFFD.
+	Replaced int64 `json:"replaced"`
+	// Dropped counts documents longer than a row, left out under the overflow "drop".
+	Dropped int64 `json:"dropped"`
+	// Copies counts documents left out as copies of held-out ones.
+	Copies int64 `json:"copies"`
+	// ForcedCuts counts cuts of a document where the tokenizer knew no safe one.
+	ForcedCuts int64 `json:"forced_cuts"`
+	// Rejected counts bad records that were skipped.
+	Rejected int64 `json:"rejected"`
 
-	CopiedExamples int64 `json:"copied_examples,omitempty"` // that Copies would have made
-	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents that val had no room for
-	// examples left out because no token of a target was in them
+	// CopiedExamples is how many examples Copies would have made.
+	CopiedExamples int64 `json:"copied_examples,omitempty"`
+	// ValRest counts examples of held-out documents that val had no room for.
+	ValRest int64 `json:"val_rest,omitempty"`
+	// WithoutTarget counts examples left out because no token of a target was in them.
 	WithoutTarget int64 `json:"without_target,omitempty"`
-	Truncated     int64 `json:"truncated,omitempty"`      // documents, and pairs, that were cut to the longest row
-	Chunked       int64 `json:"chunked,omitempty"`        // conversations, and pairs, that became several rows
-	LaterRows     int64 `json:"later_rows,omitempty"`     // of them, that begin in their middle
-	Empty         int64 `json:"empty,omitempty"`          // documents without text, pairs without prompt or target
-	Untrained     int64 `json:"untrained,omitempty"`      // conversations left out because no token is trained on
-	UntrainedRows int64 `json:"untrained_rows,omitempty"` // rows of others without a trained token, which are kept
-	UnfoundTurns  int64 `json:"unfound_turns,omitempty"`  // of the assistant, not found in what the template writes
-	MoreUnused    int64 `json:"more_unused,omitempty"`    // fields like those of Unused, which has no room for them
-	ToolsLeftOut  int64 `json:"tools_left_out,omitempty"` // conversations with tools of which the template writes nothing
-	ColumnNulls   int64 `json:"column_nulls,omitempty"`   // left out of conversations, since a schema put them there
-	// messages whose reasoning, and whose words beside calls of tools, a chat template leaves out
+	// Truncated counts documents, and pairs, that were cut to the longest row.
+	Truncated int64 `json:"truncated,omitempty"`
+	// Chunked counts conversations, and pairs, that became several rows.
+	Chunked int64 `json:"chunked,omitempty"`
+	// LaterRows counts the rows of Chunked that begin in the middle of one.
+	LaterRows int64 `json:"later_rows,omitempty"`
+	// Empty counts documents without text, and pairs without prompt or target.
+	Empty int64 `json:"empty,omitempty"`
+	// Untrained counts conversations left out because no token of them is trained on.
+	Untrained int64 `json:"untrained,omitempty"`
+	// UntrainedRows counts rows of other conversations without a trained token, which are kept.
+	UntrainedRows int64 `json:"untrained_rows,omitempty"`
+	// UnfoundTurns counts the assistant's turns that were not found in what the chat template writes.
+	UnfoundTurns int64 `json:"unfound_turns,omitempty"`
+	// MoreUnused counts what Unused has no room for.
+	MoreUnused int64 `json:"more_unused,omitempty"`
+	// ToolsLeftOut counts conversations with tools of which the chat template writes nothing.
+	ToolsLeftOut int64 `json:"tools_left_out,omitempty"`
+	// ColumnNulls counts nulls left out of conversations because only a schema put them there.
+	ColumnNulls int64 `json:"column_nulls,omitempty"`
+	// ThoughtsLeftOut counts messages whose reasoning the chat template leaves out.
 	ThoughtsLeftOut int64 `json:"thoughts_left_out,omitempty"`
-	BesideCalls     int64 `json:"beside_calls,omitempty"`
-	Turns           int64 `json:"turns,omitempty"` // of the assistant that have a row of their own
-	// ReasoningDropped counts messages of which the reasoning was left out, as an option says.
+	// BesideCalls counts messages whose words beside calls of tools the chat template leaves out.
+	BesideCalls int64 `json:"beside_calls,omitempty"`
+	// Turns counts the assistant's turns that have a row of their own.
+	Turns int64 `json:"turns,omitempty"`
+	// ReasoningDropped counts messages whose reasoning was left out, as an option says.
 	ReasoningDropped int64 `json:"reasoning_dropped,omitempty"`
 	// RejectedLeftOut counts conversations with a worse answer, which was left out.
 	RejectedLeftOut int64 `json:"rejected_left_out,omitempty"`
-	Rendered        int64 `json:"rendered,omitempty"`       // texts that begin with a control token
-	Foreign         int64 `json:"foreign,omitempty"`        // those of them that begin with one that the tokenizer lacks
-	WhereAsText     int64 `json:"where_as_text,omitempty"`  // documents with a text that was compared with a number
-	Mapped          int64 `json:"mapped,omitempty"`         // records that went through the command of the option map
-	DamagedInputs   int64 `json:"damaged_inputs,omitempty"` // of which something was lost
+	// Rendered counts texts that begin with a control token.
+	Rendered int64 `json:"rendered,omitempty"`
+	// Foreign counts those of Rendered whose token the tokenizer lacks.
+	Foreign int64 `json:"foreign,omitempty"`
+	// WhereAsText counts documents with a text that a condition compared with a number.
+	WhereAsText int64 `json:"where_as_text,omitempty"`
+	// Mapped counts records that went through the command of the option map.
+	Mapped int64 `json:"mapped,omitempty"`
+	// DamagedInputs counts inputs of which something was lost.
+	DamagedInputs int64 `json:"damaged_inputs,omitempty"`
 	// DamagedCutOff counts those of DamagedInputs whose rest was lost, of unknown length.
 	DamagedCutOff int64 `json:"damaged_inputs_cut_off,omitempty"`
 	// DroppedTokens counts the tokens of text that packing left out; nil where rows are not packed.
 	DroppedTokens *int64 `json:"dropped_tokens,omitempty"`
-	Unread
 }
 
 // Unread is what the budget that ended a build left of its sources. It is nil if no budget ended the build, or if
 // the rest depends on more than the sources and the settings.
 type Unread struct {
-	UnreadInputs *int64 `json:"unread_inputs,omitempty"` // untouched
-	UnreadBytes  *int64 `json:"unread_bytes,omitempty"`
+	// UnreadInputs counts the inputs that a budget left untouched; nil if no budget ended the build.
+	UnreadInputs *int64 `json:"unread_inputs,omitempty"`
+	// UnreadBytes is what a budget left unread, in bytes as stored; nil if that is not known.
+	UnreadBytes *int64 `json:"unread_bytes,omitempty"`
 }
 
 // Budgets are the options of CutBy, in the order of reports.
@@ -95,7 +124,8 @@ func cutName(option string) string { return "cut_by_" + underscored.Replace(opti
 // Map returns the counters of a manifest.
 func (c Counts) Map() map[string]int64 {
 	m := map[string]int64{}
-	convert(c.numbers, &m)
+	convert(c.Numbers, &m)
+	convert(c.Unread, &m)
 	for shape, n := range c.Shapes {
 		m[shapePrefix+underscored.Replace(strings.ToLower(shape))] += n
 	}
@@ -110,7 +140,8 @@ func (c Counts) Map() map[string]int64 {
 
 // Of returns what a manifest's counters and dropped documents say. Shapes have the names of the counters.
 func Of(counters, dropped map[string]int64) (c Counts) {
-	convert(counters, &c.numbers)
+	convert(counters, &c.Numbers)
+	convert(counters, &c.Unread)
 	for name, n := range counters {
 		if shape, ok := strings.CutPrefix(name, shapePrefix); ok {
 			c.countShape(shape, n)

@@ -24,7 +24,8 @@ func filled() (c Counts) {
 			}
 		}
 	}
-	fill(reflect.ValueOf(&c.numbers).Elem())
+	fill(reflect.ValueOf(&c.Numbers).Elem())
+	fill(reflect.ValueOf(&c.Unread).Elem())
 	c.Shapes = map[string]int64{"question-answer": 4, "ShareGPT": 5}
 	c.CutBy = []string{"max-val-examples", "max-bytes"}
 	c.DroppedBy = map[string]int64{"where": 7}
@@ -57,7 +58,7 @@ func TestZero(t *testing.T) {
 		t.Errorf("nothing counted gives %v", m)
 	}
 	zero := int64(0)
-	if m := (Counts{numbers: numbers{DroppedTokens: &zero}}).Map(); len(m) != 8 {
+	if m := (Counts{Numbers: Numbers{DroppedTokens: &zero}}).Map(); len(m) != 8 {
 		t.Errorf("rows were packed and nothing was dropped: %v", m)
 	}
 }

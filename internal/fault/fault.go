@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // The kinds of errors. The kind "" is a failure of the work: a disk, a network, a bug.
@@ -28,15 +29,27 @@ const (
 )
 
 // KindOf returns the kind of an error: that of the first error in its tree that has one, in the order of
-// errors.As.
+// errors.As, else what the system's errors and a context's mean.
 func KindOf(err error) string {
+	switch kind := kindOf(err); {
+	case kind != "":
+		return kind
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return Limit
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	}
+	return ""
+}
+
+func kindOf(err error) string {
 	if k, ok := err.(interface{ Kind() string }); ok {
 		if kind := k.Kind(); kind != "" {
 			return kind
 		}
 	}
 	for _, inner := range unwrap(err) {
-		if kind := KindOf(inner); kind != "" {
+		if kind := kindOf(inner); kind != "" {
 			return kind
 		}
 	}

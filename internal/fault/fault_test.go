@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 )
 
@@ -78,6 +79,7 @@ func TestKindOf(t *testing.T) {
 		{fmt.Errorf("write: %w", sentinel), Limit}, {Kindf(Usage, "write: %w", sentinel), Usage},
 		{errors.Join(fs.ErrExist, sentinel, New(Corrupt, "bad")), Limit}, {&foreign{sentinel}, Corrupt},
 		{Errorf("read: %w", &foreign{fs.ErrExist}), Corrupt}, {BadOption("val", nil, "no"), Usage},
+		{Errorf("write: %w", syscall.ENOSPC), Limit}, {Errorf("build: %w", context.Canceled), Interrupted},
 	} {
 		if got := KindOf(c.err); got != c.want {
 			t.Errorf("%v: kind %q, want %q", c.err, got, c.want)

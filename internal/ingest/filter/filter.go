@@ -38,14 +38,15 @@ type Options struct {
 	// if, for every FIELD named, its value equals one of the VALUEs given with =, and meets all other
 	// conditions. Numbers are compared as numbers, else texts. A record without the FIELD meets none.
 	Where []string `json:"where,omitempty"`
-	// Match lists regular expressions of which all must match the text; NoMatch lists some of which
-	// none may.
-	Match   []string `json:"match,omitempty"`
+	// Match lists regular expressions (RE2 syntax) of which all must match the text.
+	Match []string `json:"match,omitempty"`
+	// NoMatch lists regular expressions of which none may match the text.
 	NoMatch []string `json:"no-match,omitempty"`
-	// MinChars and MaxChars bound the length in characters (code points); 0 means no bound.
+	// MinChars is the least length of a document in characters (code points); 0 sets none.
 	MinChars int64 `json:"min-chars,omitempty"`
+	// MaxChars is the greatest length of a document in characters (code points); 0 sets none.
 	MaxChars int64 `json:"max-chars,omitempty"`
-	// Sample is the share of all texts that stays, from 0 to 1, chosen by content; 0 and 1 keep all.
+	// Sample is the share of all texts that stays, chosen by their content.
 	Sample float64 `json:"sample,omitempty"`
 }
 

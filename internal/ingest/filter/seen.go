@@ -16,9 +16,9 @@ import (
 type Dedup string
 
 const (
-	None  Dedup = "none"
+	None  Dedup = "none"  // all copies stay
 	Exact Dedup = "exact" // equal texts
-	Near  Dedup = "near"  // texts with nearly the same words, see near.go
+	Near  Dedup = "near"  // texts with nearly the same words
 )
 
 // Dedups lists all values of Dedup.

@@ -21,8 +21,7 @@ import (
 // Options configures a build. The zero value of a field is its default.
 type Options struct {
 	Settings
-	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH, gs:// or az://. Default
-	// "./dsload-data".
+	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH, gs:// or az://.
 	Out string
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool
@@ -36,21 +35,22 @@ type Options struct {
 
 // Resources are what a build works with. They do not change the bytes of the dataset.
 type Resources struct {
-	// Memory caps the whole process in bytes. Default: DefaultMemory.
+	// Memory caps the whole process in bytes. Default: 256 MiB, or half of what the machine or its container
+	// has if that is less.
 	Memory int64
-	// ExtraBytes is what the process holds besides the build, such as a page that shows it. It is
-	// taken from Memory.
+	// ExtraBytes is what the process holds besides the build, in bytes. It is taken from Memory.
 	ExtraBytes int64
-	// Workers is the number of tokenizing goroutines. Default: the CPU quota.
+	// Workers is the number of tokenizing goroutines. Default: the processors that the process may use.
 	Workers int
-	// CheckpointEvery is the number of examples after which a checkpoint is due. Default 1000.
+	// CheckpointEvery is the number of examples after which a checkpoint is due, though not more often than
+	// twice a second.
 	CheckpointEvery int64
 	// CheckpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval.
 	CheckpointInterval time.Duration
 	// LoadedTokenizer, where set, is the tokenizer that the settings name.
 	LoadedTokenizer *tokenize.Tokenizer
-	// Stdin is what the source "-" reads.
+	// Stdin is what the source "-" reads. Default: none, and "-" is refused.
 	Stdin io.Reader
 	// FS is the file system that the dataset is written to. Default: the operating system's.
 	FS shard.FS

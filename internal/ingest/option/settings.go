@@ -14,73 +14,76 @@ import (
 // Settings are the options on which the bytes of a dataset depend, besides the content of its sources. The
 // zero value of a field is its default. A plan keeps them as given; the manifest and every checkpoint have
 // them as a build resolved them, and a build is resumed only under equal ones.
+//
+// Package loader has the comments of these fields, with the defaults and limits of the table.
 type Settings struct {
-	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
-	// Default: DefaultSource.
+	// Sources are paths, globs, folders, addresses (https://, s3://, gs://, hf://datasets/…, synth://), or
+	// "-" for Stdin, read in this order. Default: the generated text synth://wikitext?seed=1, which has no
+	// end.
 	Sources []string `json:"sources"`
-	// ValSources, where given, make the split "val" from their own documents instead of holding
-	// some out.
+	// ValSources, if set, are the sources of the split "val", in place of examples held out.
 	ValSources []string `json:"val,omitempty"`
-	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
-	// matches is left out. Default: all that hold text.
+	// Include lists globs, by name or by path from the folder: of folders and globs among the sources
+	// only the files that one of them matches are read. Default: all that hold text.
 	Include []string `json:"include,omitempty"`
+	// Exclude lists globs of files and folders that are left out.
 	Exclude []string `json:"exclude,omitempty"`
-	// Tokenizer is a built-in name, a folder or a file. Default "gpt2".
+	// Tokenizer is a built-in name, a folder, a tokenizer.json, .tiktoken or .model file, or
+	// hf://OWNER/NAME.
 	Tokenizer string `json:"tokenizer"`
-	// TokenizerPattern is the split of a .tiktoken file that does not name its own: a name of
-	// tokenize.PatternNames or a regular expression.
+	// TokenizerPattern is how a .tiktoken file splits text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a
+	// regular expression. Default: what its number of ranks says.
 	TokenizerPattern string `json:"tokenizer-pattern,omitempty"`
 	// TokenizerFingerprint is that of Tokenizer. A build finds it.
 	TokenizerFingerprint string `json:"tokenizer-fingerprint,omitempty"`
-	// Format of the sources. Default source.Auto.
+	// Format is that of the sources.
 	Format source.Format `json:"format"`
-	// TextField is the field of a record that holds the text, as example.ParseFieldPaths reads it:
-	// a.b[0] reaches inside, and several separated by commas are joined by a blank line.
-	// Default "text".
+	// TextField is the field of a record that holds the text: a.b[0] reaches inside, a|b is the first that
+	// the record has, and several, separated by commas, are joined by a blank line. Default "text".
 	TextField string `json:"text-field,omitempty"`
-	// Records is where the records of JSON files lie, as source.Options.Records has it. Default: at the top,
-	// or below the one key that is found.
+	// Records is where the records of JSON files lie: the elements of the array at this path, such as data or
+	// a.b; "." is the top. Default: found where there is one array of objects.
 	Records string `json:"records,omitempty"`
-	// Columns are the names of the columns of CSV without a header. Default: the header's.
+	// Columns are the names of the columns of CSV without a header. Default: its first line.
 	Columns []string `json:"columns,omitempty"`
 	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two.
 	// Default: the comma, semicolon, tab or bar that is most frequent in the first line.
 	Delimiter string `json:"delimiter,omitempty"`
 	// Map is a shell command through which all records go: it answers each line of its standard input, a JSON
-	// object, with one, and what it answers is the record. Default: none.
+	// object, with one, and what it answers is the record; null leaves it out. Default: none.
 	Map string `json:"map,omitempty"`
 	// Template is a built-in name or a file that turns a record into prompt and target.
 	Template string `json:"template,omitempty"`
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
-	// target: for decoder-only models. It needs a Template that makes targets.
+	// target: for decoder-only models. It needs prompts and targets.
 	CausalPairs bool `json:"causal-pairs,omitempty"`
 	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
 	// tokenizer's. Default: the tokenizer's own.
 	ChatTemplate string `json:"chat-template,omitempty"`
 	// ToolTemplate is the tokenizer's template for conversations with tools. A build finds it.
 	ToolTemplate string `json:"chat-tool-template,omitempty"`
-	// TrainOn is whose turns of a conversation carry loss. Default chat.TrainAssistant.
+	// TrainOn is whose turns of a conversation carry loss.
 	TrainOn chat.TrainOn `json:"train-on,omitempty"`
-	// Reasoning is what becomes of a model's reasoning. Default chat.KeepReasoning.
+	// Reasoning is what becomes of a model's reasoning.
 	Reasoning chat.Reasoning `json:"reasoning,omitempty"`
 	// SplitTurns makes a row of each turn of the assistant, with what comes before it.
 	SplitTurns bool `json:"split-turns,omitempty"`
-	// Roles are pairs such as customer=user: roles of messages, and those that they mean.
+	// Roles are pairs such as "customer=user": a role of messages, and the one that it means.
 	Roles []string `json:"roles,omitempty"`
 	// Date, as 2006-01-02, is what a chat template prints as today's. Default: none, and a
 	// template that asks for it is refused.
 	Date string `json:"date,omitempty"`
-	// Filter selects the documents that stay, by their fields, text and length. Default: all.
+	// Filter selects the documents that stay, by their fields, text and length.
 	Filter
-	// Dedup selects which copies of earlier documents are left out. Default filter.None.
+	// Dedup selects which copies of earlier documents are left out.
 	Dedup filter.Dedup `json:"dedup,omitempty"`
-	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
-	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
-	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
-	// post-processor adds the same token it is not added again.
+	// EOS is the token that follows each document: an id, a token as the vocabulary writes it, OwnToken for
+	// the tokenizer's own, or NoToken. Default: none, but packed documents end with the tokenizer's own if it
+	// has one. Where its post-processor adds the same token it is not added again.
 	EOS Token `json:"eos,omitempty"`
+	// BOS is the token that precedes each document, as EOS takes it. Default: none.
 	BOS Token `json:"bos,omitempty"`
-	// SpecialTokens is what the post-processor's tokens go around. Default SpecialOfDocument.
+	// SpecialTokens is what the tokens of the tokenizer's post-processor go around.
 	SpecialTokens SpecialTokens `json:"special-tokens,omitempty"`
 	// MaxExamples is the limit of examples in the split "train"; 0 sets none.
 	MaxExamples int64 `json:"max-examples"`
@@ -90,19 +93,18 @@ type Settings struct {
 	MaxBytes int64 `json:"max-bytes"`
 	// MaxTokens is the limit of tokens over all splits, labels included; 0 sets none.
 	MaxTokens int64 `json:"max-tokens"`
-	// MaxLength is the longest example in tokens. Default 512.
+	// MaxLength is the longest example in tokens.
 	MaxLength int `json:"max-length"`
-	// Overflow is what happens to the rest of a longer document. Default example.Chunk, or
-	// what Pack does.
+	// Overflow is what happens to the rest of a longer document. With Pack it is left unset, because Pack
+	// decides that.
 	Overflow example.Overflow `json:"overflow"`
-	// Pack fills rows to MaxLength with several documents. Default pack.None.
+	// Pack fills rows to MaxLength with several documents.
 	Pack pack.Policy `json:"pack,omitempty"`
 	// PackWindow is how many tokens are packed together. Default: enough for hundreds of rows.
 	PackWindow int64 `json:"pack-window,omitempty"`
-	// ShardBytes is the size at which a shard is closed. Default 64 MiB.
+	// ShardBytes is the size in bytes at which a shard is closed.
 	ShardBytes int64 `json:"shard-bytes"`
-	// OnBadRecord is what happens at a bad record. A build that failed at one may be resumed with
-	// SkipBadRecord. Default FailAtBadRecord.
+	// OnBadRecord is what happens at a bad record. A build that failed at one may be resumed with "skip".
 	OnBadRecord OnBadRecord `json:"on-bad-record"`
 }
 

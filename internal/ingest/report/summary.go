@@ -10,38 +10,58 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Summary is what a build made.
+// Summary is what a build made. Package loader has the same fields and comments.
 type Summary struct {
-	Out    string         `json:"out"`
+	// Out is the dataset folder.
+	Out string `json:"out"`
+	// Splits are the dataset's splits, "train" first.
 	Splits []SplitSummary `json:"splits"`
 	counts.Counts
-	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
-	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
-	// the token that ends each document, with its id; "" where none does or a chat template writes it
+	// Packing is how rows were packed; nil if they were not.
+	Packing *PackSummary `json:"packing,omitempty"`
+	// Formats counts the inputs by their format.
+	Formats map[string]int `json:"formats,omitempty"`
+	// DocumentEnd is the token that ends each document, with its id; "" if none does or a chat template writes it.
 	DocumentEnd string `json:"document_end,omitempty"`
-	// the budget that ended the build, or "the sources ended"
-	Stopped         fault.Text   `json:"stopped"`
-	Notes           []fault.Text `json:"notes,omitempty"`
-	Warnings        []fault.Text `json:"warnings,omitempty"`
-	Added           int64        `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
-	AlreadyBuilt    bool         `json:"already_built,omitempty"`
-	Resumed         bool         `json:"resumed,omitempty"`
-	ResumedAt       int64        `json:"resumed_at,omitempty"` // examples that earlier runs had written
-	Partition       string       `json:"partition,omitempty"`  // where only one of a plan was built, such as "3/16"
-	Seconds         float64      `json:"seconds"`              // of this run
-	MBPerSecond     float64      `json:"mb_per_s"`
-	TokensPerSecond float64      `json:"tokens_per_s"`
-	PeakRSSBytes    int64        `json:"peak_rss_bytes"`
-	CapBytes        int64        `json:"memory_cap_bytes"`
+	// Stopped names the budget that ended the build, or says that the sources ended.
+	Stopped fault.Text `json:"stopped"`
+	// Notes are sentences about what was cut, left out or found.
+	Notes []fault.Text `json:"notes,omitempty"`
+	// Warnings are sentences about what is probably wrong with the sources.
+	Warnings []fault.Text `json:"warnings,omitempty"`
+	// Added counts the examples that Append added; Splits are those of the whole dataset.
+	Added int64 `json:"added_examples,omitempty"`
+	// AlreadyBuilt reports that the folder held the same dataset, so that nothing was done.
+	AlreadyBuilt bool `json:"already_built,omitempty"`
+	// Resumed reports that an earlier run of the same build was continued.
+	Resumed bool `json:"resumed,omitempty"`
+	// ResumedAt counts the examples that earlier runs had written.
+	ResumedAt int64 `json:"resumed_at,omitempty"`
+	// Partition names the part of a plan that was built, such as "3/16".
+	Partition string `json:"partition,omitempty"`
+	// Seconds is how long this run took.
+	Seconds float64 `json:"seconds"`
+	// MBPerSecond is the speed of this run, in millions of bytes of text a second.
+	MBPerSecond float64 `json:"mb_per_s"`
+	// TokensPerSecond is the speed of this run.
+	TokensPerSecond float64 `json:"tokens_per_s"`
+	// PeakRSSBytes is the most memory that the process held; 0 if the system has no figure.
+	PeakRSSBytes int64 `json:"peak_rss_bytes"`
+	// CapBytes is the memory cap.
+	CapBytes int64 `json:"memory_cap_bytes"`
 }
 
 // SplitSummary is one split of a Summary.
 type SplitSummary struct {
-	Name     string `json:"name"`
-	Examples int64  `json:"examples"`
-	Tokens   int64  `json:"tokens"`
-	Shards   int    `json:"shards"`
-	// Fill is the part of packed rows that tokens take; 0 where rows are not packed.
+	// Name is "train" or "val".
+	Name string `json:"name"`
+	// Examples counts rows.
+	Examples int64 `json:"examples"`
+	// Tokens counts tokens, labels included.
+	Tokens int64 `json:"tokens"`
+	// Shards counts files.
+	Shards int `json:"shards"`
+	// Fill is the share of packed rows that tokens take; 0 if rows are not packed.
 	Fill float64 `json:"fill,omitempty"`
 }
 
@@ -66,13 +86,17 @@ func (s *Summary) AddSplits(m *shard.Manifest) {
 
 // PackSummary is what packing made of the documents.
 type PackSummary struct {
-	Policy        pack.Policy `json:"policy"`
-	Length        int         `json:"length"`         // tokens of a full row
-	DroppedTokens int64       `json:"dropped_tokens"` // of text; special tokens are not counted
-	Truncated     int64       `json:"truncated"`      // documents that were cut to Length
+	// Policy is how rows were filled.
+	Policy pack.Policy `json:"policy"`
+	// Length is the number of tokens of a full row.
+	Length int `json:"length"`
+	// DroppedTokens counts tokens of text that were left out, special tokens apart.
+	DroppedTokens int64 `json:"dropped_tokens"`
+	// Truncated counts documents that were cut to Length.
+	Truncated int64 `json:"truncated"`
 }
 
-// fill returns the part of the rows' room that tokens take.
+// fill returns the share of the rows' room that tokens take.
 func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
 	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
 }
@@ -91,8 +115,7 @@ func Packed(m *shard.Manifest) *PackSummary {
 		DroppedTokens: *cmp.Or(c.DroppedTokens, new(int64)), Truncated: c.Truncated}
 }
 
-// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not
-// packed.
+// Fill returns the share of a packed split's rows that tokens take; 0 for a split that is not packed.
 func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
 	if p := Packed(m); p != nil {
 		return p.fill(s)

@@ -20,11 +20,11 @@ const (
 	Auto     Format = "auto"
 	Text     Format = "text"     // a document a line; lines of white space only are skipped
 	Document Format = "document" // a document a file
-	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
+	WikiText Format = "wikitext" // an article a document
 	JSONL    Format = "jsonl"    // a JSON object a line
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
 	Chat     Format = "chat"     // a JSON object a line that holds a conversation
-	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or Options.Delimiter
+	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or another delimiter
 	Parquet  Format = "parquet"  // a row of a parquet file
 	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
 	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
