@@ -139,7 +139,7 @@ func (d *Dataset) Unchanged() error {
 // explain returns ErrReplaced, with err as its detail, if err about a file of the dataset came from
 // its replacement, else err.
 func (d *Dataset) explain(err error) error {
-	if errors.Is(err, ErrReplaced) || d.building {
+	if errors.Is(err, ErrReplaced) {
 		return err
 	}
 	if changed := d.Unchanged(); errors.Is(changed, ErrReplaced) {

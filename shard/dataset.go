@@ -45,7 +45,6 @@ type Dataset struct {
 	closed   atomic.Bool
 	spare    Spare       // see KeepBatches
 	dropped  atomic.Bool // by DropBatches
-	building bool        // opened by OpenUnfinished
 }
 
 // Open reads and checks the manifest of a folder, and checks that every shard is present with its

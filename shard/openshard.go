@@ -12,8 +12,7 @@ import (
 // readShard is a reader's state for a shard. A read holds mu shared while it uses file and index.
 type readShard struct {
 	mu      sync.RWMutex
-	path    string  // set once opened
-	blocks  []block // of a shard that is still being written; nil for all others
+	path    string // set once opened
 	file    File
 	id      fileID      // of file when it was last opened; zero if unknown
 	index   []batchRef  // the last one marks the end; nil until read, and again once dropped
@@ -136,11 +135,7 @@ func (r *SplitReader) open(i int, s *readShard) (err error) {
 		return err
 	}
 	path := Join(r.d.dir, info.Name)
-	open := openForReading
-	if s.blocks != nil {
-		open = openUnfinished
-	}
-	f, err := open(r.d.fs, path)
+	f, err := openForReading(r.d.fs, path)
 	if err != nil {
 		return r.d.explain(err)
 	}
@@ -157,9 +152,6 @@ func (r *SplitReader) open(i int, s *readShard) (err error) {
 // adopt checks a newly opened file against the shard's entry in the manifest, and reads its index
 // into s. A file that was open before and has not changed since is not checked again.
 func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) error {
-	if s.blocks != nil {
-		return r.adoptUnfinished(s, f, path, info)
-	}
 	st, err := f.Stat()
 	if err != nil {
 		return err

@@ -102,16 +102,15 @@ func (r *checkpointReader) state(dir string, want BuilderOptions) (*savedState, 
 	if err := sameBuild(dir, st.opts, want); err != nil {
 		return nil, err
 	}
-	return st, r.splits(st, dir, want, true)
+	return st, r.splits(st, dir, want)
 }
 
-// splits decodes the part after the head. Without pending, the rows that no shard has yet are left
-// out.
-func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOptions, pending bool) error {
+// splits decodes the part after the head.
+func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOptions) error {
 	l, shards := newLayout(st.opts.Schema), 0
 	for i := range st.splits {
 		st.splits[i].name = splitNames[i]
-		if err := st.splits[i].decode(r, l, pending); err != nil {
+		if err := st.splits[i].decode(r, l); err != nil {
 			return err
 		}
 		shards += len(st.splits[i].shards)
@@ -125,7 +124,7 @@ func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOption
 	return r.fault()
 }
 
-func (s *savedSplit) decode(r *checkpointReader, l *layout, pending bool) error {
+func (s *savedSplit) decode(r *checkpointReader, l *layout) error {
 	const many = math.MaxInt64
 	st := &s.stats
 	for _, v := range [...]*int64{&st.rows, &st.tokens, &st.labelTokens, &st.minLength, &st.maxLength, &st.maxLabels} {
@@ -158,15 +157,6 @@ func (s *savedSplit) decode(r *checkpointReader, l *layout, pending bool) error 
 	}
 	rows := r.int(0, maxBatchRows)
 	if r.bad || rows == 0 {
-		return r.fault()
-	}
-	if !pending {
-		r.int(1, many)
-		for range l.cols {
-			r.int(0, r.end*8)
-			r.skip()
-			r.skip()
-		}
 		return r.fault()
 	}
 	s.prepare(l)
@@ -281,17 +271,6 @@ func (r *checkpointReader) bytes(dst []byte) []byte {
 	}
 	r.pos += n
 	return dst
-}
-
-// skip skips a byte string.
-func (r *checkpointReader) skip() {
-	n := r.int(0, r.end)
-	if r.bad || n > r.end-r.pos {
-		r.bad = true
-		return
-	}
-	r.ready = r.ready[min(n, int64(len(r.ready))):]
-	r.pos += n
 }
 
 // rehash writes the first n bytes of an open shard to h.

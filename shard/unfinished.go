@@ -15,34 +15,24 @@ type Unfinished struct {
 // ReadUnfinished reads the checkpoint of a folder, whatever its options. It takes no lock: the
 // build may be running. The error is ErrNotFound if there is no checkpoint.
 func ReadUnfinished(fsys FS, dir string) (*Unfinished, error) {
-	r, st, err := openUnfinishedHead(fsys, dir)
+	path := Join(dir, checkpointName)
+	r, err := openCheckpoint(fsys, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer r.f.Close()
+	st, err := r.head()
+	if err != nil {
+		return nil, err
+	}
 	u := &Unfinished{Settings: st.opts.Settings}
 	if st.begun {
 		u.Cursor = st.cursor
 	}
 	return u, nil
-}
-
-// openUnfinishedHead opens the checkpoint of a folder and reads its head. The error is ErrNotFound if there is none.
-func openUnfinishedHead(fsys FS, dir string) (*checkpointReader, *savedState, error) {
-	path := Join(dir, checkpointName)
-	r, err := openCheckpoint(fsys, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err := r.head()
-	if err != nil {
-		r.f.Close() // err is the one to report
-		return nil, nil, err
-	}
-	return r, st, nil
 }
 
 // HasRows reports whether a checkpoint follows the first row of its build. Until then it only claims the folder.

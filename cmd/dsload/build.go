@@ -27,7 +27,7 @@ type buildFlags struct {
 	preview   int // documents of each input to show, in place of a build
 	partition partitionFlags
 	cached    bool
-	announce  bool   // for a server, which serves the dataset while it is built
+	stdinLife bool   // for programs that start a build of their own
 	profile   string // a file for a CPU profile, for bench build
 	http      string
 	notify    []string
@@ -86,10 +86,10 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	addOption(flags, &f.opts, "out")
 	flags.BoolVar(&f.cached, "cached", false,
 		"build into the user's cache, unless it has the dataset of unchanged sources")
-	flags.BoolVar(&f.announce, "announce", false,
-		"with --cached --json: print the folder first, and end with standard input")
+	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
+		"with --cached: end when standard input ends, for programs that start a build of their own")
 	flags.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile to `FILE`, for bench build --profile")
-	_ = errors.Join(flags.MarkHidden("announce"), flags.MarkHidden("cpu-profile")) // the flags exist
+	_ = errors.Join(flags.MarkHidden("exit-with-stdin"), flags.MarkHidden("cpu-profile")) // the flags exist
 	f.addRowFlags(flags)
 	addOption(flags, &f.opts, "overwrite")
 	f.partition.add(flags)

@@ -62,12 +62,11 @@ func cacheDamage(id *ingest.Identity, dir string, ready bool) error {
 }
 
 // runCached builds into the cache, unless it already has the dataset.
-func runCached(cmd *cobra.Command, o option.Options, f *buildFlags) (err error) {
-	if f.announce {
-		ctx, cancel := endWithStdin(cmd.Context(), cmd.InOrStdin())
-		defer cancel()
+func runCached(cmd *cobra.Command, o option.Options, f *buildFlags) error {
+	if f.stdinLife {
+		ctx, owned := context.WithCancel(cmd.Context())
+		defer endWithOwner(cmd.InOrStdin(), owned)()
 		cmd.SetContext(ctx)
-		defer func() { err = announceError(cmd, err) }()
 	}
 	if err := checkCached(cmd, &o); err != nil {
 		return err
@@ -87,11 +86,6 @@ func runCached(cmd *cobra.Command, o option.Options, f *buildFlags) (err error) 
 	}
 	cache.Damage = func(dir string, ready bool) error { return cacheDamage(id, dir, ready) }
 	key := textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content}
-	if f.announce {
-		if err := announce(cmd, cache.Folder(key), id); err != nil {
-			return err
-		}
-	}
 	entry, err := cache.Acquire(cmd.Context(), key, func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
 	if errors.Is(err, context.Canceled) {
 		return fault.Kindf(fault.Interrupted, "wait for the build of %s: interrupted", sourcesText(o.Sources))

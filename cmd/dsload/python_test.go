@@ -61,7 +61,7 @@ var pythonClasses = []struct {
 
 // notInPython are the flags of build that are not options there: dsload.build has parameters instead, or
 // none.
-var notInPython = []string{"out", "progress", "json", "explain-memory", "preview", "announce", "cpu-profile",
+var notInPython = []string{"out", "progress", "json", "explain-memory", "preview", "exit-with-stdin", "cpu-profile",
 	"help", "map"}
 
 // TestPythonOptions holds Python's types of options to the flags of build.

@@ -53,8 +53,7 @@ ask for shuffle=block rather than full, which makes a request for each row.
 
 Text is files, and with any flag for text all sources of a build. It is built into the
 user's cache, and again only if it changed; DSLOAD_CACHE names another folder,
-DSLOAD_CACHE_LIMIT its size. Rows are served under shuffle=none during the build; other
-requests wait for its end.
+DSLOAD_CACHE_LIMIT its size. The server listens once the text is built.
 
 SIGTERM ends the server after its streams have ended or --drain is over; a second one
 ends it at once. A cut stream is an error for its client. If a dataset is rebuilt while
@@ -109,8 +108,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second,
-		"how long running streams may continue after SIGTERM, and how long requests for text that could not be "+
-			"built are refused with the reason")
+		"how long running streams may continue after SIGTERM")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
@@ -127,7 +125,8 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if f.stdinLife {
 		var owned context.CancelFunc
 		ctx, owned = context.WithCancel(ctx)
-		defer f.endWithOwner(cmd.InOrStdin(), owned)()
+		defer endWithOwner(cmd.InOrStdin(), owned)()
+		cmd.SetContext(ctx)
 	}
 	if f.socket == "" && f.listen == "" {
 		f.socket = "dsload.sock"
@@ -155,7 +154,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 			err = errors.Join(err, opened.close())
 		}
 	}()
-	server, err := serve.NewServer(opened.backend, f.opts)
+	server, err := serve.NewServer(opened.reader, f.opts)
 	if err != nil {
 		return err
 	}
@@ -166,16 +165,15 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := where.print(cmd.OutOrStdout(), f.asJSON); err != nil {
 		return errors.Join(err, listeners.close())
 	}
-	stuck, err := f.serve(ctx, server, listeners, tlsConfig, opened.text)
+	stuck, err := f.serve(ctx, server, listeners, tlsConfig)
 	keep = stuck > 0 // closing would wait for reads that do not return; the end of the process closes everything
 	return err
 }
 
 // servedData is what a server serves, open.
 type servedData struct {
-	backend serve.Backend
-	text    *textBuild // of a server of text
-	close   func() error
+	reader *serve.Reader
+	close  func() error
 }
 
 // open opens what the arguments name.
@@ -185,14 +183,14 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 		return nil, err
 	}
 	if len(sources) > 0 {
-		reader, text, err := f.openText(cmd, sources, flags)
+		if err := f.opts.CheckMemory(); err != nil {
+			return nil, err // before the text is built
+		}
+		folder, err := buildText(cmd, sources, flags)
 		if err != nil {
 			return nil, err
 		}
-		if f.cache != 0 {
-			warn(logs, "--cache has no effect: no dataset lies in a bucket")
-		}
-		return &servedData{reader, text, func() error { return errors.Join(reader.Close(), text.stop()) }}, nil
+		f.opts.Datasets = []string{folder}
 	}
 	closeBuckets, err := f.openBuckets(logs)
 	if err != nil {
@@ -219,7 +217,7 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	if err != nil {
 		return nil, errors.Join(err, release(), closeBuckets())
 	}
-	return &servedData{reader, nil, func() error { // in this order: a read may wait for a bucket
+	return &servedData{reader, func() error { // in this order: a read may wait for a bucket
 		return errors.Join(closeBuckets(), reader.Close(), release())
 	}}, nil
 }
@@ -249,7 +247,7 @@ const ownerGrace = 3 * time.Second
 
 // endWithOwner calls owned once input ends, and ends the process ownerGrace later, whatever it is
 // doing then. The returned function cancels that.
-func (f *serveFlags) endWithOwner(input io.Reader, owned context.CancelFunc) func() {
+func endWithOwner(input io.Reader, owned context.CancelFunc) func() {
 	var over atomic.Bool
 	go func() { // ends with the process: a read of standard input cannot be interrupted
 		_, _ = io.Copy(io.Discard, input)
@@ -269,7 +267,7 @@ func (f *serveFlags) endWithOwner(input io.Reader, owned context.CancelFunc) fun
 // serve serves requests until the context ends, then drains. It returns how many streams could not
 // be ended.
 func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners listenerSet,
-	tlsConfig *tls.Config, text *textBuild) (stuck int, err error) {
+	tlsConfig *tls.Config) (stuck int, err error) {
 	setOwnGrace(ctx)
 	resident.DropProgram() // what runs from here on needs less than half of it
 	drain := f.drain
@@ -277,9 +275,6 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 		drain = 0 // the owner is gone, and with it its readers
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	if text != nil {
-		group.Go(func() error { return f.endWithText(groupCtx, text) })
-	}
 	if listeners.unix != nil {
 		group.Go(func() error { return server.Serve(listeners.unix) })
 	}

@@ -25,8 +25,6 @@ type Identity struct {
 	Settings string
 	// Content is a digest of the names, sizes, times and tags of all sources as they are now.
 	Content string
-	// Tokenizer is the manifest's entry.
-	Tokenizer shard.TokenizerInfo
 	// Options are those of the build, with what was loaded to find this out.
 	Options option.Options
 
@@ -79,7 +77,7 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
 	}
 	o.LoadedTokenizer = b.tokenizer
-	return &Identity{digestSettings(b.shards.Settings), checksum.Of(h).String(), b.tokenizerInfo(), o, known}, nil
+	return &Identity{digestSettings(b.shards.Settings), checksum.Of(h).String(), o, known}, nil
 }
 
 func digestSettings(settings json.RawMessage) string {

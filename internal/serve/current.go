@@ -138,9 +138,6 @@ func (c *cachedCheck) refresh(check func() error) error {
 func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests) }
 
 func (r *Reader) compareManifests() error {
-	if r.building {
-		return nil
-	}
 	var replacement *feed.RequestError
 	if errors.As(r.current.err, &replacement) {
 		return replacement
@@ -227,8 +224,8 @@ func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
 	return nil
 }
 
-// Seal identifies what is served. It is Options.Seal, else the seal of a single dataset, else the
-// BLAKE3 hash of a line "NAME SEAL" for each dataset, sorted by name.
+// Seal identifies what is served. It is the seal of a single dataset, else the BLAKE3 hash of a line
+// "NAME SEAL" for each dataset, sorted by name.
 func (r *Reader) Seal() string { return r.seal }
 
 func sealOf(datasets []*dataset) string {

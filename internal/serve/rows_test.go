@@ -92,10 +92,7 @@ func serveDir(t testing.TB, dirs ...string) *http.Client {
 }
 
 // serveBackend runs a server for what is open, and closes it at the end.
-func serveBackend(t testing.TB, reader interface {
-	Backend
-	io.Closer
-}, o Options) *http.Client {
+func serveBackend(t testing.TB, reader *Reader, o Options) *http.Client {
 	t.Helper()
 	server, err := NewServer(reader, o)
 	if err != nil {

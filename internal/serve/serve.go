@@ -35,8 +35,6 @@ type Options struct {
 	// and the build's.
 	Pack       pack.Policy
 	PackLength int
-	// Seal identifies the content in place of the manifests' seals, if it is known before they are.
-	Seal string
 	// FS is the file system of the folders. Default: the operating system's.
 	FS shard.FS
 	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
@@ -87,8 +85,6 @@ type Reader struct {
 	pack     pack.Policy // of requests that set none
 	length   int         // of requests that set none
 
-	building bool // the rows are those of a build that still runs: there is no manifest to compare
-
 	health  cachedCheck // of Check
 	current cachedCheck // of checkCurrent
 }
@@ -126,7 +122,7 @@ func Open(o Options) (*Reader, error) {
 		}
 		r.datasets = append(r.datasets, d)
 	}
-	r.seal = cmp.Or(o.Seal, sealOf(r.datasets))
+	r.seal = sealOf(r.datasets)
 	return r, nil
 }
 
@@ -201,17 +197,6 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Backend is a Reader, or a Building.
-type Backend interface {
-	feed.Backend
-	// defaults returns the parameters that packing sets, as a query.
-	defaults() string
-	// memory returns the fixed parts of the backend's memory.
-	memory() []budget.Share
-	// share passes the ledger that streams take their memory from.
-	share(*budget.Ledger)
-}
-
 // tooSmall is the error for a memory cap.
 func tooSmall(memory int64, format string, args ...any) error {
 	return &fault.Error{Class: fault.Limit, Option: "memory", Value: units.Size(memory),
@@ -228,7 +213,7 @@ func (o *Options) CheckMemory() error {
 
 // NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the
 // rest to streams.
-func NewServer(r Backend, o Options) (*feed.Server, error) {
+func NewServer(r *Reader, o Options) (*feed.Server, error) {
 	if err := o.CheckMemory(); err != nil {
 		return nil, err
 	}
@@ -252,6 +237,7 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	}), nil
 }
 
+// memory returns the fixed parts of the reader's memory.
 func (r *Reader) memory() []budget.Share {
 	return []budget.Share{
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),

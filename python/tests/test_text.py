@@ -159,6 +159,60 @@ def test_a_killed_builder_is_succeeded(tmp_path: Path, cache: Path) -> None:
     assert len(built(cache)) == 1
 
 
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that pid started and that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # it ended
+        if int(parent) == pid and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the build by /proc")
+def test_a_killed_trainer_leaves_no_build(tmp_path: Path, cache: Path) -> None:
+    """The build waits for another one, so that it has nothing to say that nobody would read."""
+    source = write(tmp_path / "corpus.jsonl", 800_000)
+    builder = stopped_builder(source, cache)
+    assert not built(cache), "the build was over before it could be stopped"
+    trainer = reader(source)
+    try:
+        assert trainer.stderr is not None and "waiting for process" in trainer.stderr.readline()
+        left = children(trainer.pid)
+        assert left
+        trainer.kill()
+        trainer.communicate()
+        deadline = time.monotonic() + runs.HANGS
+        while any(state_of(pid) not in ("gone", "Z") for pid in left):
+            assert time.monotonic() < deadline, f"{left} still run"
+            time.sleep(0.05)
+    finally:
+        trainer.kill()
+        builder.kill()
+        builder.wait()
+
+
+def test_text_that_cannot_be_built(tmp_path: Path, cache: Path) -> None:
+    """No batch comes of it, in any order, and the error is the build's."""
+    source = write(tmp_path / "corpus.jsonl", 2000)
+    with source.open("a") as f:
+        f.write("{ no JSON\n")
+    with pytest.raises(dsload.BuildError, match=r"corpus\.jsonl.*row 2001.*JSON") as error:
+        Loader(source, tokenizer="gpt2", shuffle="none")
+    assert error.value.exit_code == 3
+    assert not built(cache)
+
+
 def test_the_oldest_that_is_not_in_use_is_evicted(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,13 +234,12 @@ def test_the_oldest_that_is_not_in_use_is_evicted(
     held.close()
 
 
-@pytest.mark.parametrize("shuffle", ["full", "none"])
 def test_what_a_build_says_names_pythons_options(
-    tmp_path: Path, cache: Path, capfd: pytest.CaptureFixture[str], shuffle: str
+    tmp_path: Path, cache: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "a.txt"
     source.write_text("one\ntwo\n")
-    with Loader(source, text_field="body", format="text", shuffle=shuffle) as loader:
+    with Loader(source, text_field="body", format="text") as loader:
         assert loader.num_examples == 2
     said = capfd.readouterr().err
     assert "text_field" in said and "--" not in said

@@ -9,8 +9,8 @@ import (
 // Backend is what a server serves: datasets that can be read as batches. It must be safe for
 // concurrent use.
 //
-// serve.Reader serves finished datasets and serve.Building those that are still built. It is an interface
-// because feed must not import shard: the server speaks the protocol, serve knows the datasets.
+// It is an interface because feed must not import shard: the server speaks the protocol, serve.Reader
+// knows the datasets.
 type Backend interface {
 	// Open plans the stream that q asks for. It reads no rows and holds no memory that grows with
 	// the query. A query that the datasets cannot answer is a *RequestError.
@@ -28,21 +28,6 @@ type Backend interface {
 	Check() error
 }
 
-// Unfinished is a Backend whose dataset may still be being built.
-type Unfinished interface {
-	// Await waits until the request can be answered: q, or with nil one about the whole dataset. The
-	// error is ctx's cause, or a *RequestError.
-	Await(ctx context.Context, q *Query) error
-	// Progress returns how far the build is, nil once it has ended.
-	Progress() *BuildProgress
-}
-
-// BuildProgress is how far a build is.
-type BuildProgress struct {
-	Source string           `json:"source"` // what is built
-	Rows   map[string]int64 `json:"rows"`   // of each split, that can be served
-}
-
 // Opening is a stream before its first batch: its shape and its maximum memory.
 type Opening struct {
 	Collate     collate.Options
@@ -56,9 +41,6 @@ type Opening struct {
 	// LeftOut returns how many rows of an epoch the stream has left out, as far as it is known, and how
 	// many the epoch has, 0 if that is unknown. It is called after Next, by its goroutine. nil is none.
 	LeftOut func() (rows, of int64)
-	// Waits reports whether the next batch may be long in coming, so that what was made should leave
-	// before. nil is never.
-	Waits func() bool
 }
 
 // Stream yields batches. It belongs to one goroutine.

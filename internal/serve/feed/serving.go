@@ -39,9 +39,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.await(w, r, &query); err != nil {
-		return err
-	}
 	plan, err := s.opts.Backend.Open(query)
 	if err != nil {
 		return err
@@ -89,23 +86,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	taken = true
 	go s.run(ctx, st, conn, first, firstErr)
 	return nil
-}
-
-// await waits while what is served is still being built and the request needs more of it than there
-// is. The wait has no deadline.
-func (s *Server) await(w http.ResponseWriter, r *http.Request, q *Query) error {
-	unfinished, ok := s.opts.Backend.(Unfinished)
-	if !ok || unfinished.Progress() == nil {
-		return nil
-	}
-	control := http.NewResponseController(w)
-	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
-		return err
-	}
-	if err := unfinished.Await(r.Context(), q); err != nil {
-		return err
-	}
-	return control.SetWriteDeadline(time.Now().Add(answerTimeout))
 }
 
 // admit leases what the stream may hold, and frees its slot in the connection pool.

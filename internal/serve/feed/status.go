@@ -100,16 +100,6 @@ const manifestPiece = 64 << 10
 // serveDataset sends a manifest from memory that all clients share. It answers at most half as many
 // clients at once as there are connections.
 func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
-	if unfinished, ok := s.opts.Backend.(Unfinished); ok && r.URL.Query().Get("wait") == "0" {
-		if progress := unfinished.Progress(); progress != nil {
-			writeJSON(w, http.StatusOK, map[string]any{"building": progress})
-			return
-		}
-	}
-	if err := s.await(w, r, nil); err != nil {
-		writeError(w, err)
-		return
-	}
 	parts, err := s.opts.Backend.Dataset(r.URL.Query().Get("name"))
 	if err != nil {
 		writeError(w, err)

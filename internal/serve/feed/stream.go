@@ -196,7 +196,7 @@ func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err e
 			return err
 		}
 		// The trainer waits for its first batch; later ones leave when the piece is full.
-		if n == 0 || s.opening.Waits != nil && s.opening.Waits() {
+		if n == 0 {
 			if err := w.flush(); err != nil {
 				return err
 			}

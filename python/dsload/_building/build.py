@@ -179,8 +179,11 @@ class _Run:
         report: Callable[[dict[str, Any]], None],
         say: Optional[Callable[[str], None]] = None,
         env: Optional[Mapping[str, str]] = None,
+        ends_with_stdin: bool = False,
     ) -> None:
+        """ends_with_stdin: the command ends when its standard input does, so not after this process."""
         self._command, self._report, self._say, self._env = command, report, say, env
+        self._ends_with_stdin = ends_with_stdin
         self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self._messages: list[str] = []
         self._stdout = ""
@@ -188,7 +191,7 @@ class _Run:
 
     def to_end(self, pieces: Optional[Iterator[bytes]]) -> tuple[int, str, list[str]]:
         """(exit code, stdout, the last lines of stderr). pieces: the command's standard input."""
-        stdin = subprocess.PIPE if pieces is not None else subprocess.DEVNULL
+        stdin = subprocess.PIPE if pieces is not None or self._ends_with_stdin else subprocess.DEVNULL
         process = subprocess.Popen(
             self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self._env
         )

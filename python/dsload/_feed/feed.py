@@ -28,8 +28,6 @@ Batch = dict[str, Any]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 SEAL_HEADER = "dsload-seal"
-# how the seal of a server of text begins: it names settings and sources, and is known before the manifest
-TEXT_SEAL = "text-"
 DEFAULTS_HEADER = "dsload-defaults"
 WIRES_HEADER = "dsload-wires"
 
@@ -83,18 +81,17 @@ class Feed:
             )
 
     def manifests(self) -> Any:
-        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}; {"building": {…}}
-        while a server of text builds."""
+        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}."""
 
         def ask() -> Any:
-            with self._open("/v1/dataset?wait=0") as response:
+            with self._open("/v1/dataset") as response:
                 self.defaults = response.headers.get(DEFAULTS_HEADER, "")
                 self._narrow = "narrow" in response.headers.get(WIRES_HEADER, "")
                 return response.read_json()
 
         answer = self._retrying(ask)
         sealed = answer.get("blake3") if isinstance(answer, dict) else None
-        if self.seal is not None and sealed is not None and sealed != self.seal and not self.seal.startswith(TEXT_SEAL):
+        if self.seal is not None and sealed is not None and sealed != self.seal:
             raise FeedError(
                 f"the server at {self.endpoint} has the seal {self.seal!r} but sends a manifest with another one"
             )
@@ -125,8 +122,6 @@ class Feed:
                     self._check_open()
                 return
             except (OSError, FeedError) as error:
-                if isinstance(error, TimeoutError) and building_of(self.manifests()) is not None:
-                    continue  # rows may be long in coming
                 self._closed = self._closed or (self.closed_elsewhere is not None and self.closed_elsewhere())
                 self._check_open()
                 if isinstance(error, FeedError) and error.status != 503:
@@ -234,12 +229,6 @@ class Feed:
         server, self.server = self.server, None
         if server is not None:
             server.close()
-
-
-def building_of(answer: Any) -> Optional[dict[str, Any]]:
-    """What a server says of the build that it still waits for; None where there is none."""
-    building = answer.get("building") if isinstance(answer, dict) else None
-    return building if isinstance(building, dict) else None
 
 
 def _advance(arrays: Batch, start: int, end: Optional[int]) -> int:

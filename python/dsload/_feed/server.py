@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -38,13 +37,10 @@ class Server:
         self,
         binary: str,
         datasets: Sequence[str],
-        text: Optional[Sequence[str]] = None,
         *,
         memory: Union[str, int, None] = None,
         timeout: float = 300.0,
     ) -> None:
-        """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no
-        limit on how long it takes."""
         self._command = [
             binary,
             "serve",
@@ -52,14 +48,11 @@ class Server:
             "--exit-with-stdin",
             "--log-level",
             "warn",
-            *(text or ()),
         ]
         self._datasets = list(datasets)
-        self._of_text = text is not None
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self._passing: Optional[threading.Thread] = None
         self._folder = ""  # in which relative names of datasets mean the same in every start
         with contextlib.suppress(OSError):
             self._folder = os.getcwd()
@@ -74,19 +67,11 @@ class Server:
 
     def _start(self) -> None:
         command = [*self._command, "--socket", self.endpoint.path, "--", *self._datasets]
-        stderr = subprocess.PIPE if self._of_text else self._log
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
         self._log_start = self._log.seek(0, os.SEEK_END)
         folder = self._folder if os.path.isdir(self._folder) else None
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr, cwd=folder)
-        passing = None
-        if self._process.stderr is not None:
-            passing = threading.Thread(
-                target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True
-            )
-            passing.start()
-        self._passing = passing
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log, cwd=folder)
         deadline = time.monotonic() + _START_SECONDS
         wait = 0.002
         while True:
@@ -94,19 +79,13 @@ class Server:
                 self.endpoint.connect().close()
                 return
             code = self._process.poll()
-            if code is not None and passing is not None:
-                passing.join()
-                raise ServerFailed(
-                    self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}",
-                    code,
-                )
             if code is not None:
                 raise ServerFailed(
                     f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: "
                     f"{in_python(self.log_tail())}",
                     code,
                 )
-            if time.monotonic() > deadline and not self._of_text:
+            if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: "
                     f"{self.log_tail()}"
@@ -149,8 +128,6 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if self._passing is not None:
-            self._passing.join(1)  # so that the last that a build said is not lost
         # A killed server leaves its socket and the lock next to it.
         for path in (self.endpoint.path, self.endpoint.path + ".lock"):
             with contextlib.suppress(OSError):
@@ -172,16 +149,6 @@ class Server:
                 process.stdin.close()
             # Otherwise Popen warns of a child of another process.
             process.returncode = 0
-
-
-def _pass_on(stderr: IO[bytes], log: int) -> None:
-    """Writes what a server says to its log, and what its build says, but for errors, to this process's stderr, too."""
-    with stderr, os.fdopen(log, "wb", buffering=0) as out:
-        for line in stderr:
-            out.write(line)
-            if not line.startswith((b"dsload: ", b"time=")):
-                with contextlib.suppress(OSError, ValueError):
-                    print(in_python(line.decode(errors="replace").rstrip("\n")), file=sys.stderr, flush=True)
 
 
 def _socket_path() -> str:

@@ -1,7 +1,6 @@
 """The epochs of a dataset: how many rows they have, where an iteration ends, and the batches up to there.
 
-All of it follows from the manifests. While text is being built there are none, and only the batches from the first row
-on can be read.
+All of it follows from the manifests.
 """
 
 from __future__ import annotations
@@ -10,66 +9,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
-from .._query import Query, with_defaults
-from ..errors import LoaderClosed
+from .._query import Query
 from . import state as states
 from .columns import Batch, Columns
 from .left_out import LeftOut
 from .source import Source
-from .unbuilt import Waiting, can_stream
 
 
 class Epochs:
     """The epochs of a query.
 
     source: what is read. query: the loader's, with the server's defaults once it is described. described: whether the
-    manifests are known.
+    manifests are known. examples: of the split, before they are packed. rows: row numbers of an epoch.
     """
 
     def __init__(self, source: Source, query: Query, columns: Columns) -> None:
         self.source, self.query, self._columns = source, query, columns
         self.described = False
+        self.examples = self.rows = 0
         self._left_out = LeftOut()
 
-    def describe(self, wait: bool = True) -> bool:
-        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else
-        returns False."""
-        if self.described:
-            return True
+    def describe(self) -> None:
+        """Reads the manifests."""
         source = self.source
-        waiting = Waiting(source.name)
-        try:
-            while True:
-                if source.closed:
-                    raise LoaderClosed("the loader is closed; make a new one to read on")
-                building = source.read_manifests()
-                if building is None:
-                    break
-                waiting.note(building)
-                if not wait and source.feed is not None and can_stream(with_defaults(self.query, source.feed.defaults)):
-                    return False
-                waiting.wait()
-        finally:
-            waiting.close()
+        source.read_manifests()
         source.check_mix(self.query)
         self.query = source.with_packing(self.query)
-        self._examples = source.count_rows(self.query)
-        self._rows = self._examples * source.numbers_per_row(self.query)
+        self.examples = source.count_rows(self.query)
+        self.rows = self.examples * source.numbers_per_row(self.query)
         self.described = True
-        self._left_out.describe(self.query, self._rows)
-        return True
-
-    @property
-    def examples(self) -> int:
-        """Examples of the split, before they are packed."""
-        self.describe()
-        return self._examples
-
-    @property
-    def rows(self) -> int:
-        """Row numbers of an epoch."""
-        self.describe()
-        return self._rows
+        self._left_out.describe(self.query, self.rows)
 
     @property
     def most_batches(self) -> Optional[int]:
@@ -81,7 +50,7 @@ class Epochs:
         if not query.uneven:
             return query.batches_from(0, self.rows) * query.epochs
         if query.packed:
-            rows = self.source.most_packed_rows(query, self._examples)
+            rows = self.source.most_packed_rows(query, self.examples)
         if rows is None:
             return None
         least = query.rows_a_batch  # of a batch that the end of the epoch does not cut
@@ -109,14 +78,11 @@ class Epochs:
         if "next" not in batch:
             raise ValueError("after: the batch has no column 'next', which holds its position; name it in columns=")
         following = int(batch["next"][0])
-        return self.whole(following) if self.query.epochs == 1 and self.describe(wait=False) else following
+        return self.whole(following) if self.query.epochs == 1 else following
 
     def state(self, position: int, end: Optional[int] = None) -> dict[str, Any]:
         """The state of an iteration whose next step begins at the row `position`, and which ends at the row `end` if
         that is known."""
-        if not self.describe(wait=False):
-            assert self.source.feed is not None
-            return states.state_of_text(position, self.source.feed.seal, self.query)
         state = states.state_at(position, self.rows, self.source.fingerprint(self.query), self.query)
         # With one epoch in an iteration, the position says where it ends.
         return {**state, "end": end} if self.query.epochs > 1 and end is not None and position < end else state
@@ -127,17 +93,13 @@ class Epochs:
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
         states.check(state)
-        if "text" in state:
-            return states.start_in_text(
-                state, self.source.feed.seal if self.source.feed is not None else None, self.query
-            ), None
         rows = self.rows
         start = states.start_of(state, rows, self.source.fingerprint(self.query), self.query)
         return start, states.end_of(state, start, rows) if self.query.epochs > 1 else None
 
     def stream(self, query: Query, output: Any) -> Iterator[Batch]:
-        """The batches of a query, as arrays. Where they end is unknown while the dataset is being built."""
-        end = query.epochs * self.rows if query.epochs and self.described and self.source.feed is not None else None
+        """The batches of a query, as arrays."""
+        end = query.epochs * self.rows if query.epochs and self.source.feed is not None else None
         batches = self.source.stream(query, self._columns.read, output, end)
         return batches if self._left_out.said else self._watched(batches, query)
 
@@ -145,25 +107,21 @@ class Epochs:
         """The batches, with a note where an epoch leaves rows out."""
         before = query.start
         for arrays in batches:
-            if self.described:
-                self._left_out.step(self.source, query, self.rows, before, int(arrays["row"].min()))
+            self._left_out.step(self.source, query, self.rows, before, int(arrays["row"].min()))
             before = int(arrays["next"][0])
             yield arrays
-        if before > query.start and self.describe():
+        if before > query.start:
             self._left_out.step(self.source, query, self.rows, before)
 
-    def batches(
-        self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False
-    ) -> Iterator[tuple[int, Batch, bool]]:
+    def batches(self, start: int, end: Optional[int], output: Any) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self.query
-        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was
-        # the last.
-        look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
+        # In an uneven query, only the following batch shows whether a batch was the last.
+        look = query.epochs > 0 and query.uneven and (query.tail_or_default == "drop" or query.world > 1)
         # A batch after which a whole step is left is not the last.
         near = end - min(self.rows, query.rows_a_batch * query.world) if end is not None else 0
         held: Optional[tuple[int, Batch, bool]] = None
-        epochs = query.epochs if unbuilt else end // self.rows if end is not None else 0
+        epochs = end // self.rows if end is not None else 0
         for arrays in self.stream(replace(query, start=start, epochs=epochs), output):
             if held is not None:
                 yield held

@@ -60,7 +60,7 @@ class Iterations:
             return
         self._turn += 1
         self._end = None
-        self._position = epoch * self._epochs.rows if epoch else 0
+        self._position = epoch * self._epochs.rows
         self._start.set(self._position)
 
     def state(self, after: Optional[Mapping[str, Any]]) -> dict[str, Any]:
@@ -115,14 +115,12 @@ class Iterations:
         output = output_of(self._output, self._pin)
         if wrapped.worker_info() is not None:
             return (self._columns.of(arrays, output) for arrays in self._begin_share(output))
-        start, given = self._start.start, self._start.end
-        if start:  # else nothing of the dataset need be known
-            start = self._epochs.whole(start)
+        start, given = self._epochs.whole(self._start.start), self._start.end
         self._turn += 1
         self._ahead = False
         self._position, self._end = start, given
         # An abandoned iteration starts again.
-        self._start.set(start // self._epochs.rows * self._epochs.rows if start else 0, end=given)
+        self._start.set(start // self._epochs.rows * self._epochs.rows, end=given)
         query = self._epochs.query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._epochs.rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
@@ -158,16 +156,13 @@ class Iterations:
         self.check_open()
         with wrapped.shown_to_accelerate() as shown:
             while True:
-                unbuilt = start == 0 and not self._epochs.describe(wait=False)
-                end = self._epochs.end(start, given) if query.epochs and not unbuilt else None
+                end = self._epochs.end(start, given) if query.epochs else None
                 if self._turn == turn:
                     self._end = end
                 some = False
-                for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
+                for following, batch, last in self._epochs.batches(start, end, output):
                     some = True
                     shown.end_of_dataloader = last
-                    if last and unbuilt:
-                        end = self._epochs.end(start)  # the build ended before its last rows came
                     if self._turn == turn:
                         self._ahead = ahead
                         self._position = following
@@ -175,8 +170,6 @@ class Iterations:
                             self._finish(end, following)
                     yield batch
                     self.check_open()
-                if unbuilt and query.epochs and end is None:
-                    end = self._epochs.end(start)
                 if self._turn == turn and end is not None:
                     self._ahead = False
                     self._position = end

@@ -19,6 +19,7 @@ Invariants:
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,6 @@ from .iterations import Iterations
 from .recognised import recognise
 from .source import Source, check_seconds
 from .text import Held
-from .unbuilt import can_stream
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -162,12 +162,9 @@ class Loader:
             raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
         check_seconds("reconnect_seconds", reconnect_seconds)
         check_seconds("timeout", timeout, positive=True)
-        in_build_order = (
-            shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
-        )
-        read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)
+        read = recognise(dataset, socket, url, text, _PARAMETERS, pack=pack, max_length=max_length)
         self._held: Optional[Held] = read.held
-        if read.from_text:
+        if read.held is not None:
             pack, max_length = None, None
         mixes.check(mix)
         self._found_rank = rank is None
@@ -203,7 +200,6 @@ class Loader:
             read.dataset,
             read.socket,
             read.url,
-            unbuilt=read.unbuilt,
             token=token,
             ca_file=ca_file,
             memory=memory,
@@ -215,7 +211,7 @@ class Loader:
         self._epochs = Epochs(self._source, query, chosen)
         self._iterations = Iterations(self._start, self._epochs, chosen, output, pin_memory)
         try:
-            self._epochs.describe(wait=not can_stream(query))
+            self._epochs.describe()
             chosen.check(self._source, self._query)
         except BaseException:
             self.close()
@@ -239,14 +235,12 @@ class Loader:
 
     @property
     def num_examples(self) -> int:
-        """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this
-        waits for its end."""
+        """Examples of the split, over all ranks; with `pack`, before they are packed."""
         return self._epochs.examples
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The dataset's manifest; for a mix {name: manifest}."""
-        self._epochs.describe()
         manifests = self._epochs.source.manifests
         return next(iter(manifests.values())) if len(manifests) == 1 else manifests
 
@@ -264,8 +258,8 @@ class Loader:
         return self._query.world
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for
-        max_tokens, pack and endless loaders, where the number is unknown; max_batches bounds it."""
+        """Batches of an epoch on this rank. Raises TypeError for max_tokens, pack and endless loaders, where the number
+        is unknown; max_batches bounds it."""
         most, query = self.max_batches, self._query
         if query.epochs == 0:
             raise TypeError("an endless loader (epochs=0) has no number of batches; give the trainer a number of steps")
@@ -284,8 +278,7 @@ class Loader:
         """The maximum number of batches of an iteration on this rank: len() where that is known. With max_tokens and
         pack it is a bound for every seed and epoch, which follows from the lengths in the manifest; with
         pack="wrapped", and where one window of the order is packed (see docs/packing.md), it counts the packed rows
-        almost exactly. None for an endless loader, and for a mix that is packed. While text is being built, this waits
-        for its end."""
+        almost exactly. None for an endless loader, and for a mix that is packed."""
         return self._epochs.most_batches
 
     def set_epoch(self, epoch: int) -> None:
@@ -357,14 +350,9 @@ class Loader:
 
     def __repr__(self) -> str:
         source: Optional[Source] = getattr(self, "_source", None)
-        if source is None or not hasattr(self, "_epochs"):
+        if source is None or not hasattr(self, "_epochs") or not self._epochs.described:
             return "<dsload.Loader, not opened>"
         query = self._query
-        if not self._epochs.described:
-            return (
-                f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, "
-                f"rank {query.rank} of {query.world}>"
-            )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = (
@@ -393,6 +381,13 @@ class Loader:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self._output, self.__getstate__())
+
+
+_PARAMETERS = [
+    p.name
+    for p in inspect.signature(Loader.__init__).parameters.values()
+    if p.kind != p.VAR_KEYWORD and p.name != "self"
+]
 
 
 def _unpickle(output: str, state: dict[str, Any]) -> Loader:

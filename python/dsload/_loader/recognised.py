@@ -4,50 +4,44 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Optional
 
 from .._read.manifest import is_address
 from .._words import named, nearest
-from .text import Held, cached, is_text, of_text, parameters, served, unexpected
+from .text import Held, cached, is_text, of_text, unexpected
 
 
 class Recognised(NamedTuple):
-    """Exactly one of dataset, socket, url and unbuilt is set.
+    """Exactly one of dataset, socket and url is set.
 
-    dataset: a folder, or {name: folder}. unbuilt: (sources, flags) of text that a server builds and serves meanwhile.
-    held: keeps the dataset in the cache. from_text: whether the arguments name text, whose build takes the options pack
-    and max_length.
+    dataset: a folder, or {name: folder}. held: keeps the dataset in the cache, if the arguments name text, whose build
+    takes the options pack and max_length.
     """
 
     dataset: Any
     socket: Any
     url: Any
-    unbuilt: Optional[tuple[list[str], list[str]]] = None
     held: Optional[Held] = None
-    from_text: bool = False
 
 
 def recognise(
-    dataset: Any, socket: Any, url: Any, text: Mapping[str, Any], *, pack: Any, max_length: Any, in_build_order: bool
+    dataset: Any, socket: Any, url: Any, text: Mapping[str, Any], own: Collection[str], *, pack: Any, max_length: Any
 ) -> Recognised:
-    """What a Loader is to read. Text is built into the cache, except where its rows are wanted as they are built.
+    """What a Loader is to read. Text is built into the cache.
 
-    text: a Loader's further arguments: options of a build.
+    text: a Loader's further arguments: options of a build. own: the names of its own parameters.
     """
     _check_names(dataset)
     for name in text:
-        if nearest(name, parameters(), share=1.0):  # batchsize is not an option of a build
-            raise TypeError(unexpected(name))
+        if nearest(name, own, share=1.0):  # batchsize is not an option of a build
+            raise TypeError(unexpected(name, own))
     built = {**text, **of_text(dataset, pack=pack, max_length=max_length)}
     if socket is None and url is None and is_text(dataset, built) and not _is_socket(dataset):
-        unbuilt = served(dataset, built) if in_build_order else None
-        if unbuilt is not None:
-            return Recognised(None, None, None, unbuilt, from_text=True)
-        folder = cached(dataset, built)
-        return Recognised(folder, None, None, held=Held(folder), from_text=True)
+        folder = cached(dataset, built, own)
+        return Recognised(folder, None, None, Held(folder))
     if text:
-        raise TypeError(unexpected(next(iter(text))))
+        raise TypeError(unexpected(next(iter(text)), own))
     return _dataset_or_server(dataset, socket, url)
 
 

@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any, Callable, Optional, Union
 
 from .._binary import find_binary
-from .._feed.feed import Feed, building_of
+from .._feed.feed import Feed
 from .._feed.served import lengths_of, longest_of, rows_of, shard_checksums, split_of, splits_of
 from .._feed.server import Server
 from .._feed.transport import Endpoint
@@ -25,8 +25,7 @@ from .._query import Query, with_defaults
 from .._read.inprocess import InProcess
 from .._read.manifest import is_address, open_manifest
 from .._words import did_you_mean
-from ..errors import BuildError, FeedError, ParameterError, ServerFailed
-from .text import refusal
+from ..errors import FeedError, ParameterError, ServerFailed
 
 PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
@@ -58,8 +57,7 @@ class Source:
     """The datasets that a Loader reads. Exactly one of `feed` and `local` is set.
 
     feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the
-    name in a mix; empty until read_manifests has them. closed: whether close was called. unbuilt: (sources, flags) of
-    text that a server builds and serves meanwhile, instead of a dataset.
+    name in a mix; empty until read_manifests has them.
     """
 
     def __init__(
@@ -68,7 +66,6 @@ class Source:
         socket: Optional[PathLike],
         url: Optional[str],
         *,
-        unbuilt: Optional[tuple[list[str], list[str]]],
         token: Optional[str],
         ca_file: Optional[PathLike],
         memory: Union[str, int, None],
@@ -81,11 +78,7 @@ class Source:
         self.local: Optional[InProcess] = None
         self._reconnect_seconds, self._is_closed = reconnect_seconds, is_closed
         self.manifests: dict[str, Any] = {}
-        self.closed = False
-        if unbuilt is not None:
-            self.name = ", ".join(unbuilt[0])
-            self._build(*unbuilt, memory, timeout)
-        elif dataset is not None:
+        if dataset is not None:
             datasets = _named(dataset)
             self.name = ", ".join(folder for _, folder in datasets)
             self._open_folders(datasets, memory, in_process, timeout)
@@ -142,33 +135,17 @@ class Source:
             )
         self.local = local or InProcess(datasets)
 
-    def _build(self, sources: list[str], flags: list[str], memory: Union[str, int, None], timeout: float) -> None:
-        """Starts a server that builds text and serves it meanwhile."""
-        binary = find_binary()
-        assert binary is not None  # text.served has found it
-        try:
-            server = Server(binary, sources, flags, memory=memory, timeout=timeout)
-        except ServerFailed as error:
-            if error.returncode is None or error.returncode < 1:
-                raise
-            raise BuildError(refusal(str(error)), error.returncode) from error
-        self._use(server.endpoint, server)
-
-    def read_manifests(self) -> Optional[dict[str, Any]]:
-        """Sets manifests, or returns the state of the build that the server waits for."""
+    def read_manifests(self) -> None:
+        """Sets manifests."""
         if self.local is not None:
             self.manifests = dict(self.local.manifests)
-            return None
+            return
         assert self.feed is not None
         answer = self.feed.manifests()
-        building = building_of(answer)
-        if building is not None:
-            return building
         served = answer["datasets"] if isinstance(answer, dict) and "datasets" in answer else {"": answer}
         if not isinstance(served, dict) or not served:
             raise FeedError(f"{self.name}: the server is not a dsload server: its answer has no datasets")
         self.manifests = dict(served)
-        return None
 
     def _mixed(self, query: Query) -> list[dict[str, Any]]:
         """The manifests of the datasets that a query reads."""
@@ -275,7 +252,6 @@ class Source:
 
     def close(self) -> None:
         """Ends the streams and the server that this process started. Calling it again does nothing."""
-        self.closed = True
         if self.feed is not None:
             self.feed.close()
 

@@ -21,11 +21,6 @@ def state_at(start: int, rows: int, fingerprint: str, query: Query) -> dict[str,
     return {"version": _VERSION, "start": start, "rows": rows, "dataset": fingerprint, "order": _order(query)}
 
 
-def state_of_text(start: int, seal: Optional[str], query: Query) -> dict[str, Any]:
-    """The state of an iteration over text that is still being built; seal: the server's."""
-    return {"version": _VERSION, "start": start, "text": seal, "order": _order(query)}
-
-
 def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
     """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or
     order."""
@@ -37,16 +32,6 @@ def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query
         raise ValueError(
             f"the state was taken on another dataset ({taken} rows), not on this one ({fingerprint[:8]}, {rows} rows): "
             "open that one, or begin without the state"
-        )
-    return _start(state, query)
-
-
-def start_in_text(state: Mapping[str, Any], seal: Optional[str], query: Query) -> int:
-    """The row at which a state of state_of_text continues. Raises ValueError as start_of does."""
-    if seal is None or state["text"] != seal:
-        raise ValueError(
-            "the state was taken while text was being built: load it by a Loader of the same text and options, with "
-            "shuffle='none'"
         )
     return _start(state, query)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from .._binary import find_binary, required_binary
+from .._binary import required_binary
 from .._building.bar import Bar, is_shown
 from .._building.build import _Run, notes
 from .._building.flags import flags
@@ -21,9 +20,6 @@ from ..errors import BuildError
 PathLike = Union[str, "os.PathLike[str]"]
 
 _MANIFEST = "manifest.json"
-_BUILD_ALONE = frozenset(
-    ("workers", "checkpoint_every", "memory", "http", "notify")
-)  # options that a server has not, or with another meaning
 # Parameters of torch's DataLoader, and what a Loader has in their place.
 _NO_WORKERS = "a Loader needs no workers: the server reads ahead"
 _OWN_BATCHES = "a Loader yields whole batches: see shuffle, bucket and max_tokens"
@@ -54,33 +50,22 @@ def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
     return path.startswith("synth://")
 
 
-def parameters() -> list[str]:
-    """The names of Loader's own parameters."""
-    from .loader import Loader  # it imports this module
-
-    return [
-        p.name
-        for p in inspect.signature(Loader.__init__).parameters.values()
-        if p.kind != p.VAR_KEYWORD and p.name != "self"
-    ]
-
-
-def unexpected(name: str) -> str:
-    """The message for an argument that Loader does not have."""
+def unexpected(name: str, own: Collection[str]) -> str:
+    """The message for an argument that is not one of Loader's own."""
     if name in LoaderOptions.__annotations__:
         return f"Loader() of a dataset takes no {name!r}, which is an option of its build"
-    near = nearest(name, parameters())
+    near = nearest(name, own)
     hint = _OF_DATALOADER.get(name) or (f"did you mean {near!r}?" if near else "")
     return f"Loader() got an unexpected keyword argument {name!r}{f' ({hint})' if hint else ''}"
 
 
-def refusal(message: str) -> str:
+def _refusal(message: str, own: Collection[str]) -> str:
     """The command's message about the options of a Loader of text, some of which may have been meant for the Loader."""
     message = in_python(message)
     unknown = re.match(r"unknown option: (\w+)", message)
     if unknown and unknown[1] in _OF_DATALOADER:
         return f"unknown option: {unknown[1]}; {_OF_DATALOADER[unknown[1]]}"
-    near = nearest(unknown[1], parameters()) if unknown and "did you mean" not in message else None
+    near = nearest(unknown[1], own) if unknown and "did you mean" not in message else None
     return f"{message}; did you mean {near!r}, which is the Loader's?" if near else message
 
 
@@ -97,7 +82,9 @@ def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> list[str]:
+def _sources(
+    sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any], own: Collection[str]
+) -> list[str]:
     """The sources as arguments, checked."""
     for name in options:
         if name in _NOT_HERE:
@@ -115,28 +102,17 @@ def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str,
             )
         if not options:
             raise TypeError(f"a list names text to build, and {os.fspath(path)} is a dataset: pass its name by itself")
-        raise TypeError(f"{unexpected(next(iter(options)))}: {os.fspath(path)} is a dataset, not text to build")
+        raise TypeError(f"{unexpected(next(iter(options)), own)}: {os.fspath(path)} is a dataset, not text to build")
     return [os.fspath(p) for p in paths]
 
 
-def served(
-    sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]
-) -> Optional[tuple[list[str], list[str]]]:
-    """(sources, flags) of a server that builds the text and serves it meanwhile; None where there can be no such
-    server."""
-    paths = _sources(sources, options)
-    if find_binary() is None or not _BUILD_ALONE.isdisjoint(options) or any("=" in path for path in paths):
-        return None
-    return paths, [flag for name, value in options.items() for flag in flags(name, value)]
-
-
-def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
+def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any], own: Collection[str]) -> str:
     """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises
-    BuildError."""
-    paths = _sources(sources, options)
+    BuildError. own: the names of Loader's own parameters."""
+    paths = _sources(sources, options, own)
     binary = required_binary("building text")
     bar = Bar() if is_shown() else None
-    command = [binary, "build", "--cached", "--json", "--progress", "json"]
+    command = [binary, "build", "--cached", "--exit-with-stdin", "--json", "--progress", "json"]
     for name, value in options.items():
         command += flags(name, value)
     command += ["--", *paths]
@@ -147,13 +123,13 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
 
     try:
         code, stdout, messages = _Run(
-            command, report, lambda text: print(in_python(text), file=sys.stderr, flush=True)
+            command, report, lambda text: print(in_python(text), file=sys.stderr, flush=True), ends_with_stdin=True
         ).to_end(None)
     finally:
         if bar is not None:
             bar.close()
     if code != 0:
-        raise BuildError(refusal(messages[-1]) if messages else f"dsload build ended with exit code {code}", code)
+        raise BuildError(_refusal(messages[-1], own) if messages else f"dsload build ended with exit code {code}", code)
     result: dict[str, Any] = json.loads(stdout)
     for note in notes(result):
         print(f"note: {in_python(note)}", file=sys.stderr)
