@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/visible"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +25,7 @@ func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
-func printMemory(w io.Writer, plan *ingest.MemoryPlan, asJSON bool) error {
+func printMemory(w io.Writer, plan *setup.MemoryPlan, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(plan)
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
@@ -221,7 +221,7 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 	}
 	set, err := source.Open(cmd.Context(), source.Options{Args: args, Format: source.Format(f.format),
 		TextField: formatter.StreamedField(), Fields: formatter.Fields(), Stdin: cmd.InOrStdin(),
-		Built: ingest.BuiltFiles, Marks: ingest.MarksBuild})
+		Built: setup.BuiltFiles, Marks: setup.MarksBuild})
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (a *addition) settings() error {
 				"build it again to add to it", o.Out)
 	}
 	o.MaxValExamples = 0
-	s := &a.b.shards
+	s := &a.b.Shards
 	s.Settings, s.Append, s.FirstDocument = rendered, true, a.base
 	return nil
 }
@@ -115,7 +115,7 @@ func (a *addition) settings() error {
 // addition's appended.
 func (a *addition) merged(have json.RawMessage) (json.RawMessage, error) {
 	b := a.b
-	rendered, err := b.resolved()
+	rendered, err := b.Settings()
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func settingText(value json.RawMessage) string {
 
 // checkNew refuses sources that the dataset was made from.
 func (a *addition) checkNew() error {
-	for _, s := range a.b.known() {
+	for _, s := range a.b.Known() {
 		if a.named(s.URI) && s.URI != "-" {
 			return fault.BadOption("append", nil,
 				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
@@ -345,7 +345,7 @@ func (a *addition) notOpened(ctx context.Context, err error) (*report.Summary, e
 	}
 	b, m := a.b, *a.manifest
 	whole := m.Sources
-	n := len(b.known())
+	n := len(b.Known())
 	if len(whole) < n {
 		return nil, a.checkNew()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -127,7 +128,7 @@ func (a *addition) bringsNew() bool {
 	if slices.Contains(a.b.opts.Sources, "-") {
 		return true
 	}
-	return a.passed && slices.ContainsFunc(a.b.known(), func(s source.Stat) bool { return !a.named(s.URI) })
+	return a.passed && slices.ContainsFunc(a.b.Known(), func(s source.Stat) bool { return !a.named(s.URI) })
 }
 
 // nothingNew returns the summary of an addition whose files the dataset has already.
@@ -140,7 +141,7 @@ func nothingNew(o *option.Options) (*report.Summary, error) {
 	s.CapBytes = o.Memory
 	s.Stopped = fault.Plain("nothing to do: the dataset has every file of the sources")
 	s.Notes = append(s.Notes, fault.Textf("nothing new: the dataset has every file of %s",
-		strings.Join(redacted(o.Sources), ", ")))
+		strings.Join(setup.Redacted(o.Sources), ", ")))
 	return s, nil
 }
 
@@ -160,7 +161,7 @@ func (a *addition) readTimes(o *option.Options) {
 
 // sourceTimes returns the times of the sources for run.json.
 func (a *addition) sourceTimes() sourceTimes {
-	t := timesOf(a.b.known())
+	t := timesOf(a.b.Known())
 	if len(a.times)+len(t.Times) <= maxTimesListed {
 		t.Earlier = a.times
 	}

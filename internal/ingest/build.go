@@ -6,22 +6,18 @@ import (
 	"errors"
 	"time"
 
-	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/advice"
-	"github.com/dsload/dsload/internal/ingest/example"
-	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/tokenize"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -49,38 +45,19 @@ type build struct {
 	resumes   bool // the same command resumes from a checkpoint
 	meter     meter
 	waits     waits
-	cutter    *example.Cutter // the flusher's
-
-	// Set by prepare, in this order.
-	tokenizer *tokenize.Tokenizer
-	ends      documentEnds
-	filter    *filter.Filter
-	template  string // the name of a built-in one, or the text
-	phases    []phase
-	chat      *work.Conversations // nil if no input holds conversations
-	pins      map[string]string   // commits that an earlier run read repositories at
-	shards    shard.BuilderOptions
-	memory    *MemoryPlan
-	ledger    *budget.Ledger
+	*setup.Prepared // nil before prepare
 
 	// Of the phase that runs.
-	current *phase
+	current *setup.Phase
 	lanes   job.Lanes
 	readErr error // of the sources, once all stages have ended
 	workers []*work.Worker
 }
 
-// phase is one set of sources and what turns its records into text.
-type phase struct {
-	set       *source.Set
-	options   source.Options
-	formatter *example.Formatter
-}
-
 // Run streams sources through a tokenizer into a dataset folder. It resumes where an interrupted
 // build with equal options stopped.
 //
-// Errors: of fault.BadOption, *CapError, *shard.SettingsError, *shard.LockedError and source's
+// Errors: of fault.BadOption, *setup.CapError, *shard.SettingsError, *shard.LockedError and source's
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
@@ -100,12 +77,41 @@ func RunPartition(ctx context.Context, o option.Options, p *partition.Chosen) (*
 	return newBuild(o, p).run(ctx)
 }
 
+func newBuild(o option.Options, p *partition.Chosen) *build {
+	b := &build{opts: o, partition: p, resumes: true}
+	b.meter.start = o.Now()
+	b.target = newTarget(b)
+	return b
+}
+
+// prepare opens and checks everything that can be wrong before the first byte is written.
+func (b *build) prepare(ctx context.Context) (err error) {
+	if err := b.target.open(); err != nil {
+		return err
+	}
+	pins := pins{opts: &b.opts}
+	b.Prepared, err = setup.Open(ctx, &b.opts, setup.Reading{Narrow: b.target.choose, Explain: b.target.opened,
+		Revision: pins.of, Partition: b.partition != nil, Resumes: b.resumes})
+	if err != nil {
+		return err
+	}
+	if err = b.target.settings(); err == nil {
+		n := setup.Needs{Bucket: b.bucket}
+		n.HeldOut, n.WhyHeldOut, n.More = b.target.memory()
+		err = b.DivideMemory(n)
+	}
+	if err != nil {
+		return errors.Join(err, b.Close())
+	}
+	return nil
+}
+
 // run makes the target in a folder of a file system.
 func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	o := &b.opts
 	if o.Stdin != nil {
-		stdin := newInterruptible(ctx, o.Stdin)
-		defer stdin.close()
+		stdin := setup.NewInterruptible(ctx, o.Stdin)
+		defer stdin.Close()
 		o.Stdin = stdin
 	}
 	err = b.prepare(ctx)
@@ -115,17 +121,17 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := cmp.Or(b.checkEnds(), b.target.check()); err != nil {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := cmp.Or(b.CheckEnds(), b.target.check()); err != nil {
 		return nil, err
 	}
-	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
+	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.Shards)
 	if err != nil {
 		return b.target.notOpened(ctx, err)
 	}
 	f, err := b.newFlusher(ctx, builder, checkpoint)
 	if err == nil {
-		b.notice("reading %s", b.describeInputs())
+		b.notice("reading %s", b.DescribeInputs())
 		var s *report.Summary
 		s, err = b.stream(ctx, f)
 		if err = errors.Join(err, f.closeSeen()); err == nil {
@@ -137,14 +143,14 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 
 // lease returns the lease of a job by the bytes of its first record, which may be longer than a piece.
 func (b *build) lease(first int) int64 {
-	return max(b.memory.jobLease, work.LongRecordLease(int64(first), b.phases[0].formatter, b.chat))
+	return max(b.Memory.JobLease, work.LongRecordLease(int64(first), b.Phases[0].Formatter, b.Chat))
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(ctx context.Context, builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(),
-		around: newAround(b.cutterOptions(), b.tokenizer), origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.Cutter, cut: b.cut(),
+		around: newAround(b.CutterOptions(), b.Tokenizer), origins: originFiles{b: b}}
 	f.emit = f.takeExample
 	f.cutter.Counts, f.pack = &f.state.Counts, f.newPacking()
 	held := o.MaxValExamples
@@ -153,7 +159,9 @@ func (b *build) newFlusher(ctx context.Context, builder *shard.Builder, checkpoi
 	}
 	expected, err := int64(0), error(nil)
 	if held > 0 && b.partition == nil {
-		expected, err = b.expectedExamples(ctx, held)
+		if expected, err = b.ExpectedExamples(ctx, held); ctx.Err() != nil {
+			err = ErrInterrupted
+		}
 	}
 	f.hold = heldout.New(held, expected)
 	if err == nil {
@@ -190,7 +198,7 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 		f.heldOut()
 	}
 	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
-		return &source.SourceChangedError{URI: b.phases[0].set.URI(0),
+		return &source.SourceChangedError{URI: b.Phases[0].Set.URI(0),
 			What: "number of documents, by which some are chosen for val,"}
 	}
 	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
@@ -204,22 +212,13 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 	return nil
 }
 
-// advise returns the error that ended a stage of the build, with what to do about it.
-func (b *build) advise(stage advice.Stage, err error) error {
-	f := advice.Facts{Options: &b.opts, Partition: b.partition != nil, Resumes: b.resumes}
-	for i := range b.phases {
-		f.Sets, f.Fields = append(f.Sets, b.phases[i].set), b.phases[0].options.Fields
-	}
-	return advice.Of(stage, f, err)
-}
-
 func (b *build) notice(format string, args ...any) { b.opts.Noticef(format, args...) }
 
 // stream drives the phases that are left, then finishes the target.
 func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
 	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
-		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
+		r, err := b.Phases[i].Set.Reader(f.state.Ends[i].Position)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +230,7 @@ func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err 
 	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
-	for f.state.Phase < len(b.phases) {
+	for f.state.Phase < len(b.Phases) {
 		if err := b.runPhase(ctx, f); err != nil {
 			return nil, err
 		}
@@ -251,13 +250,13 @@ func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err 
 // runPhase streams one phase's sources, from the cursor to their end or to a budget. An ended
 // context ends it at the end of a job.
 func (b *build) runPhase(ctx context.Context, f *flusher) error {
-	p := &b.phases[f.state.Phase]
+	p := &b.Phases[f.state.Phase]
 	b.current = p
 	at := f.state.Position
 	if a := f.state.Answered; a != nil {
 		at = a.Rewind(at)
 	}
-	reader, err := p.set.Reader(at)
+	reader, err := p.Set.Reader(at)
 	if err != nil {
 		return err
 	}
@@ -268,15 +267,15 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		return err
 	}
 
-	b.lanes = job.NewLanes(b.memory.parcels, b.memory.jobs)
+	b.lanes = job.NewLanes(b.Memory.Parcels, b.Memory.Jobs)
 	b.readErr, f.stopped = nil, ""
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
-	reading := read.Stage{Records: reader, Borders: b.target, Lanes: &b.lanes, Ledger: b.ledger, Lease: b.lease,
-		MaxRecords: b.memory.maxRecords, URI: p.set.URI, Waiting: &b.waits.reader}
+	reading := read.Stage{Records: reader, Borders: b.target, Lanes: &b.lanes, Ledger: b.Ledger, Lease: b.lease,
+		MaxRecords: b.Memory.MaxRecords, URI: p.Set.URI, Waiting: &b.waits.reader}
 	if b.opts.Map != "" {
-		m, err := b.startMap(pipeline, ctx, reader, p.set.URI, f)
+		m, err := b.startMap(pipeline, ctx, reader, p.Set.URI, f)
 		if err != nil {
 			return err
 		}
@@ -286,7 +285,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
 		w := b.workerOf(i)
-		w.Begin(p.formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
+		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
@@ -312,7 +311,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 // workerOf returns the i-th worker.
 func (b *build) workerOf(i int) *work.Worker {
 	if i == len(b.workers) {
-		b.workers = append(b.workers, b.newWorker(b.memory.cacheBytes))
+		b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
 	}
 	return b.workers[i]
 }
@@ -323,18 +322,36 @@ func (f *flusher) begun() bool {
 }
 
 func (b *build) newWorker(cacheBytes int) *work.Worker {
-	return work.New(work.Config{Tokenizer: b.tokenizer, CacheBytes: cacheBytes, CausalPairs: b.opts.CausalPairs,
-		AsIs: b.template == "", Judges: b.opts.JudgesDocuments(), Filter: b.filter, Dedup: b.opts.Dedup,
-		Conversations: b.chat, Skip: b.target.skip})
+	return work.New(work.Config{Tokenizer: b.Tokenizer, CacheBytes: cacheBytes, CausalPairs: b.opts.CausalPairs,
+		AsIs: b.Template == "", Judges: b.opts.JudgesDocuments(), Filter: b.Filter, Dedup: b.opts.Dedup,
+		Conversations: b.Chat, Skip: b.target.skip})
 }
 
-// close releases the scratch files of the sources.
-func (b *build) close() error {
-	var errs []error
-	for _, p := range b.phases {
-		if p.set != nil {
-			errs = append(errs, p.set.Close())
-		}
+// startMap runs the command for the records of a reader, whose inputs have names by their numbers.
+func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, uri func(input int) string,
+	f *flusher) (*read.Mapping, error) {
+	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader,
+		Rows: b.current.Formatter.NewWorker(), Notice: b.notice, Answered: f.state.Answered, Resume: f.state.Position})
+}
+
+// PlanMemory returns the memory cap as a sum for these options; nothing is built.
+func PlanMemory(o option.Options) (*setup.MemoryPlan, error) { return PartitionMemory(o, nil) }
+
+// PartitionMemory is PlanMemory for one partition of a plan; nil stands for all.
+func PartitionMemory(o option.Options, p *partition.Chosen) (*setup.MemoryPlan, error) {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
-	return errors.Join(errs...)
+	b := newBuild(o, p)
+	b.bucket = remote.Writable(o.Out)
+	return b.memoryPlan()
+}
+
+// memoryPlan prepares a build for its memory plan alone.
+func (b *build) memoryPlan() (*setup.MemoryPlan, error) {
+	if err := b.prepare(context.Background()); err != nil {
+		return nil, err
+	}
+	return b.Memory, b.Close()
 }

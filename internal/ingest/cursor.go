@@ -13,12 +13,6 @@ import (
 	"github.com/dsload/dsload/internal/origins"
 )
 
-// The phases of a build: first the sources, then, where given, the sources of the split val.
-const (
-	phaseTrain = iota
-	phaseVal
-)
-
 // cursor is the state of a build between two documents: what a checkpoint saves besides the rows,
 // and all that a later run needs to continue.
 type cursor struct {

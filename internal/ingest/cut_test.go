@@ -199,18 +199,18 @@ func TestBudgetGivesBackMemory(t *testing.T) {
 	if err := b.prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.shards)
+	defer b.Close()
+	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.Shards)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer builder.Close()
 	f := must(b.newFlusher(ctx, builder, nil))
-	used := b.ledger.Used()
+	used := b.Ledger.Used()
 	if err := b.runPhase(ctx, f); err != nil || f.stopped != "max-examples" {
 		t.Fatalf("stopped by %q: %v", f.stopped, err)
 	}
-	if now := b.ledger.Used(); now != used {
+	if now := b.Ledger.Used(); now != used {
 		t.Errorf("%d bytes are still leased", now-used)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -98,17 +99,17 @@ type cut func(*flusher, *taken) error
 // cut returns the cut of the documents of this build, which are all of one kind.
 func (b *build) cut() cut {
 	switch {
-	case b.chat != nil && b.chat.SplitTurns():
+	case b.Chat != nil && b.Chat.SplitTurns():
 		return (*flusher).cutTurns
-	case b.chat != nil && b.chat.Masked():
+	case b.Chat != nil && b.Chat.Masked():
 		return func(f *flusher, t *taken) error {
 			return f.cutMasked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End])
 		}
-	case b.hasTarget() && b.opts.CausalPairs:
+	case b.HasTarget() && b.opts.CausalPairs:
 		return func(f *flusher, t *taken) error {
 			return f.cutter.CausalPair(f.around.once(t.text, true, false), f.around.once(t.targetIDs(), false, true), f.emit)
 		}
-	case b.hasTarget():
+	case b.HasTarget():
 		return func(f *flusher, t *taken) error {
 			return f.cutter.Pair(f.around.once(t.text, true, true), f.around.once(t.targetIDs(), true, true), f.emit)
 		}
@@ -129,8 +130,8 @@ func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []ui
 	if f.b.kind() != report.Texts {
 		return nil, 0, nil
 	}
-	w := f.b.newWorker(tailCacheBytes)
-	w.Begin(f.b.phases[f.state.Phase].formatter, true, nil)
+	w := f.b.newWorker(setup.TailCacheBytes)
+	w.Begin(f.b.Phases[f.state.Phase].Formatter, true, nil)
 	return w.Beginning(d, j.Raw[d.Raw.Start:d.Raw.End], int(maxBytes))
 }
 
@@ -157,7 +158,7 @@ func (f *flusher) noteKept(t *taken) (keep bool, err error) {
 func (f *flusher) noteReplaced(j *job.Job, d *job.Document) {
 	s := &f.state
 	if s.IllFormed.First == "" {
-		set := f.b.phases[s.Phase].set
+		set := f.b.Phases[s.Phase].Set
 		s.IllFormed = report.IllFormed{First: source.Shown(set.URI(d.Input)), Row: d.Row}
 		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
 			s.IllFormed.Iconv = in.URI

@@ -100,9 +100,9 @@ func (v *previewer) estimate() (e Estimate) {
 	s, o := &v.estimator.all, &v.b.opts
 	var total int64
 	inputs := 0
-	for i := range v.b.phases {
-		n, _ := v.b.phases[i].set.EstimateBytes()
-		total, inputs = total+n, inputs+v.b.phases[i].set.Len()
+	for i := range v.b.Phases {
+		n, _ := v.b.Phases[i].Set.EstimateBytes()
+		total, inputs = total+n, inputs+v.b.Phases[i].Set.Len()
 	}
 	scale := 1.0
 	if inputs > v.looked && v.estimator.text > 0 {
@@ -121,11 +121,11 @@ func (v *previewer) estimate() (e Estimate) {
 	e.Documents, e.Kept, e.TextBytes = times(s.documents), times(s.kept), times(s.text)
 	e.Tokens, e.Examples = times(s.tokens), times(s.examples)
 	width := int64(4)
-	if v.b.tokenizer.VocabSize() <= 1<<16 {
+	if v.b.Tokenizer.VocabSize() <= 1<<16 {
 		width = 2
 	}
 	e.Bytes = e.Tokens*width + e.Examples*rowBytes
-	if v.b.shards.Schema.LossMask {
+	if v.b.Shards.Schema.LossMask {
 		e.Bytes += e.Tokens / 8
 	}
 	e.Seconds = startTime + scale*s.seconds/float64(o.Workers)

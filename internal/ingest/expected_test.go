@@ -35,11 +35,11 @@ func TestExpectedExamples(t *testing.T) {
 		if err := b.prepare(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.expectedExamples(context.Background(), c.wanted)
+		got, err := b.ExpectedExamples(context.Background(), c.wanted)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %d examples, %v, want %d", fmt.Sprint(c.o.MaxExamples, c.o.MaxLength, c.wanted), got, err, c.want)
 		}
-		if err := b.close(); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	}

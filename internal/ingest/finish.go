@@ -18,7 +18,6 @@ import (
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/tokenize"
 )
 
 const stoppedAtEnd = "the sources ended"
@@ -30,7 +29,7 @@ func (f *flusher) endPhase() {
 		SourceBytes: s.SourceBytes}
 	end.Cut = f.stopped != "" && slices.Contains(s.CutBy, f.stopped)
 	if f.stopped == "" || f.sourcesEnded {
-		end.Input = f.b.phases[s.Phase].set.Len()
+		end.Input = f.b.Phases[s.Phase].Set.Len()
 	}
 	s.Ends = append(s.Ends, end)
 	s.Phase++
@@ -68,7 +67,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 	}
 	sum := f.summary()
 	run := f.runRecord(sum)
-	provenance := shard.Provenance{Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
+	provenance := shard.Provenance{Tokenizer: b.TokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
 		Dropped: s.DroppedBy, Run: run}
 	amend(&provenance, run)
 	manifest, err := f.builder.Finish(provenance)
@@ -82,7 +81,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 
 // writeTokenizer puts the tokenizer's files next to the shards.
 func (f *flusher) writeTokenizer() error {
-	details := f.b.tokenizer.Details()
+	details := f.b.Tokenizer.Details()
 	for _, file := range []func() (string, []byte){details.File, details.Config} {
 		if name, data := file(); data != nil {
 			if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
@@ -93,17 +92,12 @@ func (f *flusher) writeTokenizer() error {
 	return nil
 }
 
-func (b *build) tokenizerInfo() shard.TokenizerInfo {
-	return shard.TokenizerInfo{Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(),
-		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
-}
-
 // sources lists what was read, phase by phase. An input in whose middle a budget ended the build
 // has no checksum: how far the reader got is chance.
 func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
-		for _, line := range f.b.phases[i].set.LinesRead(end.Position) {
+		for _, line := range f.b.Phases[i].Set.LinesRead(end.Position) {
 			info := shard.SourceInfo{URI: line.URI, Files: line.Files, Bytes: line.Size, ETag: line.ETag,
 				Revision: line.Revision}
 			if line.Inputs <= end.Input {
@@ -123,13 +117,13 @@ func (f *flusher) summary() *report.Summary {
 	seconds := b.elapsed().Seconds()
 	sum := &report.Summary{
 		Out: b.opts.Out, Counts: s.Counts,
-		Warnings:  slices.Concat(b.warnings(), s.Damaged.Warnings(s.DamagedInputs), s.IllFormed.Warnings(s.Replaced)),
+		Warnings:  slices.Concat(b.Warnings(), s.Damaged.Warnings(s.DamagedInputs), s.IllFormed.Warnings(s.Replaced)),
 		Resumed:   b.meter.resumed.Documents > 0,
 		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
-	sum.Formats, sum.DocumentEnd = f.b.formats(), f.b.documentEnd()
+	sum.Formats, sum.DocumentEnd = f.b.Formats(), f.b.DocumentEnd()
 	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), unread)
 	sum.Notes = f.notes()
 	return sum
@@ -149,7 +143,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fault.Textf(format, args...)) }
 	for i, end := range s.Ends {
-		notes = append(notes, b.phases[i].set.Notes()...)
+		notes = append(notes, b.Phases[i].Set.Notes()...)
 		notes = append(notes, report.Skipped(&end.Position)...)
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
@@ -172,7 +166,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 			notes = append(notes, fault.Plain(note))
 		}
 	}
-	if note := b.endNote(); !note.IsZero() {
+	if note := b.EndNote(); !note.IsZero() {
 		notes = append(notes, note)
 	}
 	if s.ForcedCuts > 0 {
@@ -221,7 +215,7 @@ func (f *flusher) unread() unread {
 	if !u.reached {
 		return u
 	}
-	set := f.b.phases[0].set
+	set := f.b.Phases[0].Set
 	if end.Input >= set.Len() {
 		u.all, u.exact = true, true
 		return u
@@ -280,27 +274,15 @@ func (f *flusher) runRecord(sum *report.Summary) map[string]any {
 		"peak_rss_bytes":   sum.PeakRSSBytes,
 		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery,
 		"resumed": sum.Resumed,
-		"sources": timesOf(f.b.known()),
+		"sources": timesOf(f.b.Known()),
 	}
-}
-
-// roles names the special ids that a tokenizer has.
-func roles(s tokenize.Special) map[string]int64 {
-	out := map[string]int64{}
-	for role, id := range map[string]int{"bos": s.BOS, "eos": s.EOS, "pad": s.PAD, "unk": s.UNK, "cls": s.CLS,
-		"sep": s.SEP, "mask": s.MASK} {
-		if id >= 0 {
-			out[role] = int64(id)
-		}
-	}
-	return out
 }
 
 func (b *build) kind() report.Kind {
 	switch {
-	case b.chat != nil:
+	case b.Chat != nil:
 		return report.Conversations
-	case b.hasTarget():
+	case b.HasTarget():
 		return report.Pairs
 	}
 	return report.Texts
@@ -325,7 +307,7 @@ func (f *flusher) noExamples() error {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if s.Untrained > 0 || len(s.UnknownRoles) > 0 {
-		reasons = append(reasons, whyUntrained(f.b.chat, s.UnfoundTurns, s.UnknownRoles))
+		reasons = append(reasons, whyUntrained(f.b.Chat, s.UnfoundTurns, s.UnknownRoles))
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {

@@ -103,7 +103,7 @@ func (b *build) finished() (*report.Summary, error) {
 // finishedSummary returns the summary of a finished dataset that was found.
 func (b *build) finishedSummary(m *shard.Manifest) *report.Summary {
 	s := summaryOf(b.opts.Out, m)
-	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
+	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.Formats(), b.Warnings()
 	return s
 }
 
@@ -111,7 +111,7 @@ func (b *build) finishedSummary(m *shard.Manifest) *report.Summary {
 // time, and by their content where the time differs or was not noted. A *StaleError says what
 // changed.
 func (b *build) unchangedSince(m *shard.Manifest) error {
-	inputs := b.known()
+	inputs := b.Known()
 	stale := func(uri, format string, args ...any) error {
 		return &StaleError{Out: b.opts.Out, URI: uri, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -144,8 +144,8 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 		return nil
 	}
 	at := 0
-	for p := range b.phases {
-		set := b.phases[p].set
+	for p := range b.Phases {
+		set := b.Phases[p].Set
 		for i, in := range set.Known() {
 			if err := b.compareContent(set, i, &in, m.Sources[at].Checksum, run.Sources.Times, at); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/rows"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -169,7 +170,7 @@ func (f *flusher) cutBy(option string) {
 
 // route chooses the split of a document at its first piece.
 func (f *flusher) route(hash uint64) heldout.Verdict {
-	if f.state.Phase == phaseVal {
+	if f.state.Phase == setup.Val {
 		return heldout.ToVal
 	}
 	v := f.hold.Choose(hash)
@@ -210,7 +211,7 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	case f.full(split) && split == splitTrain:
 		f.cutBy("max-examples")
 		return nil
-	case f.full(split) && s.Phase == phaseVal:
+	case f.full(split) && s.Phase == setup.Val:
 		f.cutBy("max-val-examples")
 		return nil
 	case f.full(split):
@@ -233,9 +234,9 @@ func (f *flusher) write(split string, row *shard.Example) error {
 		s.TrainFull = o.MaxExamples > 0 && s.Train >= o.MaxExamples
 	}
 	switch {
-	case s.Phase == phaseVal && f.valFull():
+	case s.Phase == setup.Val && f.valFull():
 		f.stopped = "max-val-examples"
-	case s.Phase == phaseTrain && s.TrainFull && (len(o.ValSources) > 0 || f.valFull()):
+	case s.Phase == setup.Train && s.TrainFull && (len(o.ValSources) > 0 || f.valFull()):
 		f.stopped = "max-examples"
 	}
 	return nil
@@ -264,7 +265,7 @@ func (f *flusher) cutTokens(ex *shard.Example) bool {
 // valFull reports whether the split val is full. With sources of its own it has no limit unless one
 // is given.
 func (f *flusher) valFull() bool {
-	if f.state.Phase == phaseVal {
+	if f.state.Phase == setup.Val {
 		return f.b.opts.MaxValExamples > 0 && f.state.Val >= f.b.opts.MaxValExamples
 	}
 	return f.hold.Full()
@@ -272,7 +273,7 @@ func (f *flusher) valFull() bool {
 
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *job.Document, cause error) error {
-	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
+	uri := f.b.Phases[f.state.Phase].Set.URI(d.Input)
 	switch answered := d.Mapped && d.Err == nil; {
 	case answered && errors.Is(cause, example.ErrMalformed):
 		cause = fault.Errorf("in the answer of {map}, which must be one line of JSON, as jq -c writes it: %w", cause)
@@ -304,7 +305,7 @@ func (f *flusher) reject(d *job.Document, cause error) error {
 
 // read returns the counts of the input of a document.
 func (f *flusher) read(d *job.Document) *report.FileRecords {
-	return f.state.Bad.Reads(f.state.Phase, d.Input, func() string { return f.b.phases[f.state.Phase].set.URI(d.Input) })
+	return f.state.Bad.Reads(f.state.Phase, d.Input, func() string { return f.b.Phases[f.state.Phase].Set.URI(d.Input) })
 }
 
 // due reports whether it is time for a checkpoint. A clock that was set back counts as enough time:

@@ -64,8 +64,8 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	known := b.known()
+	defer func() { err = errors.Join(err, b.Close()) }()
+	known := b.Known()
 	for i := range known {
 		if !rereadable(&known[i]) && known[i].ETag == "" {
 			return nil, fault.BadOption("source", known[i].URI,
@@ -76,8 +76,8 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 	for _, in := range known {
 		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
 	}
-	o.LoadedTokenizer = b.tokenizer
-	return &Identity{digestSettings(b.shards.Settings), checksum.Of(h).String(), o, known}, nil
+	o.LoadedTokenizer = b.Tokenizer
+	return &Identity{digestSettings(b.Shards.Settings), checksum.Of(h).String(), o, known}, nil
 }
 
 func digestSettings(settings json.RawMessage) string {

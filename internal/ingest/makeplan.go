@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
@@ -30,30 +31,30 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.checkEnds(); err != nil {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := b.CheckEnds(); err != nil {
 		return nil, err
 	}
-	for i := range b.phases {
-		if size, known := b.phases[i].set.EstimateBytes(); !known {
+	for i := range b.Phases {
+		if size, known := b.Phases[i].Set.EstimateBytes(); !known {
 			return nil, fault.BadOption("partitions", partitions,
 				"the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
-					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size)
+					"bound it, as in synth://wikitext?bytes=1GB", b.Phases[i].Set.URI(0), size)
 		}
 	}
 	p := partition.New(partitions)
-	p.Settings, p.Given, p.CheckpointEvery = b.shards.Settings, o.Settings, o.CheckpointEvery
+	p.Settings, p.Given, p.CheckpointEvery = b.Shards.Settings, o.Settings, o.CheckpointEvery
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
 	if err := scan.fill(ctx, p); err != nil {
-		return nil, b.advise(advice.Rows, err)
+		return nil, advice.Of(advice.Rows, b.Facts(), err)
 	}
-	for i := range b.phases {
-		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
+	for i := range b.Phases {
+		p.Notes = append(p.Notes, b.Phases[i].Set.Notes()...)
 	}
-	p.Notes = append(p.Notes, b.warnings()...)
-	if note := b.endNote(); !note.IsZero() {
+	p.Notes = append(p.Notes, b.Warnings()...)
+	if note := b.EndNote(); !note.IsZero() {
 		p.Notes = append(p.Notes, note)
 	}
 	scan.complete()
@@ -61,7 +62,7 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 }
 
 // PlanningMemory returns the memory cap as a sum for making a plan; nothing is read.
-func PlanningMemory(o option.Options, partitions int) (*MemoryPlan, error) {
+func PlanningMemory(o option.Options, partitions int) (*setup.MemoryPlan, error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/columnar/columnartest"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -39,10 +40,10 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 		t.Fatal(err)
 	}
 	// more ids than that many shards hold: a token has fewer than eight bytes of text
-	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4
+	small.MaxBytes = int64(plan.MaxShards) * (4 << 10) * 4
 	_, err = Run(context.Background(), small)
 	if !errors.Is(err, read.ErrMemory) || !strings.Contains(err.Error(), "raise `memory`") {
-		t.Fatalf("%d shards at most: %v", plan.maxShards, err)
+		t.Fatalf("%d shards at most: %v", plan.MaxShards, err)
 	}
 	if _, err := Run(context.Background(), small); !errors.Is(err, read.ErrMemory) {
 		t.Fatalf("once more: %v", err)
@@ -86,7 +87,7 @@ func TestPlanIsTheCap(t *testing.T) {
 			t.Errorf("the smallest cap: %v", err)
 		}
 		o.Memory -= 64 << 10
-		var capped *CapError
+		var capped *setup.CapError
 		if _, err := PlanMemory(o); !errors.As(err, &capped) {
 			t.Errorf("less than the smallest cap, %d: %v", o.Memory, err)
 		}
@@ -112,7 +113,7 @@ func TestMetadataIsInThePlan(t *testing.T) {
 		if err := os.WriteFile(path+".jinja", []byte(testChatTemplate), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var capped *CapError
+		var capped *setup.CapError
 		_, err := PlanMemory(o)
 		if !errors.As(err, &capped) || !strings.Contains(err.Error(), "x.parquet: its footer of ") ||
 			!strings.Contains(err.Error(), fmt.Sprintf("row groups: %d)", p.Groups)) ||

@@ -18,7 +18,7 @@ type waits struct{ reader, workers, flusher job.Waiting }
 // watch attaches the build to its monitor.
 func (b *build) watch() {
 	if b.opts.Monitor != nil {
-		b.meter.formats = b.formats()
+		b.meter.formats = b.Formats()
 		b.opts.Monitor.Show(b.details)
 	}
 }
@@ -40,9 +40,9 @@ func (f *flusher) show() {
 func (b *build) details() (d report.Details) {
 	now := b.meter.read()
 	d.Progress = b.progress(false)
-	d.Tokenizer = b.tokenizer.Name()
+	d.Tokenizer = b.Tokenizer.Name()
 	d.Toward = b.toward(d.Progress)
-	d.Ledger, d.Leased = b.memory.Shares, max(0, b.ledger.Used()-b.ledger.Cap()+b.ledger.Free())
+	d.Ledger, d.Leased = b.Memory.Shares, max(0, b.Ledger.Used()-b.Ledger.Cap()+b.Ledger.Free())
 	d.Formats = b.meter.formats
 	for i, n := range [...]int64{now.Train, now.Val} {
 		if i == 0 || n > 0 {
@@ -91,10 +91,10 @@ func (b *build) toward(p report.Progress) (name fault.Text) {
 
 // addSources lists the sources around the current one.
 func (b *build) addSources(d *report.Details, phase, current int) {
-	if phase >= len(b.phases) {
-		phase, current = len(b.phases)-1, b.phases[len(b.phases)-1].set.Len()
+	if phase >= len(b.Phases) {
+		phase, current = len(b.Phases)-1, b.Phases[len(b.Phases)-1].Set.Len()
 	}
-	set := b.phases[phase].set
+	set := b.Phases[phase].Set
 	d.TotalSources = set.Len()
 	d.FirstSource = max(0, min(current-maxSourcesShown/3, d.TotalSources-maxSourcesShown))
 	before, known := set.BytesBefore(current)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/shard"
 )
@@ -27,10 +28,10 @@ type originFiles struct {
 }
 
 // originNames are the files of the phases.
-var originNames = [...]string{phaseTrain: shard.OriginsName, phaseVal: shard.ValOriginsName}
+var originNames = [...]string{setup.Train: shard.OriginsName, setup.Val: shard.ValOriginsName}
 
 func (o *originFiles) path(phase int) string {
-	return filepath.Join(o.b.opts.Out, o.b.shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
+	return filepath.Join(o.b.opts.Out, o.b.Shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
 }
 
 // note takes a record, in the order of reading. Only the first piece of a document counts.
@@ -40,14 +41,14 @@ func (o *originFiles) note(s *cursor, d *job.Document) error {
 	}
 	for len(s.Origins) <= s.Phase {
 		// A checkpoint of a version without origins has nothing about the documents before.
-		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == phaseTrain})
+		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == setup.Train})
 	}
 	w := &s.Origins[s.Phase]
 	first := o.b.number(d.Ordinal)
 	if first+1 == w.Next {
 		return nil // a further piece of the document
 	}
-	name := func() string { return o.b.phases[s.Phase].set.URI(d.Input) }
+	name := func() string { return o.b.Phases[s.Phase].Set.URI(d.Input) }
 	for k := range max(1, d.Turns.End-d.Turns.Start) {
 		if err := w.Add(first+int64(k), d.Input, d.Row, name, func(page []byte) error { return o.write(s, page) }); err != nil {
 			return err

@@ -1,39 +1,11 @@
 package ingest
 
 import (
-	"github.com/dsload/dsload/internal/budget"
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
-
-// checkPackable returns an error for rows that have a target in a column of its own, which cannot be packed.
-func (b *build) checkPackable() error {
-	if b.opts.Pack == pack.None || !b.hasTarget() || b.opts.CausalPairs {
-		return nil
-	}
-	return fault.BadOption("pack", string(b.opts.Pack),
-		"prompts with targets in a column of their own cannot share rows; "+
-			"put both into one row with {causal-pairs}, or leave {pack} out")
-}
-
-// packConfig returns how documents share rows.
-func (b *build) packConfig(schema shard.Schema) rows.Config {
-	o := &b.opts
-	return rows.Config{Policy: o.Pack, Length: o.MaxLength, Window: rows.WindowTokens(o.PackWindow, o.MaxLength),
-		IDWidth: schema.IDWidth(), Masked: schema.LossMask, Suffix: len(b.cutterOptions().Suffix)}
-}
-
-// packingMemory returns the share of the memory cap that packing takes.
-func (b *build) packingMemory(schema shard.Schema) budget.Share {
-	c, splits := b.packConfig(schema), int64(1)
-	if b.opts.MaxValExamples > 0 || len(b.opts.ValSources) > 0 {
-		splits++
-	}
-	return budget.Share{Name: "packing", Bytes: c.MemoryBytes(splits), Why: c.Why()}
-}
 
 // splits are the names of the splits that rows are packed for.
 var splits = [...]string{rows.Train: splitTrain, rows.Val: splitVal}
@@ -44,7 +16,7 @@ func (f *flusher) newPacking() *rows.Packing {
 		return nil
 	}
 	f.state.DroppedTokens = new(int64)
-	c := f.b.packConfig(f.b.shards.Schema)
+	c := f.b.PackConfig(f.b.Shards.Schema)
 	c.Counts, c.Rest = &f.state.Counts, &f.state.PackRest
 	c.Wanted, c.Changed = f.wanted, f.heldOut
 	c.Write = func(split int, row *shard.Example) error { return f.write(splits[split], row) }

@@ -41,15 +41,15 @@ func (p *part) settings() error {
 	if err := p.whole.settings(); err != nil {
 		return err
 	}
-	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
+	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.Shards.Settings); differ {
 		return fault.Kindf(fault.Usage, "build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
 			"give this machine what the plan was made with, or make the plan again",
 			p.Number, p.Plan.Partitions, name, have, want)
 	}
-	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
-	b.shards.Plan = p.Plan.Seal()
+	b.Shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+	b.Shards.Plan = p.Plan.Seal()
 	var err error
-	b.shards.Settings, err = p.Settings()
+	b.Shards.Settings, err = p.Settings()
 	return err
 }
 
@@ -139,7 +139,7 @@ func (p *part) finish(f *flusher) (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.builder.Finish(shard.Provenance{Tokenizer: p.b.tokenizerInfo(), Counters: map[string]int64{},
+	m, err := f.builder.Finish(shard.Provenance{Tokenizer: p.b.TokenizerInfo(), Counters: map[string]int64{},
 		State: state})
 	if err != nil {
 		return nil, err

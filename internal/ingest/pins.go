@@ -1,26 +1,33 @@
 package ingest
 
 import (
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
 )
 
-// pinned returns the commit at which an earlier run of this build read a repository, "" for none. A
-// resumed build reads what it began with, even if the branch has moved since.
-func (b *build) pinned(repository string) string {
-	if b.pins == nil {
-		b.pins = map[string]string{}
-		if !b.opts.Overwrite {
-			b.findPins()
-		}
-	}
-	return b.pins[repository]
+// pins are the commits at which an earlier run of a build read repositories. A resumed build reads what it began
+// with, even if the branch has moved since.
+type pins struct {
+	opts    *option.Options
+	commits map[string]string // nil before the first question
 }
 
-// findPins reads the checkpoint of the folder. What cannot be read is reported later, when the
+// of returns the commit of a repository, "" for none.
+func (p *pins) of(repository string) string {
+	if p.commits == nil {
+		p.commits = map[string]string{}
+		if !p.opts.Overwrite {
+			p.read()
+		}
+	}
+	return p.commits[repository]
+}
+
+// read reads the checkpoint of the folder. What cannot be read is reported later, when the
 // build resumes from it.
-func (b *build) findPins() {
-	saved, err := shard.ReadUnfinished(b.opts.FS, b.opts.Out)
+func (p *pins) read() {
+	saved, err := shard.ReadUnfinished(p.opts.FS, p.opts.Out)
 	if err != nil || saved.Cursor == nil {
 		return
 	}
@@ -32,10 +39,10 @@ func (b *build) findPins() {
 	for _, end := range c.Ends {
 		positions = append(positions, end.Position)
 	}
-	for _, p := range positions {
-		for _, in := range p.Known {
+	for _, at := range positions {
+		for _, in := range at.Known {
 			if in.Revision != "" {
-				b.pins[source.Repository(in.URI)] = in.Revision
+				p.commits[source.Repository(in.URI)] = in.Revision
 			}
 		}
 	}

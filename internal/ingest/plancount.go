@@ -47,8 +47,8 @@ func (s *scan) count(ctx context.Context) error {
 	defer s.b.report(s.b.opts.Progress)()
 	f := &flusher{b: s.b}
 	cutter := partCutter{partitions: s.plan.Partitions, total: s.total, target: s.target}
-	for phase := range s.b.phases {
-		end, err := s.countPhase(ctx, phase, s.b.memory.readers, &cutter)
+	for phase := range s.b.Phases {
+		end, err := s.countPhase(ctx, phase, s.b.Memory.Readers, &cutter)
 		if ctx.Err() != nil {
 			return errNoPlanMade
 		}
@@ -66,7 +66,7 @@ func (s *scan) count(ctx context.Context) error {
 
 // countPhase counts the inputs of a phase, several at once, and takes the results in order.
 func (s *scan) countPhase(ctx context.Context, phase, readers int, cutter *partCutter) (end phaseEnd, err error) {
-	set := s.b.phases[phase].set
+	set := s.b.Phases[phase].Set
 	if err := s.list(phase, set); err != nil {
 		return end, err
 	}

@@ -5,8 +5,6 @@ import (
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/filter"
-	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
 )
 
 // A plan holds a line for each input and each partition, and writes them as one document.
@@ -19,8 +17,8 @@ const (
 
 func (s *scan) memory() (heldOut int64, why string, more []budget.Share) {
 	o, inputs := &s.b.opts, 0
-	for _, p := range s.b.phases {
-		inputs += p.set.Len()
+	for _, p := range s.b.Phases {
+		inputs += p.Set.Len()
 	}
 	more = append(more, budget.Share{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
 		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
@@ -30,10 +28,4 @@ func (s *scan) memory() (heldOut int64, why string, more []budget.Share) {
 	}
 	heldOut, why, _ = s.whole.memory()
 	return heldOut, why, more
-}
-
-// countReaders returns how many inputs can be counted at once in the free bytes.
-func countReaders(o *option.Options, phases []phase, free int64) int {
-	each := sourceBytes(phases) + 2*source.CountBytes
-	return int(max(1, min(int64(o.Workers), free/each)))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/work"
@@ -88,8 +89,8 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 		return nil, err
 	}
 	if o.Stdin != nil {
-		stdin := newInterruptible(ctx, o.Stdin)
-		defer stdin.close()
+		stdin := setup.NewInterruptible(ctx, o.Stdin)
+		defer stdin.Close()
 		o.Stdin = stdin
 	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
@@ -98,25 +99,25 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.checkEnds(); err != nil {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := b.CheckEnds(); err != nil {
 		return nil, err
 	}
-	v := &previewer{b: b, n: documents, w: b.newWorker(b.memory.cacheBytes)}
+	v := &previewer{b: b, n: documents, w: b.newWorker(b.Memory.CacheBytes)}
 	if v.f, err = b.newFlusher(ctx, nil, nil); err != nil {
 		return nil, err
 	}
 	v.f.emit = v.take
-	p := &Previewed{Tokenizer: b.tokenizer, Memory: b.memory, Options: b.opts}
+	p := &Previewed{Tokenizer: b.Tokenizer, Memory: b.Memory, Options: b.opts}
 	err = v.phases(ctx, p)
-	for i, field := range b.filter.Fields() {
+	for i, field := range b.Filter.Fields() {
 		if v.f.state.Has&(1<<i) == 0 {
 			p.Notes = append(p.Notes, fault.Textf("{where}: of the records that were looked at, %s",
 				advice.NoField(field.String(), "the first has", v.f.state.Names)))
 		}
 	}
-	p.Notes = slices.Concat(p.Notes, b.warnings(), report.Rendered(v.f.state.Counts), report.UnusedFields(v.f.state.Counts),
-		v.f.state.IllFormed.Warnings(v.f.state.Replaced), []fault.Text{b.endNote()})
+	p.Notes = slices.Concat(p.Notes, b.Warnings(), report.Rendered(v.f.state.Counts), report.UnusedFields(v.f.state.Counts),
+		v.f.state.IllFormed.Warnings(v.f.state.Replaced), []fault.Text{b.EndNote()})
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
@@ -124,26 +125,26 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 
 // phases looks at the inputs of all phases.
 func (v *previewer) phases(ctx context.Context, p *Previewed) error {
-	for number := range v.b.phases {
-		phase := &v.b.phases[number]
+	for number := range v.b.Phases {
+		phase := &v.b.Phases[number]
 		v.f.state.Phase, v.b.current = number, phase
-		v.w.Begin(phase.formatter, false, ctx.Done())
-		p.Notes = append(p.Notes, phase.set.Notes()...)
-		shown, err := previewed(phase.set)
+		v.w.Begin(phase.Formatter, false, ctx.Done())
+		p.Notes = append(p.Notes, phase.Set.Notes()...)
+		shown, err := previewed(phase.Set)
 		if err != nil {
 			return err
 		}
-		p.MoreInputs += phase.set.Len() - len(shown)
+		p.MoreInputs += phase.Set.Len() - len(shown)
 		for _, i := range shown {
-			in, err := phase.set.Input(i)
+			in, err := phase.Set.Input(i)
 			if err != nil {
 				return err
 			}
-			p.Inputs = append(p.Inputs, PreviewInput{URI: source.Shown(in.URI), Val: number == phaseVal,
+			p.Inputs = append(p.Inputs, PreviewInput{URI: source.Shown(in.URI), Val: number == setup.Val,
 				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {
-				return v.b.advise(advice.Rows, err)
+				return advice.Of(advice.Rows, v.b.Facts(), err)
 			}
 		}
 		if p.MoreInputs == 0 && !slices.ContainsFunc(p.Inputs, func(in PreviewInput) bool {
@@ -186,14 +187,14 @@ func previewed(set *source.Set) (shown []int, err error) {
 
 // input reads the first documents of an input: those that are shown, and more for the estimate.
 func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
-	reader, err := v.b.current.set.FirstRecords(i)
+	reader, err := v.b.current.Set.FirstRecords(i)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
 	lanes := job.NewLanes(0, 1)
-	uri := func(int) string { return v.b.current.set.URI(i) }
-	reading := read.Stage{Records: reader, Lanes: &lanes, Ledger: v.b.ledger, Lease: v.b.lease, URI: uri,
+	uri := func(int) string { return v.b.current.Set.URI(i) }
+	reading := read.Stage{Records: reader, Lanes: &lanes, Ledger: v.b.Ledger, Lease: v.b.lease, URI: uri,
 		Waiting: &v.b.waits.reader}
 	if v.b.opts.Map != "" {
 		if reading.Mapping, err = v.b.startMap(ctx, ctx, reader, uri, v.f); err != nil {
@@ -233,7 +234,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 	}
 	v.looked++
 	reading.Note()
-	return v.estimator.input(v.b.current.set, i, &v.sample, reading.Noted(), p.Ended)
+	return v.estimator.input(v.b.current.Set, i, &v.sample, reading.Noted(), p.Ended)
 }
 
 // step takes a job of one record through the stages, and reports whether the next is wanted.

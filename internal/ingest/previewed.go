@@ -3,6 +3,7 @@ package ingest
 import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/tokenize"
@@ -14,7 +15,7 @@ type Previewed struct {
 	// MoreInputs counts those that were not looked at.
 	MoreInputs int          `json:"more_inputs,omitempty"`
 	Notes      []fault.Text `json:"notes,omitempty"`
-	Memory     *MemoryPlan  `json:"memory"`
+	Memory     *setup.MemoryPlan  `json:"memory"`
 	Estimate   Estimate     `json:"estimate"`
 
 	Tokenizer *tokenize.Tokenizer `json:"-"`

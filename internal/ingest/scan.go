@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/partition"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/shard"
@@ -82,8 +83,8 @@ func (s *scan) fill(ctx context.Context, p *partition.Plan) (err error) {
 // init prepares the scan for a plan.
 func (s *scan) init(p *partition.Plan) {
 	s.plan, s.held, s.at = p, map[uint64]struct{}{}, -1
-	for i := range s.b.phases {
-		n, _ := s.b.phases[i].set.EstimateBytes()
+	for i := range s.b.Phases {
+		n, _ := s.b.Phases[i].Set.EstimateBytes()
 		s.total += float64(n)
 	}
 	if m := float64(s.b.opts.MaxBytes); m > 0 {
@@ -141,10 +142,10 @@ func needsText(o *option.Options) bool {
 }
 
 // beginPhase begins the reading of a phase.
-func (s *scan) beginPhase(number int, p *phase, reader *source.Reader) error {
+func (s *scan) beginPhase(number int, p *setup.Phase, reader *source.Reader) error {
 	reader.NoteSpans()
 	s.reader, s.phase, s.at = reader, number, -1
-	if err := s.list(number, p.set); err != nil {
+	if err := s.list(number, p.Set); err != nil {
 		return err
 	}
 	s.goTo(0)
@@ -221,11 +222,11 @@ func (s *scan) Between(input int, ordinal int64) *job.Mark {
 
 // skip reports whether a plan does not need the ids of a document.
 func (s *scan) skip(d *job.Document) bool {
-	return s.decided.Load() || s.phase == phaseVal || d.First && d.Hash >= s.threshold
+	return s.decided.Load() || s.phase == setup.Val || d.First && d.Hash >= s.threshold
 }
 
 // skipped reports whether a document that was routed is not needed any more.
-func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != heldout.ToVal }
+func (s *scan) skipped(c *cursor) bool { return c.Phase == setup.Val || c.Verdict != heldout.ToVal }
 
 // border notes the beginning of a partition, after the documents before it.
 func (s *scan) border(f *flusher, m *job.Mark) {

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -17,9 +18,9 @@ func TestInterruptibleReadsTheSameBytes(t *testing.T) {
 	for name, r := range map[string]io.Reader{"whole": strings.NewReader(want),
 		"halves":        iotest.HalfReader(strings.NewReader(want)),
 		"data with EOF": iotest.DataErrReader(strings.NewReader(want))} {
-		i := newInterruptible(context.Background(), r)
+		i := setup.NewInterruptible(context.Background(), r)
 		got, err := io.ReadAll(i)
-		i.close()
+		i.Close()
 		if err != nil || string(got) != want {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(want), err)
 		}

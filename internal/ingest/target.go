@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -53,7 +54,7 @@ type target interface {
 
 // planner is the part of a target that a plan is made with.
 type planner interface {
-	beginPhase(phase int, p *phase, r *source.Reader) error
+	beginPhase(phase int, p *setup.Phase, r *source.Reader) error
 	endPhase(phase int, r *source.Reader, whole bool)
 	read.Borders
 	// border takes a border after the documents before it.
@@ -86,7 +87,7 @@ func (whole) opened(err error) error      { return err }
 func (whole) check() error                { return nil }
 
 func (w whole) settings() (err error) {
-	w.b.shards.Settings, err = w.b.resolved()
+	w.b.Shards.Settings, err = w.b.Settings()
 	return err
 }
 
@@ -102,7 +103,7 @@ func (w whole) notOpened(_ context.Context, err error) (*report.Summary, error) 
 	if errors.Is(err, shard.ErrFinished) {
 		return w.b.finished()
 	}
-	return nil, w.b.advise(advice.Folder, err)
+	return nil, advice.Of(advice.Folder, w.b.Facts(), err)
 }
 
 func (whole) begin(f *flusher) error {
@@ -161,15 +162,15 @@ func (whole) finish(f *flusher) (*report.Summary, error) {
 }
 
 func (w whole) failed(builder *shard.Builder, err error) (*report.Summary, error) {
-	return nil, errors.Join(w.b.advise(advice.Rows, err), builder.Close())
+	return nil, errors.Join(advice.Of(advice.Rows, w.b.Facts(), err), builder.Close())
 }
 
-func (w whole) extraName(name string) string { return w.b.shards.Part.ExtraName(name) }
+func (w whole) extraName(name string) string { return w.b.Shards.Part.ExtraName(name) }
 
 // noPlan is the planner of a build that makes no plan.
 type noPlan struct{}
 
-func (noPlan) beginPhase(int, *phase, *source.Reader) error { return nil }
+func (noPlan) beginPhase(int, *setup.Phase, *source.Reader) error { return nil }
 func (noPlan) endPhase(int, *source.Reader, bool)           {}
 func (noPlan) Inside(*source.Position) *job.Mark            { return nil }
 func (noPlan) Between(int, int64) *job.Mark                 { return nil }

@@ -6,6 +6,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -19,7 +20,7 @@ func (f *flusher) openShared(ctx context.Context) error {
 	if len(o.ValSources) == 0 || o.Dedup != filter.None || o.Map != "" || f.b.partition != nil || f.builder == nil {
 		return nil
 	}
-	set := f.b.phases[phaseVal].set
+	set := f.b.Phases[setup.Val].Set
 	for i := range set.Len() {
 		if in, err := set.Input(i); err != nil || !in.Rereadable() {
 			return err
@@ -30,9 +31,9 @@ func (f *flusher) openShared(ctx context.Context) error {
 		return err
 	}
 	defer reader.Close()
-	w := f.b.newWorker(tailCacheBytes)
+	w := f.b.newWorker(setup.TailCacheBytes)
 	w.Skip = func(*job.Document) bool { return true }
-	w.Begin(f.b.phases[phaseVal].formatter, false, ctx.Done())
+	w.Begin(f.b.Phases[setup.Val].Formatter, false, ctx.Done())
 	shared, j := &heldout.Shared{}, &job.Job{Documents: make([]job.Document, 1)}
 	for room := true; room; {
 		d := &j.Documents[0]
@@ -58,7 +59,7 @@ func (f *flusher) noteShared(d *job.Document) {
 	s := &f.state
 	switch {
 	case f.shared == nil || !d.First:
-	case s.Phase == phaseTrain:
+	case s.Phase == setup.Train:
 		if f.shared.Meet(d.Hash) {
 			s.Shared.Met = append(s.Shared.Met, d.Hash)
 		}

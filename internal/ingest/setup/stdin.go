@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 // stdinChunk is what one read of standard input asks for.
 const stdinChunk = 64 << 10
 
-// interruptible makes reads from r end when ctx does. A read of a terminal or a pipe cannot be
+// Interruptible makes reads from r end when ctx does. A read of a terminal or a pipe cannot be
 // cancelled, so it runs in a goroutine of its own, which outlives the build by that one read:
 // there is no way to end it before more input comes or the process ends.
-type interruptible struct {
+type Interruptible struct {
 	done <-chan struct{} // closed when the build must end
 	r    io.Reader
 	want chan []byte // a buffer to fill
@@ -26,12 +26,12 @@ type result struct {
 	err error
 }
 
-func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
-	return &interruptible{done: ctx.Done(), r: r}
+func NewInterruptible(ctx context.Context, r io.Reader) *Interruptible {
+	return &Interruptible{done: ctx.Done(), r: r}
 }
 
 // Read implements io.Reader; it returns context.Canceled once the build must end.
-func (i *interruptible) Read(p []byte) (int, error) {
+func (i *Interruptible) Read(p []byte) (int, error) {
 	if i.want == nil {
 		i.want, i.got, i.buf = make(chan []byte, 1), make(chan result, 1), make([]byte, stdinChunk)
 		go func() {
@@ -61,8 +61,8 @@ func (i *interruptible) Read(p []byte) (int, error) {
 	return 0, i.err
 }
 
-// close lets the goroutine go once its read has returned.
-func (i *interruptible) close() {
+// Close lets the goroutine go once its read has returned.
+func (i *Interruptible) Close() {
 	if i.want != nil {
 		close(i.want)
 	}

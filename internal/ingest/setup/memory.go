@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
+	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/pack"
@@ -30,14 +31,14 @@ type MemoryPlan struct {
 	Smallest int64          `json:"smallest_cap_bytes"`
 	Shares   []budget.Share `json:"parts"`
 
-	cacheBytes int   // of each worker's encoder
-	jobLease   int64 // of a usual job
-	maxRecords int
-	maxShards  int
-	seenPool   int64 // pages of the hashes that Dedup compares
-	jobs       int64 // jobs that fit in flight
-	parcels    int   // of them that may wait for the flusher
-	readers    int   // of a plan that counts: inputs that are read at once
+	CacheBytes int   `json:"-"` // a worker's encoder's cache
+	JobLease   int64 `json:"-"` // a usual job's
+	MaxRecords int   `json:"-"` // in a job
+	SeenPool   int64 `json:"-"` // pages of the hashes that Dedup compares
+	Jobs       int64 `json:"-"` // maximum number in flight
+	Parcels    int   `json:"-"` // maximum number that wait for the flusher
+	Readers    int   `json:"-"` // inputs that a plan that counts reads at once
+	MaxShards  int   `json:"-"` // in the list
 }
 
 // CapError means that the settings do not fit under the memory cap.
@@ -74,7 +75,7 @@ const (
 
 	fullCacheBytes  = 8 << 20   // of a worker's encoder where the cap allows
 	leastCacheBytes = 512 << 10 // a smaller cache saves nothing
-	tailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
+	TailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
 	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
 	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1
 	// MiB of 64 is room for 13,000 shards.
@@ -88,16 +89,34 @@ const (
 	sourceShare = "source"
 )
 
-// divideMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
+// Needs is what the place of the rows needs of the cap besides what reads and makes them.
+type Needs struct {
+	HeldOut    int64 // documents of the split val whose hashes are held
+	WhyHeldOut string
+	More       []budget.Share
+	Bucket     bool // the place is in a bucket
+}
+
+// DivideMemory plans the memory of a build, and reserves what is not leased to jobs.
+func (p *Prepared) DivideMemory(n Needs) (err error) {
+	if p.Memory, err = p.divide(n); err != nil {
+		return err
+	}
+	p.Shards.MaxShards = p.Memory.MaxShards
+	p.Ledger, err = p.Memory.ledger()
+	return err
+}
+
+// divide divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func (b *build) divideMemory() (*MemoryPlan, error) {
-	o, t, phases := &b.opts, b.tokenizer, b.phases
+func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
+	o, t, phases := from.Options, from.Tokenizer, from.Phases
 	p := &MemoryPlan{Cap: o.Memory}
-	p.sizeJobs(o, phases[0].formatter, b.chat)
+	p.sizeJobs(o, phases[0].Formatter, from.Chat)
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 
-	fixed := b.fixedShares()
+	fixed := from.fixedShares(n)
 	var need int64
 	if o.Dedup != filter.None {
 		need += seenShare(filter.PoolBytes(o.Memory)).Bytes
@@ -106,40 +125,40 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 		need += share.Bytes
 	}
 	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
-	p.cacheBytes = fullCacheBytes
-	for p.cacheBytes > leastCacheBytes && need+caches(p.cacheBytes)+leastJobs*p.jobLease > o.Memory {
-		p.cacheBytes /= 2
+	p.CacheBytes = fullCacheBytes
+	for p.CacheBytes > leastCacheBytes && need+caches(p.CacheBytes)+leastJobs*p.JobLease > o.Memory {
+		p.CacheBytes /= 2
 	}
-	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.cacheBytes),
-		Why: fmt.Sprintf("%d workers' word caches of %v", workers, units.Size(p.cacheBytes))})
+	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.CacheBytes),
+		Why: fmt.Sprintf("%d workers' word caches of %v", workers, units.Size(p.CacheBytes))})
 
 	// The process' share grows with the cap, so the smallest cap solves cap = need + cap/gcShare.
-	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
+	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.JobLease
 	p.Smallest = least * gcShare / (gcShare - 1)
-	need += caches(p.cacheBytes)
-	list := p.sizeList(o.Memory, need, leastJobs*p.jobLease)
+	need += caches(p.CacheBytes)
+	list := p.sizeList(o.Memory, need, leastJobs*p.JobLease)
 	fixed = append(fixed, list)
 	need += list.Bytes
 	if o.Dedup != filter.None { // half of what jobs leave
-		p.seenPool = filter.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
-		fixed = append(fixed, seenShare(p.seenPool))
+		p.SeenPool = filter.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.JobLease)/2))
+		fixed = append(fixed, seenShare(p.SeenPool))
 		need += fixed[len(fixed)-1].Bytes - seenShare(filter.PoolBytes(o.Memory)).Bytes
 	}
-	if kept := phases[0].set.KeptBytes(); o.Memory-need-kept < (4*workers+4)*p.jobLease {
-		phases[0].set.Forget() // jobs need the room
+	if kept := phases[0].Set.KeptBytes(); o.Memory-need-kept < (4*workers+4)*p.JobLease {
+		phases[0].Set.Forget() // jobs need the room
 	} else if kept > 0 {
 		fixed = append(fixed, budget.Share{Name: "small files", Bytes: kept,
 			Why: "files that were read to find their format, until their turn comes"})
 		need += kept
 	}
-	p.parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
-	p.jobs = min((o.Memory-need)/p.jobLease, int64(job.ParcelJobs*(p.parcels+2)))
-	if p.jobs < leastJobs {
+	p.Parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
+	p.Jobs = min((o.Memory-need)/p.JobLease, int64(job.ParcelJobs*(p.Parcels+2)))
+	if p.Jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
-	p.readers = countReaders(o, phases, o.Memory-need)
+	p.Readers = countReaders(o, phases, o.Memory-need)
 	fixed = append(fixed, budget.Share{Name: "jobs", Bytes: o.Memory - need,
-		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %v, or longer records", p.jobs, units.Size(p.jobLease))})
+		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %v, or longer records", p.Jobs, units.Size(p.JobLease))})
 	p.Shares, p.Sum = fixed, o.Memory
 	return p, nil
 }
@@ -148,16 +167,16 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 // and the jobs at least jobs, and returns the list's share.
 func (p *MemoryPlan) sizeList(memory, need, jobs int64) budget.Share {
 	// While the manifest is written, all that the jobs had is free for it.
-	p.maxShards = leastShards + int(max(0, min(memory/listShare/shard.ListBytes, (memory-need-jobs)/shard.ListBytes,
+	p.MaxShards = leastShards + int(max(0, min(memory/listShare/shard.ListBytes, (memory-need-jobs)/shard.ListBytes,
 		(memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
-	return budget.Share{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
-		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
+	return budget.Share{Name: "list of shards", Bytes: int64(p.MaxShards-leastShards) * shard.ListBytes,
+		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.MaxShards)}
 }
 
 // largestShare returns the one that needs most, or the source where a file in it needs more than usual.
-func largestShare(parts []budget.Share, phases []phase) budget.Share {
+func largestShare(parts []budget.Share, phases []Phase) budget.Share {
 	i := slices.IndexFunc(parts, func(p budget.Share) bool { return p.Name == sourceShare })
-	if slices.ContainsFunc(phases, func(p phase) bool { return p.set.WhyWindow() != "" }) {
+	if slices.ContainsFunc(phases, func(p Phase) bool { return p.Set.WhyWindow() != "" }) {
 		return parts[i]
 	}
 	return slices.MaxFunc(parts, func(a, b budget.Share) int { return cmp.Compare(a.Bytes, b.Bytes) })
@@ -165,28 +184,28 @@ func largestShare(parts []budget.Share, phases []phase) budget.Share {
 
 // metadataBytes returns what the metadata of a file may take while the sources are opened: what is left of
 // the cap by parts that every plan has. The plan refuses a file that needs more.
-func (b *build) metadataBytes() int64 {
-	o := &b.opts
-	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.ExtraBytes + 2*job.PieceBytes +
-		encodersBytes(o, b.tokenizer, leastCacheBytes) +
+func (p *Prepared) metadataBytes() int64 {
+	o := p.Options
+	parts := processBytes + o.Memory/gcShare + p.Tokenizer.Details().ResidentBytes() + o.ExtraBytes + 2*job.PieceBytes +
+		encodersBytes(o, p.Tokenizer, leastCacheBytes) +
 		int64(o.Workers+2)*job.LeaseBytes(job.TextBytes+job.PieceBytes, 1, 0)
 	return max(1<<20, o.Memory-parts)
 }
 
 // sizeJobs sets the records that a usual job may hold, and its lease.
 func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.Conversations) {
-	p.maxRecords = job.MaxRecords
+	p.MaxRecords = job.MaxRecords
 	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
-		p.maxRecords = job.MaxRecords * job.RecordBytes / (job.RecordBytes + key)
+		p.MaxRecords = job.MaxRecords * job.RecordBytes / (job.RecordBytes + key)
 	}
 	templateBytes := f.OverheadBytes()
 	if templateBytes > 0 {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), job.TextBytes/templateBytes)))
+		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), job.TextBytes/templateBytes)))
 	}
-	p.jobLease = job.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.maxRecords), templateBytes)
+	p.JobLease = job.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.MaxRecords), templateBytes)
 	if c != nil {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), job.TextBytes/c.OverheadBytes())))
-		p.jobLease = c.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.maxRecords))
+		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), job.TextBytes/c.OverheadBytes())))
+		p.JobLease = c.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.MaxRecords))
 	}
 }
 
@@ -195,47 +214,46 @@ func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.C
 func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
 	n := int64(o.Workers) * t.Details().EncoderBytes(work.EncoderOptions(cacheBytes))
 	if o.MaxBytes > 0 {
-		n += t.Details().EncoderBytes(work.EncoderOptions(tailCacheBytes))
+		n += t.Details().EncoderBytes(work.EncoderOptions(TailCacheBytes))
 	}
 	return n
 }
 
 // fixedShares returns the shares of the cap that are there whatever is left for the others.
-func (b *build) fixedShares() []budget.Share {
-	o, t, phases, builder := &b.opts, b.tokenizer, b.phases, b.shards
+func (p *Prepared) fixedShares(n Needs) []budget.Share {
+	o, t, phases, builder := p.Options, p.Tokenizer, p.Phases, p.Shards
 	builder.MaxShards = leastShards
-	f, workers := phases[0].formatter, int64(o.Workers)
-	heldOut, whyHeldOut, ofTarget := b.target.memory()
+	f, workers := phases[0].Formatter, int64(o.Workers)
 	shares := []budget.Share{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
 		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*job.PieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
-		{Name: "held out", Bytes: 2 * heldout.DocumentBytes * heldOut, Why: whyHeldOut},
+		{Name: "held out", Bytes: 2 * heldout.DocumentBytes * n.HeldOut, Why: n.WhyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, job.MaxRecordBytes)),
 			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(job.PieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
-	if b.bucket {
+	if n.Bucket {
 		shares = append(shares, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if o.Pack != pack.None {
-		shares = append(shares, b.packingMemory(builder.Schema))
+		shares = append(shares, p.packingMemory(builder.Schema))
 	}
 	if o.Map != "" {
 		shares = append(shares, read.MapShare())
 	}
-	shares = append(shares, filterShares(o, b.filter)...)
-	if b.chat != nil {
-		shares = append(shares, b.chat.MemoryShare(workers))
+	shares = append(shares, filterShares(o, p.Filter)...)
+	if p.Chat != nil {
+		shares = append(shares, p.Chat.MemoryShare(workers))
 	}
 	if o.ExtraBytes > 0 {
 		shares = append(shares, budget.Share{Name: "extras", Bytes: o.ExtraBytes,
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
-	return append(shares, ofTarget...)
+	return append(shares, n.More...)
 }
 
 func whyScratch(workers int64, f *example.Formatter) string {
@@ -246,20 +264,20 @@ func whyScratch(workers int64, f *example.Formatter) string {
 }
 
 // sourceBytes returns the memory of the sets of all phases and of one reader.
-func sourceBytes(phases []phase) (n int64) {
+func sourceBytes(phases []Phase) (n int64) {
 	for _, p := range phases {
-		n += p.set.MemoryBytes()
+		n += p.Set.MemoryBytes()
 	}
 	return n
 }
 
-func whySource(phases []phase) string {
+func whySource(phases []Phase) string {
 	var window int64
 	for _, p := range phases {
-		window = max(window, p.set.LargestWindow())
+		window = max(window, p.Set.LargestWindow())
 	}
 	for _, p := range phases {
-		if why := p.set.WhyWindow(); why != "" {
+		if why := p.Set.WhyWindow(); why != "" {
 			return "reading " + why
 		}
 	}
@@ -281,4 +299,10 @@ func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
 		}
 	}
 	return l, nil
+}
+
+// countReaders returns how many inputs can be counted at once in the free bytes.
+func countReaders(o *option.Options, phases []Phase, free int64) int {
+	each := sourceBytes(phases) + 2*source.CountBytes
+	return int(max(1, min(int64(o.Workers), free/each)))
 }

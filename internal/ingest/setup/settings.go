@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"encoding/json"
@@ -22,13 +22,13 @@ func tokenOf(id *uint32) option.Token {
 	return option.Token(strconv.FormatUint(uint64(*id), 10))
 }
 
-// resolved returns the settings as the manifest has them: templates and tokens by what they are rather than
+// Settings returns the settings as the manifest has them: templates and tokens by what they are rather than
 // by their names, and defaults of options that few builds use unset.
-func (b *build) resolved() (json.RawMessage, error) {
-	s := b.opts.Settings
-	s.Sources, s.ValSources = redacted(s.Sources), redacted(s.ValSources)
-	s.TokenizerFingerprint, s.Template = b.tokenizer.Fingerprint(), b.template
-	s.EOS, s.BOS = tokenOf(b.ends.eos), tokenOf(b.ends.bos)
+func (p *Prepared) Settings() (json.RawMessage, error) {
+	s := p.Options.Settings
+	s.Sources, s.ValSources = Redacted(s.Sources), Redacted(s.ValSources)
+	s.TokenizerFingerprint, s.Template = p.Tokenizer.Fingerprint(), p.Template
+	s.EOS, s.BOS = tokenOf(p.Ends.eos), tokenOf(p.Ends.bos)
 	if s.Pack != pack.None {
 		s.Overflow = example.Chunk // the policy decides, and is named where it differs
 	}
@@ -37,8 +37,8 @@ func (b *build) resolved() (json.RawMessage, error) {
 	unset(&s.Sample, 1)
 	unset(&s.SpecialTokens, option.SpecialOfDocument)
 	s.ChatTemplate, s.ToolTemplate, s.Date = "", "", ""
-	if b.chat != nil {
-		s.ChatTemplate, s.ToolTemplate, s.Date = b.chat.Template, b.chat.ToolTemplate, b.chat.Date
+	if p.Chat != nil {
+		s.ChatTemplate, s.ToolTemplate, s.Date = p.Chat.Template, p.Chat.ToolTemplate, p.Chat.Date
 	}
 	unset(&s.ToolTemplate, s.ChatTemplate)
 	unset(&s.TrainOn, chat.TrainAssistant)
@@ -53,9 +53,9 @@ func unset[T comparable](value *T, usual T) {
 	}
 }
 
-// redacted returns sources without the credentials of their addresses, which may differ from run to
+// Redacted returns sources without the credentials of their addresses, which may differ from run to
 // run.
-func redacted(sources []string) []string {
+func Redacted(sources []string) []string {
 	if !slices.ContainsFunc(sources, source.IsRemote) {
 		return sources
 	}

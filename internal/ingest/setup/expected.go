@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"context"
@@ -56,16 +56,16 @@ func (a ahead) examples(o *option.Options) int64 {
 	return max(1, least)
 }
 
-// expectedExamples returns a lower bound of the examples that a build can make, as far as it matters for so many
+// ExpectedExamples returns a lower bound of the examples that a build can make, as far as it matters for so many
 // wanted ones; 0 if nothing bounds them. It reads the beginning of the sources.
-func (b *build) expectedExamples(ctx context.Context, wanted int64) (int64, error) {
+func (p *Prepared) ExpectedExamples(ctx context.Context, wanted int64) (int64, error) {
 	var a ahead
-	o, set := &b.opts, b.phases[0].set
+	o, set := p.Options, p.Phases[0].Set
 	enough, allowed := min(wanted, math.MaxInt64/lookAhead)*lookAhead, a.examples(o) // by budgets
 	if allowed > 0 {
 		enough = min(enough, allowed)
 	}
-	if o.Pack != pack.None && !b.looksAtText() {
+	if o.Pack != pack.None && !p.looksAtText() {
 		return allowed, nil
 	}
 	for i := 0; i < set.Len() && a.examples(o) < enough; i++ {
@@ -76,8 +76,8 @@ func (b *build) expectedExamples(ctx context.Context, wanted int64) (int64, erro
 		if !in.Rereadable() {
 			return allowed, nil
 		}
-		if b.lookInto(ctx, set, i, &a, enough); ctx.Err() != nil {
-			return 0, ErrInterrupted
+		if p.lookInto(ctx, set, i, &a, enough); ctx.Err() != nil {
+			return 0, ctx.Err()
 		}
 	}
 	return min(enough, a.examples(o)), nil
@@ -85,17 +85,17 @@ func (b *build) expectedExamples(ctx context.Context, wanted int64) (int64, erro
 
 // looksAtText reports whether the text of documents is known before the stages of a build: neither a chat template nor
 // a command makes it.
-func (b *build) looksAtText() bool { return b.chat == nil && b.opts.Map == "" }
+func (p *Prepared) looksAtText() bool { return p.Chat == nil && p.Options.Map == "" }
 
 // lookInto adds the documents of an input until there are enough. What cannot be read ends it: the build meets it
 // too, and knows what to do about it.
-func (b *build) lookInto(ctx context.Context, set *source.Set, i int, a *ahead, enough int64) {
+func (p *Prepared) lookInto(ctx context.Context, set *source.Set, i int, a *ahead, enough int64) {
 	reader, err := set.FirstRecords(i)
 	if err != nil {
 		return
 	}
 	defer reader.Close()
-	w := b.phases[0].formatter.NewWorker().StopAt(ctx.Done())
+	w := p.Phases[0].Formatter.NewWorker().StopAt(ctx.Done())
 	var text example.Formatted
 	var raw []byte
 	for d := new(job.Document); ctx.Err() == nil; {
@@ -105,10 +105,10 @@ func (b *build) lookInto(ctx context.Context, set *source.Set, i int, a *ahead, 
 		if d.Last {
 			a.documents += d.Rows
 		}
-		if d.Err == nil && !d.Skipped && b.looksAtText() && w.Format(&text, d.Layout(), raw) == nil {
+		if d.Err == nil && !d.Skipped && p.looksAtText() && w.Format(&text, d.Layout(), raw) == nil {
 			a.text += int64(len(text.Prompt) + len(text.Target))
 		}
-		if d.Last && a.examples(&b.opts) >= enough {
+		if d.Last && a.examples(p.Options) >= enough {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"fmt"
@@ -10,13 +10,14 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
 
-// documentEnds are the ids of Options.EOS and Options.BOS; nil if none is asked for.
-type documentEnds struct{ eos, bos *uint32 }
+// Ends are the ids of Options.EOS and Options.BOS; nil if none is asked for.
+type Ends struct{ eos, bos *uint32 }
 
-func findEnds(o *option.Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
+func findEnds(o *option.Options, t *tokenize.Tokenizer) (e Ends, err error) {
 	special := t.Special()
 	own := special.BOS
 	_, said := t.Details().Named("bos_token")
@@ -95,60 +96,77 @@ func candidates(t *tokenize.Tokenizer) string {
 	return ", such as " + strings.Join(names, ", ")
 }
 
-// cutterOptions returns the tokens that go around documents and around examples.
-func (b *build) cutterOptions() example.CutterOptions {
-	o, t := &b.opts, b.tokenizer
+// CutterOptions returns the tokens that go around documents and around examples.
+func (p *Prepared) CutterOptions() example.CutterOptions {
+	o, t := p.Options, p.Tokenizer
 	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow, LoneEnds: o.Pack != pack.None,
 		CountCuts: o.Pack == pack.None || o.Pack == pack.BFDSplit} // where chunks become rows, or whole parts of them
 	if o.Pack != pack.None {
 		c.Overflow = example.Chunk // packing takes the first chunk alone where it truncates
 	}
-	if id := b.ends.bos; id != nil && !slices.Contains(t.Prefix(), *id) {
+	if id := p.Ends.bos; id != nil && !slices.Contains(t.Prefix(), *id) {
 		c.Prefix = []uint32{*id}
 	}
-	if id := b.ends.eos; id != nil && !slices.Contains(t.Suffix(), *id) {
+	if id := p.Ends.eos; id != nil && !slices.Contains(t.Suffix(), *id) {
 		c.Suffix = []uint32{*id}
 	}
-	if b.chat != nil { // the template writes what goes around a conversation
-		return b.finalTokens(c)
+	if p.Chat != nil { // the template writes what goes around a conversation
+		return p.finalTokens(c)
 	}
 	if o.SpecialTokens == option.SpecialOfChunk {
 		c.RowPrefix, c.RowSuffix = t.Prefix(), t.Suffix()
 	} else {
 		c.Prefix, c.Suffix = slices.Concat(t.Prefix(), c.Prefix), slices.Concat(c.Suffix, t.Suffix())
 	}
-	return b.finalTokens(c)
+	return p.finalTokens(c)
 }
 
 // finalTokens sets which tokens end a text.
-func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
+func (p *Prepared) finalTokens(c example.CutterOptions) example.CutterOptions {
 	c.Final = func(id uint32) bool {
-		return b.ends.eos != nil && id == *b.ends.eos || int(id) == b.tokenizer.Special().EOS
+		return p.Ends.eos != nil && id == *p.Ends.eos || int(id) == p.Tokenizer.Special().EOS
 	}
 	return c
 }
 
-// documentEnd names the token that ends each document, "" where none does or a template writes it.
-func (b *build) documentEnd() string {
-	id := b.ends.eos
-	if suffix := b.tokenizer.Suffix(); id == nil && len(suffix) > 0 && b.chat == nil {
+// DocumentEnd names the token that ends each document, "" where none does or a template writes it.
+func (p *Prepared) DocumentEnd() string {
+	id := p.Ends.eos
+	if suffix := p.Tokenizer.Suffix(); id == nil && len(suffix) > 0 && p.Chat == nil {
 		id = &suffix[len(suffix)-1]
 	}
 	if id == nil {
 		return ""
 	}
-	name, _ := b.tokenizer.Token(*id)
+	name, _ := p.Tokenizer.Token(*id)
 	return fmt.Sprintf("%s (%d)", name, *id)
 }
 
-// endNote returns a sentence if nothing marks where a document ends.
-func (b *build) endNote() (note fault.Text) {
-	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
+// EndNote returns a sentence if nothing marks where a document ends.
+func (p *Prepared) EndNote() (note fault.Text) {
+	if p.Ends.eos != nil || len(p.Tokenizer.Suffix()) > 0 || p.Chat != nil {
 		return note
 	}
-	note = fault.Textf("no token marks where a document ends: %s adds none", b.tokenizer.Name())
-	if name, ok := b.tokenizer.Token(uint32(max(0, b.tokenizer.Special().EOS))); ok && b.tokenizer.Special().EOS >= 0 {
+	note = fault.Textf("no token marks where a document ends: %s adds none", p.Tokenizer.Name())
+	if name, ok := p.Tokenizer.Token(uint32(max(0, p.Tokenizer.Special().EOS))); ok && p.Tokenizer.Special().EOS >= 0 {
 		return fault.Textf("%v; {eos} adds %s", note, name)
 	}
 	return fault.Textf("%v; {eos}=TOKEN adds one", note)
+}
+
+// roles names the special ids that a tokenizer has.
+func roles(s tokenize.Special) map[string]int64 {
+	out := map[string]int64{}
+	for role, id := range map[string]int{"bos": s.BOS, "eos": s.EOS, "pad": s.PAD, "unk": s.UNK, "cls": s.CLS,
+		"sep": s.SEP, "mask": s.MASK} {
+		if id >= 0 {
+			out[role] = int64(id)
+		}
+	}
+	return out
+}
+
+func (p *Prepared) TokenizerInfo() shard.TokenizerInfo {
+	return shard.TokenizerInfo{Name: p.Tokenizer.Name(), Fingerprint: p.Tokenizer.Fingerprint(),
+		VocabSize: p.Tokenizer.VocabSize(), Special: roles(p.Tokenizer.Special())}
 }

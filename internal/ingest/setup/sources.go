@@ -1,0 +1,118 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/advice"
+	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/shard"
+)
+
+// openSources opens the sources of each phase.
+func (p *Prepared) openSources(ctx context.Context) error {
+	for _, args := range [][]string{p.Options.Sources, p.Options.ValSources} {
+		if len(args) == 0 {
+			continue
+		}
+		phase, err := p.openPhase(ctx, args)
+		if phase.Set != nil {
+			p.Phases = append(p.Phases, phase)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPair reports whether fields are a question and its answer.
+func isPair(names []string) bool {
+	_, answer, _ := chat.PairOf(names)
+	return answer != ""
+}
+
+func (p *Prepared) openPhase(ctx context.Context, args []string) (phase Phase, err error) {
+	o := p.Options
+	phase.Formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: p.Template,
+		TemplateName: o.Template})
+	if errors.Is(err, example.ErrTemplate) {
+		err = &fault.Error{Class: fault.Usage, Option: "template", What: fault.Textf("%v", err), Err: err}
+	}
+	if err != nil {
+		return phase, err
+	}
+	phase.Options = p.sourceOptions(ctx, args, phase.Formatter)
+	if len(p.Phases) == 0 {
+		phase.Options.KeepBytes = max(0, o.Memory-keepFrom) / keepShare
+	}
+	p.reading.Narrow(len(p.Phases), &phase.Options)
+	phase.Set, err = source.Open(ctx, phase.Options)
+	if err = p.reading.Explain(err); err != nil {
+		return phase, advice.Of(advice.Sources, p.Facts(), err)
+	}
+	return phase, nil
+}
+
+// sourceOptions returns how the sources of a phase are read, whose records f formats.
+func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.Formatter) source.Options {
+	o := p.Options
+	so := source.Options{
+		Args: args, Format: o.Format, PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
+		MaxRecordBytes: job.MaxRecordBytes,
+		Cut:            p.Tokenizer.SafeCut, Whole: p.Template != "" || o.JudgesDocuments() || o.Map != "",
+		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
+		IsPair:   isPair,
+		FindChat: o.TextField == "" && p.Template == "" && o.Map == "",
+		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) },
+		Revision: p.reading.Revision,
+		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Built: BuiltFiles, Marks: MarksBuild, Conditions: p.conditions(),
+		SkipDamaged:   o.OnBadRecord == option.SkipBadRecord,
+		MetadataBytes: p.metadataBytes(),
+		TextField:     f.StreamedField(), Fields: p.withFilterFields(f.Fields()),
+	}
+	if o.Map != "" && o.Format == source.Chat {
+		so.Format = source.Auto // it says what comes back from the command
+	}
+	if o.Format == source.Chat || o.Map != "" { // all fields may be part of the conversation, or of the answer
+		so.TextField, so.Fields = "", nil
+	}
+	return so
+}
+
+// BuiltFiles is source.Options.Built.
+func BuiltFiles(dir string) (owns func(name string) bool) {
+	if shard.HoldsBuild(shard.OS(), dir) {
+		return shard.OwnName
+	}
+	return nil
+}
+
+// MarksBuild is source.Options.Marks.
+func MarksBuild(name string, head func() []byte) bool {
+	return store.MarksBuild(name) || shard.MarksBuild(name, head)
+}
+
+// existingFolder returns dir, or the nearest folder above it that exists: long lists of sources are
+// kept on the file system of the dataset.
+func existingFolder(dir string) string {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}

@@ -1,0 +1,93 @@
+package setup
+
+import (
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source"
+)
+
+// unusedTextField returns a sentence if the option TextField has no effect.
+func (p *Prepared) unusedTextField() (none fault.Text) {
+	field := p.Options.TextField
+	switch {
+	case field == "":
+		return none
+	case p.Template != "":
+		return fault.Textf("{text-field} %s has no effect with {template}, which names the fields itself", field)
+	}
+	formats, inputs, fieldless := p.Formats(), 0, 0
+	for f, n := range formats {
+		inputs += n
+		if source.Format(f).Kind() == source.Texts {
+			fieldless += n
+		}
+	}
+	switch {
+	case fieldless == inputs:
+		return fault.Textf("{text-field} %s has no effect: the sources are read as text without fields; "+
+			"give their {format}", field)
+	case fieldless > 0:
+		return fault.Textf("{text-field} %s has no effect on %d of %d inputs, which are read as text without fields",
+			field, fieldless, inputs)
+	}
+	return none
+}
+
+// unusedRecords returns a sentence if the option Records has no effect.
+func (p *Prepared) unusedRecords() (none fault.Text) {
+	if p.Options.Records == "" {
+		return none
+	}
+	for f := range p.Formats() {
+		if format := source.Format(f); format == source.JSON || format.Kind() == source.Various {
+			return none
+		}
+	}
+	return fault.Textf("{records} %s has no effect: no source is read as JSON", p.Options.Records)
+}
+
+// unusedCSV returns a sentence if options of CSV have no effect.
+func (p *Prepared) unusedCSV() (none fault.Text) {
+	o := p.Options
+	if len(o.Columns) == 0 && o.Delimiter == "" {
+		return none
+	}
+	for f := range p.Formats() {
+		if kind := source.Format(f).Kind(); kind == source.Rows || kind == source.Various {
+			return none
+		}
+	}
+	return fault.Textf("{columns} and {delimiter} have no effect: no source is read as CSV; give its {format}")
+}
+
+// Warnings returns the tokenizer's warnings, options without effect, and a source of train that is
+// also one of val.
+func (p *Prepared) Warnings() (warnings []fault.Text) {
+	for _, warning := range p.Tokenizer.Warnings() {
+		warnings = append(warnings, fault.Plain(warning))
+	}
+	if cut := p.Tokenizer.Details().Truncation(); cut > 0 && cut < p.Options.MaxLength {
+		warnings = append(warnings,
+			fault.Textf("the tokenizer's file cuts texts at %d tokens, without effect here: by {max-length} "+
+				"rows have up to %d", cut, p.Options.MaxLength))
+	}
+	for _, found := range []fault.Text{p.unusedTextField(), p.unusedRecords(), p.unusedCSV(), p.unknownTokens()} {
+		if !found.IsZero() {
+			warnings = append(warnings, found)
+		}
+	}
+	if len(p.Phases) < 2 {
+		return warnings
+	}
+	known := map[string]bool{}
+	for _, in := range p.Phases[0].Set.Known() {
+		known[in.URI] = true
+	}
+	for _, in := range p.Phases[1].Set.Known() {
+		if known[in.URI] || p.sameFile(source.PathOf(in.URI)) {
+			warnings = append(warnings, fault.Textf("%s is a source of train and of val: "+
+				"the split val says nothing about text that was not trained on", in.URI))
+			break
+		}
+	}
+	return warnings
+}
