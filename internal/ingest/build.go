@@ -38,13 +38,13 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts      option.Options
-	partition *partition.Chosen // of a plan; nil for all
-	target    target
-	bucket    bool // Out is the scratch folder of a build into a bucket
-	resumes   bool // the same command resumes from a checkpoint
-	meter     meter
-	waits     waits
+	opts            option.Options
+	partition       *partition.Chosen // of a plan; nil for all
+	target          target
+	bucket          bool // Out is the scratch folder of a build into a bucket
+	resumes         bool // the same command resumes from a checkpoint
+	meter           meter
+	waits           waits
 	*setup.Prepared // nil before prepare
 
 	// Of the phase that runs.

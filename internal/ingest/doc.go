@@ -11,6 +11,7 @@
 // What knows nothing of a running build lies in packages below this one, each with a narrow door:
 //
 //	option                  what people choose, in one table
+//	setup                   from options to what a build takes: tokenizer, sources, filters, memory plan
 //	job                     documents on their way, and the lanes between the stages
 //	read, source, command   the first stage: sources, their records, the command of Options.Map
 //	work, example, filter   the workers: they format records, choose among them and tokenize their text

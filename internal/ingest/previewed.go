@@ -13,10 +13,10 @@ import (
 type Previewed struct {
 	Inputs []PreviewInput `json:"inputs"`
 	// MoreInputs counts those that were not looked at.
-	MoreInputs int          `json:"more_inputs,omitempty"`
-	Notes      []fault.Text `json:"notes,omitempty"`
-	Memory     *setup.MemoryPlan  `json:"memory"`
-	Estimate   Estimate     `json:"estimate"`
+	MoreInputs int               `json:"more_inputs,omitempty"`
+	Notes      []fault.Text      `json:"notes,omitempty"`
+	Memory     *setup.MemoryPlan `json:"memory"`
+	Estimate   Estimate          `json:"estimate"`
 
 	Tokenizer *tokenize.Tokenizer `json:"-"`
 	Options   option.Options      `json:"-"` // with their defaults

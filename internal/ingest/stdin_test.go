@@ -6,26 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/shard/shardtest"
 )
-
-func TestInterruptibleReadsTheSameBytes(t *testing.T) {
-	want := strings.Repeat("some words\n", 50_000)
-	for name, r := range map[string]io.Reader{"whole": strings.NewReader(want),
-		"halves":        iotest.HalfReader(strings.NewReader(want)),
-		"data with EOF": iotest.DataErrReader(strings.NewReader(want))} {
-		i := setup.NewInterruptible(context.Background(), r)
-		got, err := io.ReadAll(i)
-		i.Close()
-		if err != nil || string(got) != want {
-			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(want), err)
-		}
-	}
-}
 
 // TestInterruptWhileInputIsAwaited ends a build whose standard input brings nothing more.
 func TestInterruptWhileInputIsAwaited(t *testing.T) {

@@ -171,9 +171,9 @@ func (w whole) extraName(name string) string { return w.b.Shards.Part.ExtraName(
 type noPlan struct{}
 
 func (noPlan) beginPhase(int, *setup.Phase, *source.Reader) error { return nil }
-func (noPlan) endPhase(int, *source.Reader, bool)           {}
-func (noPlan) Inside(*source.Position) *job.Mark            { return nil }
-func (noPlan) Between(int, int64) *job.Mark                 { return nil }
-func (noPlan) border(*flusher, *job.Mark)                   {}
-func (noPlan) skip(*job.Document) bool                      { return false }
-func (noPlan) skipped(*cursor) bool                         { return false }
+func (noPlan) endPhase(int, *source.Reader, bool)                 {}
+func (noPlan) Inside(*source.Position) *job.Mark                  { return nil }
+func (noPlan) Between(int, int64) *job.Mark                       { return nil }
+func (noPlan) border(*flusher, *job.Mark)                         {}
+func (noPlan) skip(*job.Document) bool                            { return false }
+func (noPlan) skipped(*cursor) bool                               { return false }
