@@ -61,8 +61,8 @@ func TestUnknownControlTokens(t *testing.T) {
 	chats, template := writeChats(t, 20)
 	for body, want := range map[string]string{
 		testChatTemplate: "",
-		`{% for m in messages %}{{ '<|im_start|>' + m.role + ' ' + m.content + '<|im_end|>' }}{% endfor %}`: "none of " +
-			"gpt2, which cuts them into pieces as any text: <|im_start|>, <|im_end|>; give",
+		`{% for m in messages %}{{ '<|im_start|>' + m.role + ' ' + m.content + '<|im_end|>' }}{% endfor %}`: "control tokens that " +
+			"gpt2 does not have and splits like text: <|im_start|>, <|im_end|>; give",
 		`{% for m in messages %}{{ m.content }}<|endoftext|><|eot|>{% if x == '<|' %}|>{% endif %}{% endfor %}`: "text: <|eot|>; ",
 	} {
 		put(t, template, []byte(body))

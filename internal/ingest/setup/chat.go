@@ -115,7 +115,7 @@ func (p *Prepared) unknownTokens() (warning fault.Text) {
 	if len(unknown) > maxTokensTold {
 		unknown = append(unknown[:maxTokensTold], "…")
 	}
-	return fault.Textf("the chat template has control tokens that are none of %s, which cuts them into pieces as any "+
-		"text: %s; give the tokenizer of a model that was trained on chats, or another {chat-template}",
+	return fault.Textf("the chat template uses control tokens that %s does not have and splits like text: %s; "+
+		"give the tokenizer of a model that was trained on chats, or another {chat-template}",
 		p.Tokenizer.Name(), strings.Join(unknown, ", "))
 }

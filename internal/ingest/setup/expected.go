@@ -12,12 +12,12 @@ import (
 	"github.com/dsload/dsload/internal/pack"
 )
 
-// lookAhead is how many times the wanted number of held-out examples a look at the beginning of the sources counts at
-// most. What lies behind it does not change which documents are held out.
+// lookAhead times the wanted number of held-out examples is the most that a look at the beginning of the sources
+// counts. What comes after does not change which documents are held out.
 const lookAhead = 32
 
-// An ahead is what lies at the beginning of the sources: documents and bytes of their text. These do not depend on
-// the format of the files, as their size does.
+// An ahead is what a look at the beginning of the sources found: documents and bytes of their text, which depend
+// less on the format of the files than their size does.
 type ahead struct{ documents, text int64 }
 
 // examples returns a lower bound, by rule of thumb, of the examples that a build makes of this and of what follows; 0
@@ -61,7 +61,7 @@ func (a ahead) examples(o *option.Options) int64 {
 func (p *Prepared) ExpectedExamples(ctx context.Context, wanted int64) (int64, error) {
 	var a ahead
 	o, set := p.Options, p.Phases[0].Set
-	enough, allowed := min(wanted, math.MaxInt64/lookAhead)*lookAhead, a.examples(o) // by budgets
+	enough, allowed := min(wanted, math.MaxInt64/lookAhead)*lookAhead, a.examples(o) // what budgets allow
 	if allowed > 0 {
 		enough = min(enough, allowed)
 	}

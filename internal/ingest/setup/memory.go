@@ -73,9 +73,9 @@ const (
 	// garbage has not been collected yet. Measured; see bench/README.md.
 	processBytes = 22 << 20
 
-	fullCacheBytes  = 8 << 20   // of a worker's encoder where the cap allows
+	fullCacheBytes  = 8 << 20   // a worker's encoder, where the cap allows
 	leastCacheBytes = 512 << 10 // a smaller cache saves nothing
-	TailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
+	TailCacheBytes  = 256 << 10 // the encoder that cuts the last document of a byte budget
 	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
 	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1
 	// MiB of 64 is room for 13,000 shards.
