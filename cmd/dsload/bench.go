@@ -1,6 +1,25 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dsload/dsload/internal/bench"
+	"github.com/dsload/dsload/internal/help"
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
 
 func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -14,5 +33,207 @@ processes. Machines are noisy: compare ratios of runs made together, best of sev
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchTokenizeCommand(), newBenchBuildCommand(), newBenchFeedCommand())
+	return cmd
+}
+
+// documentRuns lists the values of --documents.
+var documentRuns = []string{"runs", "lines"}
+
+func newBenchTokenizeCommand() *cobra.Command {
+	o := bench.TokenizeOptions{CacheBytes: tokenize.DefaultCacheBytes}
+	var tokenizer tokenizerFlags
+	var documents string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tokenize FILE...",
+		Short: "Measure tokenizing: text per CPU-second, cold and warm, allocations, memory",
+		Long: `Reads the files into memory and encodes them several times: each round first with fresh
+encoders, whose caches hold the vocabulary (cold), then again with the same ones (warm). The best cold round counts.
+Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`,
+		Example: "  dsload bench tokenize corpus.txt\n" +
+			"  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
+		Args: minArgs(1, "at least one file"),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if o.Rounds < 1 {
+				return usagef("--rounds %d: must be at least 1", o.Rounds)
+			}
+			if cmd.Flags().Changed("workers") && o.Workers < 1 {
+				return usagef("--workers %d: must be at least 1", o.Workers)
+			}
+			if o.Lines = documents == "lines"; !o.Lines && documents != "runs" {
+				return usagef("--documents %s: %s", documents, spelling.OneOf(documents, documentRuns))
+			}
+			o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+			return runBenchTokenize(cmd, &tokenizer, paths, o, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	tokenizer.add(cmd)
+	flags.IntVar(&o.Workers, "workers", 0, "concurrent encoders (default the CPU quota)")
+	flags.IntVar(&o.Rounds, "rounds", 7, "cold rounds, of which the best counts")
+	flags.StringVar(&documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
+	flags.Var(sizeValue{&o.CacheBytes, false}, "cache", "size of each encoder's cache")
+	flags.Var(sizeValue{&o.Memory, false}, "memory",
+		"limit on memory for text, tokenizer and encoders (default half of the control group's or machine's)")
+	help.InGroup(flags, help.GroupMeasurement, "rounds", "documents")
+	help.InGroup(flags, help.GroupLimits, "cache")
+	return cmd
+}
+
+func runBenchTokenize(cmd *cobra.Command, tokenizer *tokenizerFlags, paths []string, o bench.TokenizeOptions,
+	asJSON bool) error {
+	start := time.Now()
+	t, err := openTokenizer(tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	loaded := time.Since(start)
+	figures, err := bench.Tokenize(cmd.Context(), t, paths, o)
+	if err != nil {
+		return err
+	}
+	figures.LoadMillis, figures.Tokenizer = float64(loaded.Microseconds())/1000, tokenizer.name
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; "+
+		"warm %.1f MB per CPU-second, %.2f allocations a document; peak memory %s (best of %d, %s)\n",
+		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU,
+		figures.AllocsPerDoc, formatSize(figures.PeakRSSBytes), o.Rounds, plural(o.Workers, "worker"))
+	return err
+}
+
+func newBenchBuildCommand() *cobra.Command {
+	o := bench.BuildOptions{Memory: resident.DefaultMemory()}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "build SOURCE...",
+		Short: "Measure whole builds: text per CPU-second, tokens per second, peak memory",
+		Long: `Builds the sources into a temporary folder, each round in a process of its own, and
+prints the round with the most text per CPU-second. CPU time (user and system) and peak
+resident memory are the kernel's figures for the whole process, start-up included.
+
+With --profile it also prints how the CPU time divides among the stages of a build: start,
+reading and framing the sources, formatting records as text, tokenizing it, cutting ids into
+rows, writing shards, all checksums, and the rest, such as the collection of garbage. For each
+stage it prints how fast a build would be with that stage alone. The shares come from samples,
+100 a second: for a build of one second they are accurate to a few percent.`,
+		Example: "  dsload bench build corpus.txt --json\n" +
+			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
+		Args: minArgs(1, "at least one source"),
+		RunE: func(cmd *cobra.Command, sources []string) error {
+			if o.Rounds < 1 {
+				return usagef("--rounds %d: must be at least 1", o.Rounds)
+			}
+			o.Stdin, o.Stderr = cmd.InOrStdin(), cmd.ErrOrStderr()
+			best, err := bench.Build(cmd.Context(), sources, o)
+			if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() > 0 {
+				return &printedError{exit.ExitCode()}
+			}
+			if err != nil {
+				return err
+			}
+			return printBuild(cmd.OutOrStdout(), best, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.IntVar(&o.Rounds, "rounds", 3, "builds to measure")
+	workers, _ := option.Named("workers")
+	flags.IntVar(&o.Workers, "workers", 0, workers.Help)
+	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
+	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
+	flags.StringVar(&o.Format, "format", "auto", "format of the sources, as build takes it")
+	flags.Var(sizeValue{&o.MaxBytes, false}, "max-bytes", "stop each build after this much text, 0 for no limit")
+	flags.BoolVar(&o.Profile, "profile", false, "print the CPU time of each stage")
+	likeOption(flags, "tokenizer", "format", "max-bytes")
+	help.InGroup(flags, help.GroupMeasurement, "rounds", "profile")
+	return cmd
+}
+
+// printBuild prints the figures of the best build.
+func printBuild(w io.Writer, best *bench.BuildFigures, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(best)
+	}
+	_, err := fmt.Fprintf(w, "%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
+		best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)), formatSize(best.PeakRSSBytes),
+		best.Rounds)
+	if err == nil && best.Stages != nil {
+		err = printStages(w, best)
+	}
+	return err
+}
+
+// printStages prints where a build spent its CPU time.
+func printStages(w io.Writer, f *bench.BuildFigures) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\nstage\tCPU s\tshare\tMB per CPU-second\t\n")
+	for _, s := range f.Stages {
+		rate := "-"
+		if s.CPUSeconds > 0 {
+			rate = fmt.Sprintf("%.0f", s.MBPerCPUSecond)
+		}
+		fmt.Fprintf(t, "%s\t%.3f\t%.0f%%\t%s\t\n", s.Stage, s.CPUSeconds, 100*s.CPUSeconds/max(f.CPUSeconds, 1e-9),
+			rate)
+	}
+	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
+	return err
+}
+
+func newBenchFeedCommand() *cobra.Command {
+	o := bench.FeedOptions{Rows: 1_000_000, Tokens: 20, Memory: serve.DefaultMemory}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "feed",
+		Short: "Measure the feed: server CPU per sample, bytes per second, time to the first batch",
+		Long: `Serves a dataset, given or generated, from its own process to one client that reads and
+discards, and prints the cost. It also times opening a stream at the first row, in the
+middle and near the end.`,
+		Example: `  dsload bench feed --json
+  dsload bench feed --rows 10e6 --tokens 20
+  dsload bench feed --tokens 512 --batch-size 256 --rows 100e3
+  dsload bench feed --dataset data --query 'bucket=4096'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Rows < 1 || o.Tokens < 1 || o.BatchSize < 1 {
+				return usagef("--rows, --tokens and --batch-size must be at least 1")
+			}
+			o.Stderr = cmd.ErrOrStderr()
+			figures, err := bench.Feed(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, "+
+				"padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
+				figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)),
+				figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
+				figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&o.Dataset, "dataset", "", "measure this dataset instead of a made-up one")
+	flags.Var(sizeValue{&o.Rows, true}, "rows", "rows of the made-up dataset")
+	flags.Var(sizeValue{&o.Tokens, true}, "tokens", "tokens of each of its rows")
+	flags.IntVar(&o.BatchSize, "batch-size", 32, "rows a batch")
+	flags.StringVar(&o.Query, "query", "", "more parameters of /v1/batches, as name=value&name=value")
+	flags.DurationVar(&o.For, "for", 5*time.Second, "how long to read")
+	flags.Var(sizeValue{&o.Memory, false}, "memory", "the server's --memory")
+	help.NameValues(flags, "DATASET", "dataset")
+	help.NameValues(flags, "QUERY", "query")
+	help.InGroup(flags, help.GroupMeasurement, "dataset", "rows", "tokens", "batch-size", "query", "for")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +10,15 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dsload/dsload/internal/bench"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/internal/textcache"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -66,10 +70,10 @@ are dropped.`,
   dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
-		Annotations: map[string]string{usualFlags: "out tokenizer format text-field max-length pack eos " +
+		Annotations: map[string]string{help.UsualFlags: "out tokenizer format text-field max-length pack eos " +
 			"max-val-examples memory preview"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			stop, err := profileTo(f.profile)
+			stop, err := bench.Profile(f.profile)
 			if err != nil {
 				return err
 			}
@@ -103,9 +107,9 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
 	flags.IntVar(&f.preview, "preview", 0, "show how the first N documents of each input would be read, cut and "+
 		"tokenized, with a plan and an estimate, and write nothing")
-	inGroup(flags, groupOutput, "cached")
-	inGroup(flags, groupLive, "http", "notify", "preview")
-	inGroup(flags, groupLimits, "explain-memory")
+	help.InGroup(flags, help.GroupOutput, "cached")
+	help.InGroup(flags, help.GroupLive, "http", "notify", "preview")
+	help.InGroup(flags, help.GroupLimits, "explain-memory")
 }
 
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
@@ -192,9 +196,42 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return f.runPreview(cmd, o)
 	}
 	if f.cached {
-		return runCached(cmd, o, f)
+		return f.buildCached(cmd, o)
 	}
 	return f.build(cmd, o)
+}
+
+// buildCached builds into the cache, unless it already has the dataset.
+func (f *buildFlags) buildCached(cmd *cobra.Command, o option.Options) error {
+	if f.stdinLife {
+		ctx, owned := context.WithCancel(cmd.Context())
+		defer endWithOwner(cmd.InOrStdin(), owned)()
+		cmd.SetContext(ctx)
+	}
+	if err := checkCached(cmd, &o); err != nil {
+		return err
+	}
+	say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), oneLine(line)) }
+	ready, err := textcache.Build(cmd.Context(), o, say, func(o option.Options) error { return f.build(cmd, o) })
+	if err != nil || ready == nil {
+		return err
+	}
+	summaryForPeople(ready)
+	return f.report(cmd, ready)
+}
+
+// checkCached returns an error for arguments and flags that build --cached cannot use.
+func checkCached(cmd *cobra.Command, o *option.Options) error {
+	switch {
+	case len(o.Sources) == 0:
+		return usagef("build --cached: give at least one SOURCE")
+	case cmd.Flags().Changed("out"):
+		return usagef("build --cached --out %s: the cache chooses the folder; leave one of them out", o.Out)
+	case o.Overwrite:
+		return usagef("build --cached --overwrite: a cached dataset is built again only where its sources changed; " +
+			"remove its folder to force that")
+	}
+	return nil
 }
 
 // build runs a build and reports what it did.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/pflag"
 )
@@ -50,9 +51,9 @@ func addOption(flags *pflag.FlagSet, o *option.Options, name string) {
 func likeOption(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		opt, _ := option.Named(name)
-		inGroup(flags, string(opt.Group), name)
+		help.InGroup(flags, string(opt.Group), name)
 		if word := optionWord(opt); word != "" {
-			nameValues(flags, word, name)
+			help.NameValues(flags, word, name)
 		}
 	}
 }
@@ -63,13 +64,13 @@ func optionWord(opt option.Row) string {
 	case option.Switch:
 		return ""
 	case option.Word:
-		return valueChoice
+		return help.ValueChoice
 	case option.Count:
-		return valueCount
+		return help.ValueCount
 	case option.Size:
-		return valueSize
+		return help.ValueSize
 	case option.Share:
-		return valueShare
+		return help.ValueShare
 	}
 	return opt.Value
 }

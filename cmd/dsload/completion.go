@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,8 +36,8 @@ func completes[T ~string](cmd *cobra.Command, flag string, words []T) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(all,
 		cobra.ShellCompDirectiveNoFileComp)) // fails only for unknown or registered names
-	if f := cmd.Flags().Lookup(flag); f != nil && firstOf(f, flagValue) == "" {
-		nameValues(cmd.Flags(), valueChoice, flag)
+	if f := cmd.Flags().Lookup(flag); f != nil && !help.HasValueName(f) {
+		help.NameValues(cmd.Flags(), help.ValueChoice, flag)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dsload/dsload/internal/doctor"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/memrecord"
 	"github.com/spf13/cobra"
@@ -38,7 +39,14 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 					return usagef("%s--html draws a memory record; "+
 						"name one, as in '%s memory.jsonl --html memory.html'", label(cmd), cmd.CommandPath())
 				}
-				return examineMachine(cmd.Context(), out, asJSON)
+				m, err := doctor.Examine(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(out).Encode(m)
+				}
+				return writeText(out, m.Text())
 			}
 			return examineRecord(out, args[0], html, asJSON)
 		},

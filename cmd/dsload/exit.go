@@ -36,6 +36,11 @@ func usagef(format string, args ...any) error {
 	return fault.Kindf(fault.Usage, format, args...)
 }
 
+// printedError is the error of a command whose message another process has printed.
+type printedError struct{ code int }
+
+func (e *printedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
 // errorLine returns err as one printable line: what was attempted, where, why, and what to do next. It writes
 // the sizes of flags as args have them.
 func errorLine(err error, args ...string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
@@ -66,10 +67,10 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace files of another dataset or program")
 	flags.BoolVar(&f.unmasked, "without-mask", false, "leave a loss mask out of formats that have no place for one: all is trained on")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
-	nameValues(flags, "FORMATS", "to")
-	nameValues(flags, "DIR", "out")
+	help.NameValues(flags, "FORMATS", "to")
+	help.NameValues(flags, "DIR", "out")
 	completes(cmd, "to", export.Formats)
-	inGroup(flags, groupOutput, "to", "out", "without-mask")
+	help.InGroup(flags, help.GroupOutput, "to", "out", "without-mask")
 	return cmd
 }
 

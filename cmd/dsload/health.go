@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/spf13/cobra"
 )
 
@@ -36,13 +36,6 @@ with 6 if it does not answer, has stopped taking them or cannot be reached.`,
 	}
 }
 
-// socketTransport makes every connection to a unix socket.
-func socketTransport(socket string) *http.Transport {
-	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-}
-
 // maxHealthBytes limits how much of an answer is read.
 const maxHealthBytes = 4 << 10
 
@@ -50,7 +43,7 @@ func askHealth(ctx context.Context, where string) (string, error) {
 	url, client := where, &http.Client{}
 	if !strings.Contains(where, "://") {
 		url = "http://dsload"
-		client.Transport = socketTransport(where)
+		client.Transport = feed.Transport(where)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/healthz", nil)
 	if err != nil {

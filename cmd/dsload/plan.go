@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/partition"
@@ -42,7 +43,7 @@ wherever a partition is built.`,
   dsload plan -n 16 --out s3://bucket/plan.json 's3://bucket/corpus/**'    # all in a bucket
   dsload build --plan s3://bucket/plan.json --partition 0/16 --out s3://bucket/data
   dsload merge s3://bucket/data`,
-		Annotations: map[string]string{usualFlags: "partitions out tokenizer format text-field max-length pack eos " +
+		Annotations: map[string]string{help.UsualFlags: "partitions out tokenizer format text-field max-length pack eos " +
 			"max-val-examples memory"},
 		Args: minArgs(1, "one or more sources"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,9 +58,9 @@ wherever a partition is built.`,
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
-	nameValues(flags, "FILE", "out")
-	inGroup(flags, "Plan", "partitions", "out")
-	inGroup(flags, groupLimits, "explain-memory")
+	help.NameValues(flags, "FILE", "out")
+	help.InGroup(flags, "Plan", "partitions", "out")
+	help.InGroup(flags, help.GroupLimits, "explain-memory")
 	return cmd
 }
 
@@ -177,8 +178,8 @@ type partitionFlags struct {
 func (f *partitionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
 	flags.StringVar(&f.partition, "partition", "", "which partition of the plan, as `I/N` with I from 0 to N-1")
-	nameValues(flags, "FILE", "plan")
-	inGroup(flags, groupPartitions, "plan", "partition")
+	help.NameValues(flags, "FILE", "plan")
+	help.InGroup(flags, help.GroupPartitions, "plan", "partition")
 }
 
 func (f *partitionFlags) given(cmd *cobra.Command) bool {

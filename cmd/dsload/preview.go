@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -303,7 +304,7 @@ func (s *previewScreen) estimate(p *ingest.Previewed) {
 
 // roughly returns n with two digits.
 func roughly(n int64) int64 {
-	unit := secondDigit(n)
+	unit := units.SecondDigit(n)
 	return (n + unit/2) / unit * unit
 }
 

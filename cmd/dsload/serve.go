@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,7 +64,7 @@ it is served, all its streams end: start the server again.
 /v1/batches are the batches, /v1/dataset is the manifest, /healthz the state, /metrics for
 Prometheus, / a dashboard. Without a token, TCP answers only requests for localhost, and
 none from other sites' pages.`,
-		Annotations: map[string]string{usualFlags: "socket listen tls-cert tls-key token-file memory pack max-length " +
+		Annotations: map[string]string{help.UsualFlags: "socket listen tls-cert tls-key token-file memory pack max-length " +
 			"tokenizer log-level"},
 		Example: `  dsload serve data --socket /tmp/feed.sock
   dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
@@ -84,7 +86,7 @@ none from other sites' pages.`,
 		"for text, when it is built"
 	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); " +
 		"for text, longest example"
-	inGroup(flags, "Packing", "pack", "max-length")
+	help.InGroup(flags, "Packing", "pack", "max-length")
 	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
@@ -113,11 +115,11 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
-	nameValues(flags, "FILE", "socket", "tls-cert", "tls-key", "token-file")
-	nameValues(flags, "HOST:PORT", "listen")
-	inGroup(flags, "Server", "socket", "listen", "verify", "drain", "exit-with-stdin", "log-level")
-	inGroup(flags, "Security", "tls-cert", "tls-key", "token-file")
-	inGroup(flags, groupLimits, "cache", "max-streams", "write-timeout", "idle-timeout")
+	help.NameValues(flags, "FILE", "socket", "tls-cert", "tls-key", "token-file")
+	help.NameValues(flags, "HOST:PORT", "listen")
+	help.InGroup(flags, "Server", "socket", "listen", "verify", "drain", "exit-with-stdin", "log-level")
+	help.InGroup(flags, "Security", "tls-cert", "tls-key", "token-file")
+	help.InGroup(flags, help.GroupLimits, "cache", "max-streams", "write-timeout", "idle-timeout")
 }
 
 func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
@@ -201,7 +203,11 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 			return nil, errors.Join(err, closeBuckets())
 		}
 	}
-	release, err := holdAll(f.opts.Datasets)
+	dirs := make([]string, len(f.opts.Datasets))
+	for i, arg := range f.opts.Datasets {
+		dirs[i] = serve.DatasetDir(arg)
+	}
+	release, err := textcache.HoldAll(dirs)
 	if err != nil {
 		return nil, errors.Join(err, closeBuckets())
 	}

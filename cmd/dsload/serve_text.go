@@ -7,12 +7,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/textcache"
+	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -44,7 +50,7 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("build %s: find this program: %w", sourcesText(sources), err)
+		return "", fmt.Errorf("build %s: find this program: %w", textcache.SourcesText(sources), err)
 	}
 	args := append([]string{"build", "--cached", "--exit-with-stdin", "--json"}, flags...)
 	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
@@ -60,9 +66,9 @@ func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err 
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return "", &printedError{exit.ExitCode()}
 	case err != nil && cmd.Context().Err() != nil:
-		return "", fault.Kindf(fault.Interrupted, "build %s: interrupted", sourcesText(sources))
+		return "", fault.Kindf(fault.Interrupted, "build %s: interrupted", textcache.SourcesText(sources))
 	case err != nil:
-		return "", fmt.Errorf("build %s: %w", sourcesText(sources), err)
+		return "", fmt.Errorf("build %s: %w", textcache.SourcesText(sources), err)
 	}
 	var summary struct {
 		Out      string   `json:"out"`
@@ -71,10 +77,89 @@ func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err 
 		Notes    []string `json:"notes"` // what the build left out, or did in an unexpected way
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
-		return "", fmt.Errorf("build %s: read its summary: %w", sourcesText(sources), err)
+		return "", fmt.Errorf("build %s: read its summary: %w", textcache.SourcesText(sources), err)
 	}
 	for _, note := range append(losses(summary.Rejected, summary.Dropped), summary.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note))
 	}
 	return summary.Out, nil
+}
+
+// textFlags adds the flags of build that say how text becomes rows, except those that the command
+// already has, and returns them.
+func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
+	var o option.Options
+	added := pflag.NewFlagSet("text", pflag.ContinueOnError)
+	for _, opt := range option.All() {
+		if !opt.ChangesBytes() || flags.Lookup(opt.Name) != nil {
+			continue
+		}
+		addOption(added, &o, opt.Name)
+		flag := added.Lookup(opt.Name)
+		help.InGroup(added, help.GroupForText+strings.ToLower(string(opt.Group)), opt.Name)
+		if flag.Shorthand != "" && flags.ShorthandLookup(flag.Shorthand) != nil {
+			flag.Shorthand = ""
+		}
+		flags.AddFlag(flag)
+	}
+	return added
+}
+
+// given returns those flags of a set that the user gave, as arguments.
+func given(flags *pflag.FlagSet) (args []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range list.GetSlice() {
+				args = append(args, "--"+f.Name+"="+v)
+			}
+			return
+		}
+		args = append(args, "--"+f.Name+"="+f.Value.String())
+	})
+	return args
+}
+
+// isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not.
+func isServedFolder(arg string) bool {
+	dir := serve.DatasetDir(arg)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+		return true
+	}
+	_, err := shard.ReadUnfinished(shard.OS(), dir)
+	return err == nil || !errors.Is(err, shard.ErrNotFound)
+}
+
+// isText reports whether an argument of serve that is not a dataset is text to build: an existing
+// file or, with flags about text, anything that build takes.
+func isText(arg string, asked bool) bool {
+	if asked || strings.HasPrefix(arg, "synth://") {
+		return true
+	}
+	info, err := os.Stat(arg)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// servable extends a check of serve's arguments: unless one is the address of text, all must be
+// folders or datasets in buckets.
+func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		asked := len(given(text)) > 0
+		if slices.ContainsFunc(args, func(arg string) bool {
+			return strings.Contains(arg, "://") &&
+				isText(arg, asked)
+		}) {
+			return check(cmd, args)
+		}
+		rest := slices.DeleteFunc(slices.Clone(args), inBucket)
+		if err := folders(cobra.ArbitraryArgs)(cmd, rest); err != nil {
+			return err
+		}
+		return check(cmd, args)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func (f *codecFlags) add(cmd *cobra.Command, noSpecial string) {
 	f.tokenizer.add(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "JSON lines instead of plain ones, in and out")
 	flags.BoolVar(&f.noSpecial, "no-special", false, noSpecial)
-	inGroup(flags, string(option.GroupText), "no-special")
+	help.InGroup(flags, string(option.GroupText), "no-special")
 }
 
 func newTokenizerEncodeCommand() *cobra.Command {
@@ -54,7 +55,7 @@ terminal, otherwise, or if NO_COLOR is set, with │ between them; then the ids,
 	}
 	f.add(cmd, "omit the special tokens that the tokenizer adds to a text")
 	cmd.Flags().BoolVar(&explain, "explain", false, "show the text with the borders of its tokens")
-	inGroup(cmd.Flags(), groupOutput, "explain")
+	help.InGroup(cmd.Flags(), help.GroupOutput, "explain")
 	return cmd
 }
 

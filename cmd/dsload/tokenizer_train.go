@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/setup"
@@ -58,7 +59,7 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 		Example: `  dsload tokenizer train corpus/*.txt --out my-tokenizer
   dsload tokenizer train corpus.txt --family wordpiece --lowercase --vocab-size 30000
   dsload tokenizer train data.jsonl.gz --family unigram --text-field content --out unigram.json`,
-		Annotations: map[string]string{usualFlags: "out family vocab-size min-frequency special format text-field " +
+		Annotations: map[string]string{help.UsualFlags: "out family vocab-size min-frequency special format text-field " +
 			"max-bytes memory overwrite"},
 		Args: minArgs(1, "at least one source"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args, &f) },
@@ -82,10 +83,10 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.StringVar(&f.field, "text-field", "", "field of a record that holds the text (default text)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	inGroup(flags, "Vocabulary", "family", "vocab-size", "min-frequency", "special", "split", "lowercase")
-	nameValues(flags, "FILE", "out")
-	nameValues(flags, "TOKEN", "special")
-	inGroup(flags, groupOutput, "out")
+	help.InGroup(flags, "Vocabulary", "family", "vocab-size", "min-frequency", "special", "split", "lowercase")
+	help.NameValues(flags, "FILE", "out")
+	help.NameValues(flags, "TOKEN", "special")
+	help.InGroup(flags, help.GroupOutput, "out")
 	likeOption(flags, "format", "text-field", "max-bytes")
 	return cmd
 }

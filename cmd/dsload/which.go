@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/store"
@@ -41,7 +42,7 @@ and each packed row is shown with every document in it.`,
   dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
   dsload which data --document 12345 --batch-size 32    # when is it seen?
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
-		Annotations: map[string]string{usualFlags: "step row document batch-size world rank seed shuffle bucket json"},
+		Annotations: map[string]string{help.UsualFlags: "step row document batch-size world rank seed shuffle bucket json"},
 		Args:        folders(minArgs(1, "at least one dataset")),
 		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runWhich(cmd, args, at, &f)
@@ -53,14 +54,14 @@ and each packed row is shown with every document in it.`,
 	flags.Int64Var(&f.row, "row", 0, "row of the order, as in the feed's column row")
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
-	inGroup(flags, "What to show", "step", "row", "document")
+	help.InGroup(flags, "What to show", "step", "row", "document")
 	for _, p := range feed.Parameters() {
-		word, help := parameterHelp(p)
-		help = strings.ReplaceAll(help, "max_tokens", "--max-tokens")
+		word, text := help.Parameter(p)
+		text = strings.ReplaceAll(text, "max_tokens", "--max-tokens")
 		name := flagOfParameter(p.Name)
-		flags.String(name, p.Default, help)
-		nameValues(flags, word, name)
-		inGroup(flags, "Batches, as the training run asked for them", name)
+		flags.String(name, p.Default, text)
+		help.NameValues(flags, word, name)
+		help.InGroup(flags, "Batches, as the training run asked for them", name)
 		words := p.Words()
 		if name == "split" {
 			words = []string{"train", "val"}

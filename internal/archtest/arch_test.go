@@ -83,7 +83,7 @@ var allowed = map[string][]string{
 	"internal/ingest/report": {"internal/budget", "internal/counts", "internal/fault", "internal/ingest/filter", "internal/lazy",
 		"internal/ingest/source",
 		"internal/pack", "internal/units", "shard"},
-	"internal/textcache": {"internal/fault", "internal/private", "shard"},
+	"internal/textcache": {"internal/fault", "internal/ingest", "internal/private", "internal/units", "shard"},
 
 	// The line that serves.
 	"internal/serve": {"internal/budget", "internal/fault", "internal/pack", "internal/radix",
@@ -93,6 +93,13 @@ var allowed = map[string][]string{
 	"internal/serve/feed": {"internal/arrowipc", "internal/budget", "internal/cputime", "internal/fault", "internal/pack",
 		"internal/page", "internal/resident",
 		"internal/serve/collate", "internal/serve/sampler", "internal/spelling", "internal/units"},
+
+	// What the command shows of both lines, and of the machine.
+	"internal/help": {"internal/ingest/option", "internal/serve/feed"},
+	"internal/bench": {"internal/cputime", "internal/fault", "internal/ingest/report", "internal/resident", "internal/serve/feed",
+		"shard", "tokenize"},
+	"internal/doctor": {"internal/ingest", "internal/procgroup", "internal/resident", "internal/serve", "internal/units",
+		"tokenize"},
 
 	// What both use.
 	"internal/arrowipc":   {},

@@ -91,9 +91,6 @@ type Entry struct {
 	lock *os.File
 }
 
-// Folder returns the folder of a key's dataset, which need not exist.
-func (c *Cache) Folder(k Key) string { return filepath.Join(c.Dir, k.folder()) }
-
 // Acquire returns the entry of a key. It returns at once if the dataset exists, or if no process is
 // building it; then the caller must. While another process builds it, Acquire waits, and calls
 // waiting once with that process's id, 0 if unknown.
@@ -101,7 +98,7 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	e := &Entry{Dir: c.Folder(k)}
+	e := &Entry{Dir: filepath.Join(c.Dir, k.folder())}
 	for waited := false; ; {
 		taken, err := e.take()
 		if err != nil {
@@ -198,6 +195,25 @@ func Hold(dir string) (*Entry, error) {
 		return nil, err
 	}
 	return &Entry{Dir: dir, Ready: true, lock: f}, touch(lock)
+}
+
+// HoldAll is Hold for several folders. release closes all of them.
+func HoldAll(dirs []string) (release func() error, err error) {
+	var held []*Entry
+	release = func() (err error) {
+		for _, h := range held {
+			err = errors.Join(err, h.Close())
+		}
+		return err
+	}
+	for _, dir := range dirs {
+		entry, err := Hold(dir)
+		if err != nil {
+			return nil, errors.Join(err, release())
+		}
+		held = append(held, entry)
+	}
+	return release, nil
 }
 
 // Evicted is an entry that was removed.

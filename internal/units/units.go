@@ -114,3 +114,12 @@ func inRange(x float64) (int64, error) {
 	}
 	return int64(x), nil
 }
+
+// SecondDigit returns the power of ten that the second digit of n stands for, 1 if n has fewer.
+func SecondDigit(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return unit
+}

@@ -222,3 +222,10 @@ func (l *poolListener) Accept() (net.Conn, error) {
 	c.setSendBuffer(smallSendBytes)
 	return c, nil
 }
+
+// Transport returns the transport of a client whose every connection goes to the server on a unix socket.
+func Transport(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+}

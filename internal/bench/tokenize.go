@@ -1,9 +1,8 @@
-package main
+package bench
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,21 +14,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/spelling"
+	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/tokenize"
-	"github.com/spf13/cobra"
 )
 
-// documentRuns lists the values of --documents.
-var documentRuns = []string{"runs", "lines"}
-
-// tokenizeFigures are the figures of the best round. In a cold pass, fresh encoders encode the
+// TokenizeFigures are the figures of the best round. In a cold pass, fresh encoders encode the
 // whole text; in the warm pass the same encoders do it again. CPU time is the kernel's, user and
 // system, of the whole process during the pass.
-type tokenizeFigures struct {
+type TokenizeFigures struct {
 	MBPerCPUSecond float64 `json:"mb_per_cpu_s"`
 	MBPerSecond    float64 `json:"mb_per_s"`
 	TokensPerSec   float64 `json:"tokens_per_s"`
@@ -50,113 +44,56 @@ type tokenizeFigures struct {
 	Tokenizer      string  `json:"tokenizer"`
 }
 
-type benchTokenizeFlags struct {
-	asJSON          bool
-	tokenizer       tokenizerFlags
-	documents       string
-	workers, rounds int
-	cache, memory   int64
+// TokenizeOptions are those of tokenizing to measure, all of them needed but Memory.
+type TokenizeOptions struct {
+	Workers, Rounds int
+	Lines           bool  // whether documents are lines, rather than runs of whole lines of runBytes
+	CacheBytes      int64 // of each encoder
+	Memory          int64 // limits text, tokenizer and encoders; 0 for half of what the system allows
 }
 
-func newBenchTokenizeCommand() *cobra.Command {
-	f := benchTokenizeFlags{cache: tokenize.DefaultCacheBytes}
-	cmd := &cobra.Command{
-		Use:   "tokenize FILE...",
-		Short: "Measure tokenizing: text per CPU-second, cold and warm, allocations, memory",
-		Long: `Reads the files into memory and encodes them several times: each round first with fresh
-encoders, whose caches hold the vocabulary (cold), then again with the same ones (warm). The best cold round counts.
-Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`,
-		Example: "  dsload bench tokenize corpus.txt\n" +
-			"  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
-		Args: minArgs(1, "at least one file"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runBenchTokenize(cmd, &f, args) },
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	f.tokenizer.add(cmd)
-	flags.IntVar(&f.workers, "workers", 0, "concurrent encoders (default the CPU quota)")
-	flags.IntVar(&f.rounds, "rounds", 7, "cold rounds, of which the best counts")
-	flags.StringVar(&f.documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
-	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
-	flags.Var(sizeValue{&f.memory, false}, "memory",
-		"limit on memory for text, tokenizer and encoders (default half of the control group's or machine's)")
-	inGroup(flags, groupMeasurement, "rounds", "documents")
-	inGroup(flags, groupLimits, "cache")
-	return cmd
-}
+// runBytes is the smallest document, if documents are runs of lines.
+const runBytes = 2048
 
-func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string) error {
-	if f.rounds < 1 {
-		return usagef("--rounds %d: must be at least 1", f.rounds)
-	}
-	if cmd.Flags().Changed("workers") && f.workers < 1 {
-		return usagef("--workers %d: must be at least 1", f.workers)
-	}
-	least := 2048
-	switch f.documents {
-	case "runs":
-	case "lines":
+// Tokenize measures t on the text of files.
+func Tokenize(ctx context.Context, t *tokenize.Tokenizer, paths []string, o TokenizeOptions) (*TokenizeFigures, error) {
+	least := runBytes
+	if o.Lines {
 		least = 1
-	default:
-		return usagef("--documents %s: %s", f.documents, spelling.OneOf(f.documents, documentRuns))
 	}
-	f.workers = cmp.Or(f.workers, runtime.GOMAXPROCS(0))
-	start := time.Now()
-	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
-	if err != nil {
-		return err
+	b := &tokenizeBench{t: t, workers: o.Workers, cache: int(o.CacheBytes)}
+	if err := b.readDocuments(paths, least, o.textBytes(t)); err != nil {
+		return nil, err
 	}
-	loaded := time.Since(start)
-	b := &tokenizeBench{t: t, workers: f.workers, cache: int(f.cache)}
-	if err := b.readDocuments(paths, least, f.textBytes(t)); err != nil {
-		return err
+	figures := &TokenizeFigures{
+		Documents: len(b.docs), TextBytes: b.bytes, Workers: o.Workers, Rounds: o.Rounds, CacheBytes: o.CacheBytes,
+		ResidentBytes: t.Details().ResidentBytes(),
+		EncoderBytes:  t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(o.CacheBytes)}),
 	}
-	figures := &tokenizeFigures{
-		LoadMillis: float64(loaded.Microseconds()) / 1000, Documents: len(b.docs), TextBytes: b.bytes,
-		Workers: f.workers, Rounds: f.rounds, CacheBytes: f.cache, ResidentBytes: t.Details().ResidentBytes(),
-		EncoderBytes: t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}),
-		Tokenizer:    f.tokenizer.name,
-	}
-	for range f.rounds {
-		if err := cmd.Context().Err(); err != nil {
-			return err
+	for range o.Rounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if err := b.round(figures); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	figures.PeakRSSBytes = ownPeak()
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; "+
-		"warm %.1f MB per CPU-second, %.2f allocations a document; peak memory %s (best of %d, %s)\n",
-		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU,
-		figures.AllocsPerDoc,
-		formatSize(figures.PeakRSSBytes), f.rounds, plural(f.workers, "worker"))
-	return err
+	return figures, nil
 }
 
-// textBytes returns how much text may be held: what --memory leaves after the tokenizer, its
-// encoders and the process itself.
-func (f *benchTokenizeFlags) textBytes(t *tokenize.Tokenizer) int64 {
+// textBytes returns how much text may be held: what Memory leaves after the tokenizer, its encoders and the process
+// itself.
+func (o *TokenizeOptions) textBytes(t *tokenize.Tokenizer) int64 {
 	const processBytes = 24 << 20
-	limit := cmp.Or(f.memory, halfOfMemory())
-	encoder := t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}) + 4<<16
-	return limit - processBytes - t.Details().ResidentBytes() - int64(f.workers)*encoder
-}
-
-// halfOfMemory returns half of what the control group or the machine allows.
-func halfOfMemory() int64 {
-	limit, _ := systemMemory()
-	if group, err := memlimit.FromCgroup(); err == nil && (limit == 0 || int64(group) < limit) {
-		limit = int64(group)
-	}
+	limit := o.Memory
 	if limit == 0 {
-		return math.MaxInt64 / 2 // the system does not say
+		if limit = resident.Limit() / 2; limit == 0 {
+			limit = math.MaxInt64 / 2 // the system does not say
+		}
 	}
-	return limit / 2
+	encoder := t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(o.CacheBytes)}) + 4<<16
+	return limit - processBytes - t.Details().ResidentBytes() - int64(o.Workers)*encoder
 }
 
 // documentBytes is the memory of a document besides its text.
@@ -169,7 +106,7 @@ func (b *tokenizeBench) readDocuments(paths []string, least int, limit int64) er
 	for _, path := range paths {
 		data, err := readLimitedFile(path, left)
 		if errors.Is(err, fs.ErrNotExist) {
-			return usagef("bench tokenize: %v", err)
+			return fault.Kindf(fault.Usage, "bench tokenize: %v", err)
 		}
 		if err != nil {
 			return fmt.Errorf("bench tokenize: %w", err)
@@ -248,7 +185,7 @@ const benchBatch = 32
 
 // round measures fresh encoders cold and warm, and keeps the figures if the cold pass is the best
 // so far.
-func (b *tokenizeBench) round(best *tokenizeFigures) error {
+func (b *tokenizeBench) round(best *TokenizeFigures) error {
 	encoders := make([]*tokenize.Encoder, b.workers)
 	for i := range encoders {
 		encoders[i] = b.t.NewEncoder(tokenize.EncoderOptions{CacheBytes: b.cache})

@@ -1,18 +1,16 @@
-package main
+package bench
 
 import (
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime/pprof"
 	"strings"
-	"text/tabwriter"
 )
 
-// A stageCost is the CPU time of a stage of a build.
-type stageCost struct {
+// A StageCost is the CPU time of a stage of a build.
+type StageCost struct {
 	Stage          string  `json:"stage"`
 	CPUSeconds     float64 `json:"cpu_s"`
 	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // of text, if the build had only this stage
@@ -40,8 +38,8 @@ var stageOf = []struct{ function, stage string }{
 	{"runtime.doInit", "start"},
 }
 
-// profileTo writes a CPU profile of this process to a file until stop is called. An empty path means none.
-func profileTo(path string) (stop func() error, err error) {
+// Profile writes a CPU profile of this process to a file until stop is called. An empty path means none.
+func Profile(path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
 	}
@@ -89,36 +87,16 @@ func stageOfStack(stack []string) string {
 }
 
 // addStages divides the CPU time of a build among its stages as samples fell on them.
-func (f *buildFigures) addStages(counts map[string]int64) {
+func (f *BuildFigures) addStages(counts map[string]int64) {
 	for _, n := range counts {
 		f.Samples += n
 	}
 	for _, stage := range stages {
-		c := stageCost{Stage: stage}
+		c := StageCost{Stage: stage}
 		if counts[stage] > 0 && f.CPUSeconds > 0 {
 			c.CPUSeconds = f.CPUSeconds * float64(counts[stage]) / float64(f.Samples)
 			c.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / c.CPUSeconds
 		}
 		f.Stages = append(f.Stages, c)
 	}
-}
-
-// printStages prints where a build spent its CPU time.
-func printStages(w io.Writer, f *buildFigures) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "\nstage\tCPU s\tshare\tMB per CPU-second\t\n")
-	for _, s := range f.Stages {
-		rate := "-"
-		if s.CPUSeconds > 0 {
-			rate = fmt.Sprintf("%.0f", s.MBPerCPUSecond)
-		}
-		fmt.Fprintf(t, "%s\t%.3f\t%.0f%%\t%s\t\n", s.Stage, s.CPUSeconds, 100*s.CPUSeconds/max(f.CPUSeconds, 1e-9),
-			rate)
-	}
-	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
-	return err
 }

@@ -1,12 +1,12 @@
-package main
+// Package doctor finds the limits of this machine (processors, memory, disks, GPUs, Python) and the settings that fit
+// them.
+package doctor
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +19,12 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
 
-// machine is what doctor reports about the machine.
-type machine struct {
+// Machine is what is known about this machine.
+type Machine struct {
 	Processors    int              `json:"processors"` // available to this process
 	Memory        int64            `json:"memory_bytes,omitempty"`
 	Available     int64            `json:"memory_available_bytes,omitempty"`
@@ -39,6 +40,8 @@ type machine struct {
 	GPUError      string           `json:"gpu_error,omitempty"` // why nvidia-smi could not list the GPUs
 	Python        *python          `json:"python,omitempty"`
 	Settings      []setting        `json:"settings"`
+
+	gpuErr error // why there is no list of GPUs
 }
 
 // space is a file system's size and what is free of it for this user.
@@ -64,15 +67,15 @@ type setting struct {
 	Reason string `json:"reason"`
 }
 
-func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
-	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: resident.DefaultMemory(),
-		SmallestCaps: map[string]int64{},
-		Platform:     runtime.GOOS + "/" + runtime.GOARCH}
+// Examine looks at this machine.
+func Examine(ctx context.Context) (*Machine, error) {
+	m := &Machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: resident.DefaultMemory(),
+		SmallestCaps: map[string]int64{}, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, name := range builtin.Names() {
 		plan, err := ingest.PlanMemory(option.Options{Settings: option.Settings{Tokenizer: name},
 			Resources: option.Resources{Memory: 1 << 30}})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m.SmallestCaps[name] = plan.Smallest
 	}
@@ -83,37 +86,35 @@ func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
 	m.SharedMemory = spaceOf("/dev/shm")
 	m.examineDisk(ctx)
 	m.Python = findPython(ctx)
-	gpus, err := listGPUs(ctx)
+	var gpus []gpu
+	gpus, m.gpuErr = listGPUs(ctx)
 	m.GPUs = append([]gpu{}, gpus...)
-	if err != nil && !errors.Is(err, exec.ErrNotFound) {
-		m.GPUError = err.Error()
+	if m.gpuErr != nil && !errors.Is(m.gpuErr, exec.ErrNotFound) {
+		m.GPUError = m.gpuErr.Error()
 	}
 	m.Settings = m.settings()
-	if asJSON {
-		return json.NewEncoder(w).Encode(m)
-	}
-	return writeText(w, m.text(err))
+	return m, nil
 }
 
-// text formats the result for people. gpuErr is why GPUs could not be listed.
-func (m *machine) text(gpuErr error) string {
+// Text describes the machine for people.
+func (m *Machine) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s for this process\n", m.Platform, plural(m.Processors, "processor"))
+	fmt.Fprintf(&b, "%s, %s for this process\n", m.Platform, units.Plural(m.Processors, "processor"))
 	if m.Memory > 0 {
-		fmt.Fprintf(&b, "memory: %s, %s of it available\n", formatSize(m.Memory), formatSize(m.Available))
+		fmt.Fprintf(&b, "memory: %s, %s of it available\n", size(m.Memory), size(m.Available))
 	}
 	if m.CgroupLimit > 0 {
 		fmt.Fprintf(&b, "control group: at most %s of memory for everything in this container\n",
-			formatSize(m.CgroupLimit))
+			size(m.CgroupLimit))
 	} else {
 		b.WriteString("control group: no memory limit\n")
 	}
 	if s := m.SharedMemory; s != nil {
 		fmt.Fprintf(&b, "shared memory: %s, %s free (%s); dsload uses none of it, workers of a torch DataLoader do\n",
-			formatSize(s.Total), formatSize(s.Free), s.Path)
+			size(s.Total), size(s.Free), s.Path)
 	}
 	if d := m.Disk; d != nil {
-		fmt.Fprintf(&b, "disk: %s free of %s (%s)", formatSize(d.Free), formatSize(d.Total), d.Path)
+		fmt.Fprintf(&b, "disk: %s free of %s (%s)", size(d.Free), size(d.Total), d.Path)
 		if m.DiskError != "" {
 			fmt.Fprintf(&b, "; its speed cannot be measured: %s", m.DiskError)
 		} else {
@@ -122,12 +123,12 @@ func (m *machine) text(gpuErr error) string {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if "+
-		"that is less)\n", formatSize(m.DefaultMemory))
+		"that is less)\n", size(m.DefaultMemory))
 	for _, name := range builtin.Names() {
-		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"),
+		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, units.Plural(m.Processors, "worker"),
 			(m.SmallestCaps[name]+1<<20-1)>>20)
 	}
-	writeGPUs(&b, m.GPUs, gpuErr)
+	writeGPUs(&b, m.GPUs, m.gpuErr)
 	b.WriteString(m.Python.text())
 	b.WriteString("\nsettings that fit:\n")
 	for _, s := range m.Settings {
@@ -202,7 +203,7 @@ const (
 )
 
 // examineDisk measures the space of this folder's disk, and how fast it writes and syncs.
-func (m *machine) examineDisk(ctx context.Context) {
+func (m *Machine) examineDisk(ctx context.Context) {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "."
@@ -259,28 +260,29 @@ const (
 )
 
 // settings returns the settings that fit the machine, each with its reason.
-func (m *machine) settings() []setting {
+func (m *Machine) settings() []setting {
 	limit := m.CgroupLimit
 	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records",
-		plural(m.Processors, "worker"))
+		units.Plural(m.Processors, "worker"))
 	limit = cmp.Or(limit, m.Memory)
 	if limit > 0 && m.DefaultMemory < 256<<20 {
 		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest",
-			formatSize(limit))
+			size(limit))
 	}
 	out := []setting{
-		{"build", "--memory", formatSize(m.DefaultMemory), why},
+		{"build", "--memory", size(m.DefaultMemory), why},
 		{"build", "--workers", fmt.Sprint(m.Processors),
 			"one for each processor that this process may use; more only wait for each other"},
 	}
 	if m.Disk != nil {
-		if rows := roundDown(m.Disk.Free / 2 / rowBytes); rows > 0 {
+		rows := m.Disk.Free / 2 / rowBytes
+		if rows -= rows % units.SecondDigit(rows); rows > 0 {
 			out = append(out, setting{"build", "--max-examples", fmt.Sprint(rows),
 				fmt.Sprintf("rows of 512 tokens that fill half of the %s free here; "+
-					"the rest is for checkpoints of the model", formatSize(m.Disk.Free))})
+					"the rest is for checkpoints of the model", size(m.Disk.Free))})
 		}
 	}
-	out = append(out, setting{"serve", "--memory", formatSize(serve.DefaultMemory),
+	out = append(out, setting{"serve", "--memory", size(serve.DefaultMemory),
 		"holds 256 trainers that read 32 rows of 512 tokens each; larger batches need more"})
 	for _, g := range m.GPUs {
 		out = append(out, g.settings()...)
@@ -299,8 +301,8 @@ func (g *gpu) settings() []setting {
 	if rows < 1 {
 		return []setting{{name, "batch_size", "1",
 			fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; "+
-				"end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total),
-				formatSize(gptFixed+gptRow))}}
+				"end what holds the rest, or train a smaller model", size(free), size(g.Total),
+				size(gptFixed+gptRow))}}
 	}
 	batch := int64(1)
 	for batch*2 <= min(rows, wantedRows) {
@@ -309,20 +311,10 @@ func (g *gpu) settings() []setting {
 	return []setting{
 		{name, "batch_size", fmt.Sprint(batch),
 			fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, "+
-				"bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
+				"bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", size(free), rows)},
 		{name, "accumulation", fmt.Sprint(wantedRows / batch),
 			fmt.Sprintf("with this batch makes an optimizer step of %d rows", wantedRows)},
 	}
 }
 
-// roundDown keeps the two leading digits of n.
-func roundDown(n int64) int64 { return n - n%secondDigit(n) }
-
-// secondDigit returns the power of ten that the second digit of n stands for, 1 if n has fewer.
-func secondDigit(n int64) int64 {
-	unit := int64(1)
-	for n/unit >= 100 {
-		unit *= 10
-	}
-	return unit
-}
+func size(n int64) string { return units.Size(n).String() }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -9,10 +9,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest"
 )
 
 // protoMessage builds a message of protocol buffers.
@@ -94,9 +97,9 @@ func TestSamplesOfStages(t *testing.T) {
 	if !maps.Equal(counts, want) {
 		t.Errorf("%v, want %v", counts, want)
 	}
-	f := buildFigures{CPUSeconds: 3.6, TextBytes: 20e6}
+	f := BuildFigures{CPUSeconds: 3.6, TextBytes: 20e6}
 	f.addStages(counts)
-	if f.Samples != 36 || len(f.Stages) != len(stages) || f.Stages[0] != (stageCost{"start", .8, 25}) {
+	if f.Samples != 36 || len(f.Stages) != len(stages) || f.Stages[0] != (StageCost{"start", .8, 25}) {
 		t.Errorf("%d samples, %+v", f.Samples, f.Stages)
 	}
 	for n := range data {
@@ -126,9 +129,17 @@ func TestStagesAreFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if reflect.ValueOf(ingest.Run).IsNil() { // which keeps it, and all that it calls, in this program
+		t.Fatal("no build")
+	}
+	main, err := os.ReadFile("../../cmd/dsload/main.go")
+	if err != nil || !strings.Contains(string(main), "\nfunc run(") {
+		t.Errorf("main.run: %v", err)
+	}
 	for _, s := range stageOf {
-		name := strings.Replace(s.function, "main.", "/cmd/dsload.", 1)
-		if !slices.ContainsFunc(table.Funcs, func(f gosym.Func) bool { return strings.Contains(f.Name, name) }) {
+		if s.function != "main.run" && !slices.ContainsFunc(table.Funcs, func(f gosym.Func) bool {
+			return strings.Contains(f.Name, s.function)
+		}) {
 			t.Errorf("no function of the program is named %s, which is to be of the stage %s", s.function, s.stage)
 		}
 		if !slices.Contains(stages, s.stage) {

@@ -1,15 +1,16 @@
-package main
+package help
 
 import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/spf13/cobra"
 )
 
 // A topic is a page of help that belongs to no command.
 type topic struct {
 	name, short string
-	page        func() *helpPage
+	page        func(build *cobra.Command) *Page
 }
 
 // topics returns the topics in the order of help.
@@ -25,23 +26,42 @@ func topics() []topic {
 	}
 }
 
-func topicNames() (names []string) {
+// TopicNames returns the names of the topics in the order of help.
+func TopicNames() (names []string) {
 	for _, t := range topics() {
 		names = append(names, t.name)
 	}
 	return names
 }
 
-// topicLine names the topics.
-func topicLine() string {
-	return "Topics, with 'dsload help TOPIC': " + strings.Join(topicNames(), ", ") + "."
+// Complete completes the arguments of a command help: commands, their commands, and topics.
+func Complete(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	found, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) == 0 {
+		for _, c := range found.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name()+"\t"+c.Short)
+			}
+		}
+	}
+	if len(args) == 0 {
+		for _, t := range topics() {
+			names = append(names, t.name+"\t"+t.short)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// topicNamed returns the page of a topic, or nil.
-func topicNamed(name string) *helpPage {
+// topicLine names the topics.
+func topicLine() string {
+	return "Topics, with 'dsload help TOPIC': " + strings.Join(TopicNames(), ", ") + "."
+}
+
+// Topic returns the page of a topic, or nil. build is the command whose flags some topics list.
+func Topic(build *cobra.Command, name string) *Page {
 	for _, t := range topics() {
 		if t.name == name {
-			p := t.page()
+			p := t.page(build)
 			p.name, p.short = "dsload help "+t.name, t.short
 			return p
 		}
@@ -50,10 +70,10 @@ func topicNamed(name string) *helpPage {
 }
 
 // topicTable lists the topics.
-func topicTable() helpTable {
-	t := helpTable{title: groupTopics}
+func topicTable() table {
+	t := table{title: groupTopics}
 	for _, topic := range topics() {
-		t.rows = append(t.rows, helpRow{name: topic.name, text: topic.short})
+		t.rows = append(t.rows, entry{name: topic.name, text: topic.short})
 	}
 	return t
 }
@@ -61,13 +81,13 @@ func topicTable() helpTable {
 // paragraphs splits a text where a line is empty.
 func paragraphs(text string) []string { return strings.Split(strings.TrimSpace(text), "\n\n") }
 
-// optionTable returns the flags of build in some groups.
-func optionTable(groups ...option.Group) (tables []helpTable) {
+// optionTable returns the flags of the command build in some groups.
+func optionTable(build *cobra.Command, groups ...option.Group) (tables []table) {
 	wanted := map[string]bool{}
 	for _, group := range groups {
 		wanted[string(group)] = true
 	}
-	for _, t := range flagTables(newBuildCommand()) {
+	for _, t := range flagTables(build) {
 		if wanted[t.title] {
 			t.title = "Flags of build: " + strings.ToLower(t.title)
 			tables = append(tables, t)
@@ -76,8 +96,8 @@ func optionTable(groups ...option.Group) (tables []helpTable) {
 	return tables
 }
 
-func sourcesPage() *helpPage {
-	return &helpPage{
+func sourcesPage(build *cobra.Command) *Page {
+	return &Page{
 		about: paragraphs(`
 A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated corpus. Sources
 are streamed in the order in which they are given, not downloaded first; the files of a folder or glob
@@ -99,7 +119,7 @@ Network faults are retried, and a source that changes during a build is refused.
 			"dsload build s3://bucket/corpus/ --out s3://bucket/data",
 			"cat notes.txt | dsload build -",
 		},
-		tables: append([]helpTable{{title: "Sources", rows: []helpRow{
+		tables: append([]table{{title: "Sources", rows: []entry{
 			{name: "PATH, FOLDER, GLOB",
 				text: "files on this machine; quote globs, so that the shell leaves them to dsload"},
 			{name: "-", text: "standard input"},
@@ -109,12 +129,12 @@ Network faults are retried, and a source that changes during a build is refused.
 				text: "a dataset of the Hugging Face Hub, with @REVISION and /PATH if need be"},
 			{name: "synth://wikitext?seed=1", text: "a generated corpus, endless; synth://recipes too. The same seed " +
 				"gives the same bytes"},
-		}}}, optionTable(option.GroupSources)...),
+		}}}, optionTable(build, option.GroupSources)...),
 	}
 }
 
-func formatsPage() *helpPage {
-	rows := []helpRow{
+func formatsPage(build *cobra.Command) *Page {
+	rows := []entry{
 		{name: "auto", text: "chosen from the content and name of each input"},
 		{name: "text", text: "a document is a line; blank lines are skipped"},
 		{name: "document", text: "a document is a file"},
@@ -129,7 +149,7 @@ func formatsPage() *helpPage {
 		{name: "tar", text: "what the format of each file inside says; zip too"},
 		{name: "recipes", text: "a document is a record of RecipeNLG's CSV"},
 	}
-	return &helpPage{
+	return &Page{
 		about: paragraphs(`
 --format says what a document is. It is rarely needed: auto looks at the content and the name of each input
 and prints what it found.
@@ -143,13 +163,13 @@ one that looks like the text.`),
 			"dsload build table.csv --columns id,text,lang",
 			"dsload build corpus.jsonl --preview 3                 # how it would be read; writes nothing",
 		},
-		tables: []helpTable{{title: "Formats", rows: rows}},
+		tables: []table{{title: "Formats", rows: rows}},
 		see:    []string{"docs/formats.md has what happens to files and records that cannot be used."},
 	}
 }
 
-func templatesPage() *helpPage {
-	return &helpPage{
+func templatesPage(build *cobra.Command) *Page {
+	return &Page{
 		about: paragraphs(`
 A template makes text from a record's fields. It is a Go text/template in a file: one body makes a document.
 
@@ -171,12 +191,12 @@ prompt and target of two columns, unless the post-processor does so.`),
 			"dsload build recipes.csv --format recipes --template recipe-seq2seq",
 			"dsload build chats.jsonl --format chat --tokenizer path/to/model --train-on last",
 		},
-		tables: optionTable(option.GroupText),
+		tables: optionTable(build, option.GroupText),
 	}
 }
 
-func filtersPage() *helpPage {
-	return &helpPage{
+func filtersPage(build *cobra.Command) *Page {
+	return &Page{
 		about: paragraphs(`
 A document stays if it meets every condition, in this order: --where, --min-chars and --max-chars, --match,
 --no-match, --sample, then --dedup. How many documents each of them left out is counted and printed.
@@ -188,12 +208,12 @@ workers.`),
 			"dsload build pages.parquet --where 'score>=3' --where 'meta.year<2020'",
 			"dsload build logs/ --no-match 'DEBUG|TRACE' --sample 0.1",
 		},
-		tables: optionTable(option.GroupFilters),
+		tables: optionTable(build, option.GroupFilters),
 	}
 }
 
-func memoryPage() *helpPage {
-	return &helpPage{
+func memoryPage(build *cobra.Command) *Page {
+	return &Page{
 		about: paragraphs(`
 --memory is a hard cap on the whole process, vocabulary included: 256MiB, or half of what the machine or
 control group has if that is less. Every buffer whose size depends on the input, the settings or the
@@ -212,12 +232,12 @@ For a trainer that runs out of GPU memory, see dsload.memory in the Python packa
 			"dsload build corpus.jsonl --preview 3                     # the plan, with the first documents",
 			"dsload doctor                                             # the limits of this machine",
 		},
-		tables: optionTable(option.GroupLimits),
+		tables: optionTable(build, option.GroupLimits),
 	}
 }
 
-func batchesPage() *helpPage {
-	return &helpPage{
+func batchesPage(*cobra.Command) *Page {
+	return &Page{
 		about: paragraphs(`
 'dsload serve' answers GET /v1/batches with an Arrow stream, one record batch for each training batch. Its
 parameters choose the order of rows, the shape of batches and the part of each rank. They are the
@@ -225,15 +245,15 @@ arguments of dsload.Loader, and the flags of 'dsload which'.`),
 		examples: []string{
 			"curl --unix-socket dsload.sock 'http://dsload/v1/batches?batch_size=32&bucket=4096' -o b.arrows",
 		},
-		tables: []helpTable{parameterTable()},
+		tables: []table{parameterTable()},
 		see:    []string{"docs/feed.md is the whole protocol."},
 	}
 }
 
-func exitPage() *helpPage {
-	return &helpPage{
+func exitPage(*cobra.Command) *Page {
+	return &Page{
 		about: []string{"Every command exits with one of these codes. An error is one line on standard error."},
-		tables: []helpTable{{title: "Exit codes", rows: []helpRow{
+		tables: []table{{title: "Exit codes", rows: []entry{
 			{name: "0", text: "done"},
 			{name: "1", text: "the work failed"},
 			{name: "2", text: "wrong usage"},

@@ -1,4 +1,4 @@
-package main
+package textcache
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ func TestAddressesInMessages(t *testing.T) {
 	for _, sources := range [][]string{{"https://joe:V4LUE@host/a.txt?id=V4LUE"},
 		{"s3://V4LUE:V4LUE@bucket/a.txt", "b.txt"},
 		{"ftp://host/a.txt?V4LUE"}} {
-		for _, text := range []string{sourcesText(sources), waitingFor(sources, 7), cacheName(sources)} {
+		for _, text := range []string{SourcesText(sources), cacheName(sources)} {
 			if strings.Contains(text, "V4LUE") || !strings.Contains(text, "a.txt") {
 				t.Errorf("%v: %s", sources, text)
 			}

@@ -1,19 +1,39 @@
-package main
+package help
 
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
 )
 
-// Manual pages, in the macros of man(7), from the same pages as the help.
+// WriteManual writes the manual pages of cmd and its commands into a folder.
+func WriteManual(cmd *cobra.Command, version, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+	if err := os.WriteFile(filepath.Join(dir, name), manualPage(cmd, version), 0o644); err != nil {
+		return fmt.Errorf("write manual page: %w", err)
+	}
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if err := WriteManual(sub, version, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// manualPage returns the manual page of a command.
-func manualPage(cmd *cobra.Command) []byte {
-	p := newHelpPage(cmd)
+// manualPage returns the manual page of a command in the macros of man(7).
+func manualPage(cmd *cobra.Command, version string) []byte {
+	p := Of(cmd)
 	name := strings.ReplaceAll(p.name, " ", "-")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH %s 1 \"\" %q \"dsload manual\"\n", roff(strings.ToUpper(name)), "dsload "+version)
@@ -37,7 +57,7 @@ func manualPage(cmd *cobra.Command) []byte {
 		}
 		b.WriteString(".fi\n")
 	}
-	manualTable(&b, exitPage().tables[0])
+	manualTable(&b, exitPage(nil).tables[0])
 	manualSeeAlso(&b, cmd)
 	return b.Bytes()
 }
@@ -58,7 +78,7 @@ func manualParagraph(b *bytes.Buffer, text string) {
 }
 
 // manualTable writes a list under its title.
-func manualTable(b *bytes.Buffer, t helpTable) {
+func manualTable(b *bytes.Buffer, t table) {
 	fmt.Fprintf(b, ".SH \"%s\"\n", roff(strings.ToUpper(t.title)))
 	for _, row := range t.rows {
 		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(strings.TrimSpace(row.name)))

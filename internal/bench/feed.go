@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -16,14 +16,13 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/shard"
-	"github.com/spf13/cobra"
 )
 
-// feedFigures are the figures of a feed: a server in its own process, and one client that reads and
+// FeedFigures are the figures of a feed: a server in its own process, and one client that reads and
 // discards.
-type feedFigures struct {
+type FeedFigures struct {
 	MBPerCPUSecond    float64 `json:"mb_per_cpu_s"` // bytes on the wire per CPU-second of server and client
 	MBPerSecond       float64 `json:"mb_per_s"`
 	TokensPerSec      float64 `json:"tokens_per_s"` // before padding
@@ -43,92 +42,54 @@ type feedFigures struct {
 	Query            string     `json:"query"`
 }
 
-type benchFeedFlags struct {
-	asJSON               bool
-	dataset, query       string
-	rows, tokens, memory int64
-	batchSize            int
-	seconds              time.Duration
+// FeedOptions are those of a feed to measure.
+type FeedOptions struct {
+	Dataset      string // "" to make up one of Rows rows with Tokens tokens each
+	Rows, Tokens int64
+	BatchSize    int
+	Query        string // more parameters of batches, as name=value&name=value
+	Memory       int64  // the server's
+	For          time.Duration
+	Stderr       io.Writer // of the server
 }
 
-func newBenchFeedCommand() *cobra.Command {
-	f := benchFeedFlags{rows: 1_000_000, tokens: 20, memory: serve.DefaultMemory}
-	cmd := &cobra.Command{
-		Use:   "feed",
-		Short: "Measure the feed: server CPU per sample, bytes per second, time to the first batch",
-		Long: `Serves a dataset, given or generated, from its own process to one client that reads and
-discards, and prints the cost. It also times opening a stream at the first row, in the
-middle and near the end.`,
-		Example: `  dsload bench feed --json
-  dsload bench feed --rows 10e6 --tokens 20
-  dsload bench feed --tokens 512 --batch-size 256 --rows 100e3
-  dsload bench feed --dataset data --query 'bucket=4096'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runBenchFeed(cmd, &f) },
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	flags.StringVar(&f.dataset, "dataset", "", "measure this dataset instead of a made-up one")
-	flags.Var(sizeValue{&f.rows, true}, "rows", "rows of the made-up dataset")
-	flags.Var(sizeValue{&f.tokens, true}, "tokens", "tokens of each of its rows")
-	flags.IntVar(&f.batchSize, "batch-size", 32, "rows a batch")
-	flags.StringVar(&f.query, "query", "", "more parameters of /v1/batches, as name=value&name=value")
-	flags.DurationVar(&f.seconds, "for", 5*time.Second, "how long to read")
-	flags.Var(sizeValue{&f.memory, false}, "memory", "the server's --memory")
-	nameValues(flags, "DATASET", "dataset")
-	nameValues(flags, "QUERY", "query")
-	inGroup(flags, groupMeasurement, "dataset", "rows", "tokens", "batch-size", "query", "for")
-	return cmd
-}
-
-func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
-	if f.rows < 1 || f.tokens < 1 || f.batchSize < 1 {
-		return usagef("--rows, --tokens and --batch-size must be at least 1")
-	}
+// Feed measures a server in a process of its own with one client.
+func Feed(ctx context.Context, o FeedOptions) (_ *FeedFigures, err error) {
 	dir, err := os.MkdirTemp("", "dsload-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	dataset := f.dataset
+	dataset := o.Dataset
 	if dataset == "" {
 		dataset = filepath.Join(dir, "data")
-		if err := makeUp(cmd.Context(), dataset, f.rows, int(f.tokens)); err != nil {
-			return err
+		if err := makeUp(ctx, dataset, o.Rows, int(o.Tokens)); err != nil {
+			return nil, err
 		}
 	}
-	server, err := startServer(cmd, dataset, filepath.Join(dir, "s"), f.memory)
+	server, err := startServer(ctx, dataset, filepath.Join(dir, "s"), &o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() {
 		if server.command.ProcessState == nil {
 			err = errors.Join(err, server.stop())
 		}
 	}()
-	query := fmt.Sprintf("batch_size=%d&epochs=0", f.batchSize)
-	if f.query != "" {
-		query += "&" + f.query
+	query := fmt.Sprintf("batch_size=%d&epochs=0", o.BatchSize)
+	if o.Query != "" {
+		query += "&" + o.Query
 	}
-	figures, err := server.measure(query, f.seconds)
+	figures, err := server.measure(query, o.For)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	figures.Memory = f.memory
+	figures.Memory = o.Memory
 	if err := server.stop(); err != nil {
-		return err
+		return nil, err
 	}
 	figures.PeakRSSBytes = peakOfEnded(server.command.ProcessState)
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, "+
-		"padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
-		figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)),
-		figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
-		figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])
-	return err
+	return figures, nil
 }
 
 // makeUp builds a dataset with rows of random ids.
@@ -167,15 +128,15 @@ type serverProcess struct {
 	socket  string
 }
 
-func startServer(cmd *cobra.Command, dataset, socket string, memory int64) (*serverProcess, error) {
+func startServer(ctx context.Context, dataset, socket string, o *FeedOptions) (*serverProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program to measure it: %w", err)
 	}
-	s := &serverProcess{socket: socket, command: exec.CommandContext(cmd.Context(), self, "serve", dataset,
-		"--socket", socket, "--json",
-		"--log-level", "error", "--exit-with-stdin", "--memory", strconv.FormatInt(memory, 10))}
-	s.command.Stderr = cmd.ErrOrStderr()
+	s := &serverProcess{socket: socket, command: exec.CommandContext(ctx, self, "serve", dataset,
+		"--socket", socket, "--json", "--log-level", "error", "--exit-with-stdin",
+		"--memory", strconv.FormatInt(o.Memory, 10))}
+	s.command.Stderr = o.Stderr
 	if s.stdin, err = s.command.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -190,7 +151,7 @@ func startServer(cmd *cobra.Command, dataset, socket string, memory int64) (*ser
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		return nil, fault.Kindf(fault.Unreachable, "the server did not start: %w", errors.Join(err, s.stop()))
 	}
-	transport := socketTransport(socket)
+	transport := feed.Transport(socket)
 	transport.ReadBufferSize = 256 << 10
 	s.client = &http.Client{Transport: transport}
 	return s, nil
@@ -216,12 +177,12 @@ func (s *serverProcess) stats() (out serverStats, err error) {
 }
 
 // measure times first batches, then reads batches for a while.
-func (s *serverProcess) measure(query string, d time.Duration) (*feedFigures, error) {
+func (s *serverProcess) measure(query string, d time.Duration) (*FeedFigures, error) {
 	rows, err := s.numRows()
 	if err != nil {
 		return nil, err
 	}
-	f := &feedFigures{Rows: rows, Query: query}
+	f := &FeedFigures{Rows: rows, Query: query}
 	for i, start := range []int64{0, rows / 2, max(0, rows-100)} {
 		if f.FirstBatchMillis[i], err = s.firstBatch(fmt.Sprintf("%s&start=%d", query, start)); err != nil {
 			return nil, err

@@ -1,120 +1,89 @@
-package main
+package help
 
 import (
-	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
-// Help on a terminal or in a pipe.
-
-// maxHelpWidth is the length of the longest line of help, in characters, and maxNameWidth that of the longest name
-// that has its text on the same line.
 const (
-	maxHelpWidth = 100
+	// MaxWidth is the length of the longest line of help in characters.
+	MaxWidth = 100
+	// maxNameWidth is that of the longest name that has its text on the same line.
 	maxNameWidth = 30
 )
 
-// helpStyle is how help marks its parts: by colours on a terminal that has them, otherwise not at all.
-type helpStyle struct {
-	width             int
-	title, name, word string // what a terminal takes as the beginning of a colour
-}
-
-// styleFor returns the style for w, and where to write what is styled.
-func styleFor(w io.Writer) (helpStyle, io.Writer) {
-	style := helpStyle{width: maxHelpWidth}
-	guard, ok := w.(*terminalWriter)
-	if !ok {
-		return style, w
-	}
-	if f, ok := guard.w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			style.width = min(max(columns, 40), maxHelpWidth)
-		}
-	}
-	if !colourful(w) {
-		return style, w
-	}
-	style.title, style.name, style.word = "\x1b[1;32m", "\x1b[36m", "\x1b[2;36m"
-	return style, guard.w // colours are ours, and help quotes nothing from outside
+// Style is how help marks its parts. A terminal takes Title, Name and Word as the beginning of a colour and End as its
+// end; without them nothing is marked.
+type Style struct {
+	Width                  int // characters in a line, at most MaxWidth
+	Title, Name, Word, End string
 }
 
 // paint returns text in a colour, if there is one.
-func paint(colour, text string) string {
+func (s Style) paint(colour, text string) string {
 	if colour == "" || text == "" {
 		return text
 	}
-	return colour + text + endColours
+	return colour + text + s.End
 }
 
-// write writes the page.
-func (p *helpPage) write(w io.Writer) error {
-	style, w := styleFor(w)
-	_, err := io.WriteString(w, p.render(style))
-	return err
-}
-
-// render returns the page in a style.
-func (p *helpPage) render(style helpStyle) string {
+// Render returns the page in a style.
+func (p *Page) Render(style Style) string {
 	var b strings.Builder
 	for i, paragraph := range p.about {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		writeParagraph(&b, paragraph, style.width)
+		writeParagraph(&b, paragraph, style.Width)
 	}
 	p.writeLines(&b, style, "Usage", p.usage)
 	p.writeLines(&b, style, "Examples", p.examples)
 	for _, t := range p.tables {
-		b.WriteString("\n" + paint(style.title, t.title+":") + "\n")
+		b.WriteString("\n" + style.paint(style.Title, t.title+":") + "\n")
 		t.write(&b, style)
 	}
 	if words := p.legend(); len(words) > 0 {
 		b.WriteByte('\n')
-		writeParagraph(&b, strings.Join(words, "; ")+".", style.width)
+		writeParagraph(&b, strings.Join(words, "; ")+".", style.Width)
 	}
 	if len(p.see) > 0 {
 		b.WriteByte('\n')
 	}
 	for _, sentence := range p.see {
-		writeParagraph(&b, sentence, style.width)
+		writeParagraph(&b, sentence, style.Width)
 	}
 	return b.String()
 }
 
 // writeLines writes command lines under a title.
-func (p *helpPage) writeLines(b *strings.Builder, style helpStyle, title string, lines []string) {
+func (p *Page) writeLines(b *strings.Builder, style Style, title string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	b.WriteString("\n" + paint(style.title, title+":") + "\n")
+	b.WriteString("\n" + style.paint(style.Title, title+":") + "\n")
 	for _, line := range lines {
 		b.WriteString("  " + line + "\n")
 	}
 }
 
 // write writes the rows in two columns: names, and what they do.
-func (t *helpTable) write(b *strings.Builder, style helpStyle) {
+func (t *table) write(b *strings.Builder, style Style) {
 	column := 0
 	for _, row := range t.rows {
 		column = max(column, min(row.width(), maxNameWidth))
 	}
 	column += len("  ") + len("  ")
 	for _, row := range t.rows {
-		b.WriteString("  " + paint(style.name, row.name))
+		b.WriteString("  " + style.paint(style.Name, row.name))
 		if row.value != "" {
-			b.WriteString(" " + paint(style.word, row.value))
+			b.WriteString(" " + style.paint(style.Word, row.value))
 		}
 		at := 2 + row.width()
 		if at+2 > column {
 			b.WriteByte('\n')
 			at = 0
 		}
-		for _, line := range wrapped(row.text, max(style.width-column, 20)) {
+		for _, line := range wrapped(row.text, max(style.Width-column, 20)) {
 			b.WriteString(strings.Repeat(" ", column-at) + line + "\n")
 			at = 0
 		}
@@ -122,7 +91,7 @@ func (t *helpTable) write(b *strings.Builder, style helpStyle) {
 }
 
 // width returns the number of characters of the name and value.
-func (r helpRow) width() int {
+func (r entry) width() int {
 	n := utf8.RuneCountInString(r.name)
 	if r.value != "" {
 		n += 1 + utf8.RuneCountInString(r.value)
@@ -131,7 +100,7 @@ func (r helpRow) width() int {
 }
 
 // legend explains the words for values that the tables have.
-func (p *helpPage) legend() (lines []string) {
+func (p *Page) legend() (lines []string) {
 	for _, entry := range legend {
 		for _, t := range p.tables {
 			if t.hasValue(entry[0]) {
@@ -143,7 +112,7 @@ func (p *helpPage) legend() (lines []string) {
 	return lines
 }
 
-func (t *helpTable) hasValue(word string) bool {
+func (t *table) hasValue(word string) bool {
 	for _, row := range t.rows {
 		if row.value == word {
 			return true

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -190,11 +190,11 @@ func writeGPUs(w io.Writer, gpus []gpu, err error) {
 		fmt.Fprintln(w, "GPUs: none")
 	}
 	for _, g := range gpus {
-		fmt.Fprintf(w, "GPU %d, %s: %s of %s in use\n", g.Index, g.Name, formatSize(g.Used), formatSize(g.Total))
+		fmt.Fprintf(w, "GPU %d, %s: %s of %s in use\n", g.Index, g.Name, size(g.Used), size(g.Total))
 		for _, p := range g.Processes {
 			used := "memory unknown"
 			if p.Used != nil {
-				used = formatSize(*p.Used)
+				used = size(*p.Used)
 			}
 			where := ""
 			if !p.Here {
