@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
@@ -58,7 +59,7 @@ type build struct {
 // build with equal options stopped.
 //
 // Errors: of fault.BadOption, *setup.CapError, *shard.SettingsError, *shard.LockedError and source's
-// errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
+// errors of usage mean a wrong call; *cause.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
 func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
@@ -198,7 +199,7 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 		f.heldOut()
 	}
 	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
-		return &source.SourceChangedError{URI: b.Phases[0].Set.URI(0),
+		return &cause.ChangedError{URI: b.Phases[0].Set.URI(0),
 			What: "number of documents, by which some are chosen for val,"}
 	}
 	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {

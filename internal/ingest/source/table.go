@@ -261,7 +261,7 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 func (t *tableFramer) goOn(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
-		return &SourceChangedError{URI: in.URI, What: "number of groups of rows",
+		return &cause.ChangedError{URI: in.URI, What: "number of groups of rows",
 			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
 	for g := range group {
@@ -273,7 +273,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		before := t.Row
 		var err error
 		if data, err = t.again(data[:0]); err == io.EOF || err == nil && t.group != group {
-			return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
+			return &cause.ChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
 				Is: fmt.Sprint(before)}
 		}
 		if err != nil {
@@ -288,12 +288,12 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 			return err
 		}
 		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {
-			return &SourceChangedError{URI: in.URI, What: "content"}
+			return &cause.ChangedError{URI: in.URI, What: "content"}
 		}
 		t.given, t.Inside = int(at.State), true
 	}
 	if sum := t.sum(); sum != at.Sum {
-		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
+		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d rows", at.Row)}
 	}
 	t.bytes = at.Offset

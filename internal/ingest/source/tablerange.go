@@ -3,6 +3,7 @@ package source
 import (
 	"io"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
@@ -97,7 +98,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 		}
 		row += t.file.Rows(g)
 	}
-	return &SourceChangedError{URI: in.URI, What: "groups of rows", Planned: true}
+	return &cause.ChangedError{URI: in.URI, What: "groups of rows", Planned: true}
 }
 
 // JoinGroupSums returns the checksum of a file of columns, given that of the groups before some, and
