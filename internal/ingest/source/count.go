@@ -99,8 +99,9 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 			c.Marks = append(c.Marks, Mark{Offset: at, Row: c.Documents, Ordinal: c.Documents})
 			cuts.taken(at)
 		}
-		at += file.GroupBytes(g)
-		c.Documents += file.Rows(g)
+		group := file.Group(g)
+		at += group.Bytes
+		c.Documents += group.Rows
 	}
 	return c, nil
 }

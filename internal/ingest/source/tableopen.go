@@ -135,7 +135,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what ski
 	}
 	rows := int64(0)
 	for g := range file.Groups() {
-		rows += file.Rows(g)
+		rows += file.Group(g).Rows
 	}
 	if o.Conditions != nil {
 		in.columns = file.Columns()
