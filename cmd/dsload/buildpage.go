@@ -16,7 +16,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/page"
 )
@@ -196,7 +196,7 @@ func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 }
 
 // runBuildWithPage runs a build, with its live page if it has one.
-func runBuildWithPage(ctx context.Context, o option.Options, of *partition.Chosen, p *buildPage) (*report.Summary,
+func runBuildWithPage(ctx context.Context, o option.Options, of *plan.Chosen, p *buildPage) (*report.Summary,
 	error) {
 	summary, err := ingest.RunPartition(ctx, o, of)
 	if summary != nil {

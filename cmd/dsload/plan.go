@@ -12,8 +12,8 @@ import (
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/ingest/plan"
+	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/spf13/cobra"
@@ -121,7 +121,7 @@ func checkPlanFile(out string) error {
 		return usagef("plan: --out %s: is not a regular file; name a file to write", out)
 	}
 	if err == nil && info.Size() > 0 {
-		if plan, err := partition.IsPlan(out); err != nil || !plan {
+		if plan, err := plan.IsPlan(out); err != nil || !plan {
 			return usagef("plan: --out %s: exists already and is not a plan; name another file, or remove this one", out)
 		}
 	}
@@ -131,7 +131,7 @@ func checkPlanFile(out string) error {
 	return nil
 }
 
-func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool) error {
+func printPlanned(cmd *cobra.Command, p *plan.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
 	empty := 0
 	for _, phase := range p.Phases {
@@ -172,7 +172,7 @@ func printPlanned(cmd *cobra.Command, p *partition.Plan, out string, asJSON bool
 // partitionFlags are the flags of build for one partition of a plan.
 type partitionFlags struct {
 	plan, partition string
-	of              *partition.Chosen // set by apply
+	of              *plan.Chosen // set by apply
 }
 
 func (f *partitionFlags) add(flags *pflag.FlagSet) {
@@ -202,7 +202,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Opti
 	}
 	if len(args) > 0 {
 		return usagef("build: --plan names the sources; leave %s out, or make another plan",
-			oneLine(uris.Redact(args[0])))
+			oneLine(source.Redact(args[0])))
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -219,7 +219,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Opti
 	if err != nil || asked < 0 {
 		asked = -1 // the error below says how many partitions there are
 	}
-	plan, err := partition.Open(f.plan, asked)
+	plan, err := plan.Open(f.plan, asked)
 	if err != nil {
 		return err
 	}

@@ -1,25 +1,26 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"time"
+	"fmt"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/advice"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/ingest/plan"
+	"github.com/dsload/dsload/internal/store"
+	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
-	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -37,13 +38,15 @@ var (
 	errUnfinished = errors.New("a job is unfinished")
 )
 
-// build is one call of Run.
+// build is one call of Run. Three values are what kinds of builds differ in: which ranges of the sources are read, which
+// is asked while they are opened; who remembers copies, flusher.isCopy; and who writes, flusher.out.
 type build struct {
 	opts            option.Options
-	partition       *partition.Chosen // of a plan; nil for all
-	target          target
-	bucket          bool // Out is the scratch folder of a build into a bucket
-	resumes         bool // the same command resumes from a checkpoint
+	partition       *plan.Chosen      // of a plan; nil for all
+	addition        *earlier.Addition // nil unless the build adds to a dataset
+	scan            *plan.Scan        // nil unless the build makes a plan
+	bucket          bool              // Out is the scratch folder of a build into a bucket
+	resumes         bool              // the same command resumes from a checkpoint
 	meter           meter
 	waits           waits
 	*setup.Prepared // nil before prepare
@@ -59,7 +62,7 @@ type build struct {
 // build with equal options stopped.
 //
 // Errors: of fault.BadOption, *setup.CapError, *shard.SettingsError, *shard.LockedError and source's
-// errors of usage mean a wrong call; *cause.InputError and *source.RecordError mean bad input;
+// errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
 func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
@@ -67,7 +70,7 @@ func Run(ctx context.Context, o option.Options) (*report.Summary, error) {
 }
 
 // RunPartition is Run for one partition of a plan, with the options that it gives; nil stands for all.
-func RunPartition(ctx context.Context, o option.Options, p *partition.Chosen) (*report.Summary, error) {
+func RunPartition(ctx context.Context, o option.Options, p *plan.Chosen) (*report.Summary, error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -78,27 +81,62 @@ func RunPartition(ctx context.Context, o option.Options, p *partition.Chosen) (*
 	return newBuild(o, p).run(ctx)
 }
 
-func newBuild(o option.Options, p *partition.Chosen) *build {
+// runInto is RunPartition for a folder of a bucket.
+func runInto(ctx context.Context, o option.Options, p *plan.Chosen) (s *report.Summary, err error) {
+	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now,
+		Notice: func(text string) { o.Noticef("%s", text) }}
+	if p != nil {
+		t.Part, t.Plan = p.Part(), p.Plan.Seal()
+	}
+	err = store.Build(ctx, t, func(fsys shard.FS, dir string) (err error) {
+		inner := o
+		inner.FS, inner.Out = fsys, dir
+		b := newBuild(inner, p)
+		b.bucket = true
+		s, err = b.run(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Out = strings.TrimRight(o.Out, "/")
+	return s, nil
+}
+
+func newBuild(o option.Options, p *plan.Chosen) *build {
 	b := &build{opts: o, partition: p, resumes: true}
 	b.meter.start = o.Now()
-	b.target = newTarget(b)
 	return b
 }
 
 // prepare opens and checks everything that can be wrong before the first byte is written.
 func (b *build) prepare(ctx context.Context) (err error) {
-	if err := b.target.open(); err != nil {
-		return err
+	if b.opts.Append {
+		if b.addition, err = earlier.Open(&b.opts); err != nil {
+			return err
+		}
+		return b.open(ctx, setup.Reading{Narrow: b.addition.Narrow, Explain: b.addition.Explain}, b.needsOfAddition)
 	}
+	if b.partition != nil {
+		return b.open(ctx, setup.Reading{Narrow: b.partition.Narrow}, b.needsOfPart)
+	}
+	return b.open(ctx, setup.Reading{}, b.needs)
+}
+
+// open prepares a build of what is read of the sources. needs returns what the place of the rows needs, and may change
+// the settings that it keeps.
+func (b *build) open(ctx context.Context, r setup.Reading, needs func() (setup.Needs, error)) (err error) {
 	pins := pins{opts: &b.opts}
-	b.Prepared, err = setup.Open(ctx, &b.opts, setup.Reading{Narrow: b.target.choose, Explain: b.target.opened,
-		Revision: pins.of, Partition: b.partition != nil, Resumes: b.resumes})
-	if err != nil {
+	r.Revision, r.Partition, r.Resumes = pins.of, b.partition != nil, b.resumes
+	if b.Prepared, err = setup.Open(ctx, &b.opts, r); err != nil {
 		return err
 	}
-	if err = b.target.settings(); err == nil {
-		n := setup.Needs{Bucket: b.bucket}
-		n.HeldOut, n.WhyHeldOut, n.More = b.target.memory()
+	var n setup.Needs
+	if b.Shards.Settings, err = b.Settings(); err == nil {
+		n, err = needs()
+	}
+	if err == nil {
+		n.Bucket = b.bucket
 		err = b.DivideMemory(n)
 	}
 	if err != nil {
@@ -107,7 +145,17 @@ func (b *build) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// run makes the target in a folder of a file system.
+// needs are those of a dataset of its own.
+func (b *build) needs() (setup.Needs, error) {
+	if len(b.opts.ValSources) > 0 {
+		return setup.Needs{HeldOut: heldout.MaxShared,
+			WhyHeldOut: fmt.Sprintf("hashes of up to %d documents of the sources of val", heldout.MaxShared)}, nil
+	}
+	n := b.opts.MaxValExamples
+	return setup.Needs{HeldOut: n, WhyHeldOut: fmt.Sprintf("hashes of up to %d held-out documents", n)}, nil
+}
+
+// run makes the dataset in a folder of a file system.
 func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	o := &b.opts
 	if o.Stdin != nil {
@@ -116,230 +164,63 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 		o.Stdin = stdin
 	}
 	err = b.prepare(ctx)
-	if isNothingNew(err) {
+	if errors.Is(err, source.ErrNothingNew) {
 		return nothingNew(o)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if err := cmp.Or(b.CheckEnds(), b.target.check()); err != nil {
+	if err := b.CheckEnds(); err != nil {
 		return nil, err
 	}
-	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.Shards)
-	if err != nil {
-		return b.target.notOpened(ctx, err)
+	switch {
+	case b.addition != nil:
+		return b.add(ctx)
+	case b.partition != nil:
+		return b.buildPart(ctx)
 	}
-	f, err := b.newFlusher(ctx, builder, checkpoint)
+	return b.create(ctx)
+}
+
+// create builds a dataset of its own.
+func (b *build) create(ctx context.Context) (*report.Summary, error) {
+	out, from, err := dataset.Create(b.opts.FS, b.opts.Out, b.Shards)
+	if errors.Is(err, shard.ErrFinished) {
+		return b.finished()
+	}
+	if err != nil {
+		return nil, advice.Of(advice.Folder, b.Facts(), err)
+	}
+	return b.write(ctx, out, from, nil, (*flusher).finish)
+}
+
+// write streams the documents into a dataset. begin, if not nil, gives a new flusher what was decided before the first
+// document, and finish commits the dataset.
+func (b *build) write(ctx context.Context, out dataset.Writer, from *dataset.Resume, begin func(*flusher) error,
+	finish func(*flusher) (*report.Summary, error)) (*report.Summary, error) {
+	f, err := b.newFlusher(ctx, out, from, begin)
 	if err == nil {
-		b.notice("reading %s", b.DescribeInputs())
+		err = f.openShared(ctx)
 		var s *report.Summary
-		s, err = b.stream(ctx, f)
+		if err == nil {
+			b.notice("reading %s", b.DescribeInputs())
+			s, err = b.stream(ctx, f, finish)
+		}
 		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
-	return b.target.failed(builder, err)
-}
-
-// lease returns the lease of a job by the bytes of its first record, which may be longer than a piece.
-func (b *build) lease(first int) int64 {
-	return max(b.Memory.JobLease, work.LongRecordLease(int64(first), b.Phases[0].Formatter, b.Chat))
-}
-
-// newFlusher makes the last stage, restored from the checkpoint if there is one.
-func (b *build) newFlusher(ctx context.Context, builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
-	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.Cutter, cut: b.cut(),
-		around: newAround(b.CutterOptions(), b.Tokenizer), origins: originFiles{b: b}}
-	f.emit = f.takeExample
-	f.cutter.Counts, f.pack = &f.state.Counts, f.newPacking()
-	held := o.MaxValExamples
-	if len(o.ValSources) > 0 {
-		held = 0
-	}
-	expected, err := int64(0), error(nil)
-	if held > 0 && b.partition == nil {
-		if expected, err = b.ExpectedExamples(ctx, held); ctx.Err() != nil {
-			err = ErrInterrupted
-		}
-	}
-	f.hold = heldout.New(held, expected)
-	if err == nil {
-		err = b.target.begin(f)
-	}
-	if err == nil && checkpoint != nil {
-		err = f.restore(checkpoint)
-	}
-	if err == nil {
-		err = f.openShared(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.closeSeen())
-	}
-	return f, nil
-}
-
-// restore sets the flusher to the state that a checkpoint holds.
-func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
-	b := f.b
-	state, windows, err := decodeCursor(checkpoint.Cursor)
-	if err != nil {
-		return err
-	}
-	f.state = *state
-	f.hold.Restore(state.Val, state.Held)
-	if err := f.cutter.Restore(state.Cutter); err != nil {
-		return err
-	}
-	if f.pack != nil {
-		if err := f.pack.Restore(windows); err != nil {
-			return err
-		}
-		f.heldOut()
-	}
-	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
-		return &cause.ChangedError{URI: b.Phases[0].Set.URI(0),
-			What: "number of documents, by which some are chosen for val,"}
-	}
-	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
-		return err
-	}
-	b.meter.resumed = state.Totals
-	b.notice("resuming at example %d", state.Examples)
-	if b.opts.Resuming != nil {
-		b.opts.Resuming(state.Totals)
-	}
-	return nil
+	return nil, errors.Join(advice.Of(advice.Rows, b.Facts(), err), out.Close())
 }
 
 func (b *build) notice(format string, args ...any) { b.opts.Noticef(format, args...) }
-
-// stream drives the phases that are left, then finishes the target.
-func (b *build) stream(ctx context.Context, f *flusher) (_ *report.Summary, err error) {
-	defer func() { err = errors.Join(err, f.origins.close()) }()
-	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
-		r, err := b.Phases[i].Set.Reader(f.state.Ends[i].Position)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.Close(); err != nil {
-			return nil, err
-		}
-	}
-	f.show()
-	b.watch()
-	stopReport := b.report(b.opts.Progress)
-	defer stopReport()
-	for f.state.Phase < len(b.Phases) {
-		if err := b.runPhase(ctx, f); err != nil {
-			return nil, err
-		}
-		if err := f.packRest(); err != nil {
-			return nil, err
-		}
-		f.endPhase()
-	}
-	// The manifest is written in the memory that the jobs had.
-	b.lanes, b.workers = job.Lanes{}, nil
-	if f.builder != nil {
-		f.builder.SyncAhead() // while the dataset's other files are written
-	}
-	return b.target.finish(f)
-}
-
-// runPhase streams one phase's sources, from the cursor to their end or to a budget. An ended
-// context ends it at the end of a job.
-func (b *build) runPhase(ctx context.Context, f *flusher) error {
-	p := &b.Phases[f.state.Phase]
-	b.current = p
-	at := f.state.Position
-	if a := f.state.Answered; a != nil {
-		at = a.Rewind(at)
-	}
-	reader, err := p.Set.Reader(at)
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
-	_, total := reader.Progress()
-	b.meter.totalBytes.Store(max(0, total))
-	if err := b.target.beginPhase(f.state.Phase, p, reader); err != nil {
-		return err
-	}
-
-	b.lanes = job.NewLanes(b.Memory.Parcels, b.Memory.Jobs)
-	b.readErr, f.stopped = nil, ""
-	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
-	// The pipeline outlives ctx: what was read is written before the build stops.
-	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
-	reading := read.Stage{Records: reader, Borders: b.target, Lanes: &b.lanes, Ledger: b.Ledger, Lease: b.lease,
-		MaxRecords: b.Memory.MaxRecords, URI: p.Set.URI, Waiting: &b.waits.reader}
-	if b.opts.Map != "" {
-		m, err := b.startMap(pipeline, ctx, reader, p.Set.URI, f)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		reading.Records, reading.Mapping = m, m
-	}
-	group.Go(func() error { return reading.Run(pipeline, ctx) })
-	for i := range b.opts.Workers {
-		w := b.workerOf(i)
-		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
-		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
-	}
-	group.Go(func() error { return f.run(pipeline) })
-	err = group.Wait()
-	if reading.Mapping != nil {
-		reading.Mapping.Close() // it reads ahead
-	}
-	b.lanes.ReleaseUnfinished()
-	b.readErr = reading.Failed()
-	switch {
-	case errors.Is(err, errStopped):
-	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
-		return err
-	case err == nil && reading.Ended():
-		f.state.Position = reader.Position() // includes trailing input that gave no record
-	default:
-		return b.target.interrupted(ctx, f)
-	}
-	b.target.endPhase(f.state.Phase, reader, f.stopped == "")
-	return nil
-}
-
-// workerOf returns the i-th worker.
-func (b *build) workerOf(i int) *work.Worker {
-	if i == len(b.workers) {
-		b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
-	}
-	return b.workers[i]
-}
-
-// begun reports whether there is anything to keep.
-func (f *flusher) begun() bool {
-	return f.state.Examples > 0 || f.pack != nil && f.pack.HeldTokens() > 0
-}
-
-func (b *build) newWorker(cacheBytes int) *work.Worker {
-	return work.New(work.Config{Tokenizer: b.Tokenizer, CacheBytes: cacheBytes, CausalPairs: b.opts.CausalPairs,
-		AsIs: b.Template == "", Judges: b.opts.JudgesDocuments(), Filter: b.Filter, Dedup: b.opts.Dedup,
-		Conversations: b.Chat, Skip: b.target.skip})
-}
-
-// startMap runs the command for the records of a reader, whose inputs have names by their numbers.
-func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, uri func(input int) string,
-	f *flusher) (*read.Mapping, error) {
-	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader,
-		Rows: b.current.Formatter.NewWorker(), Notice: b.notice, Answered: f.state.Answered, Resume: f.state.Position})
-}
 
 // PlanMemory returns the memory cap as a sum for these options; nothing is built.
 func PlanMemory(o option.Options) (*setup.MemoryPlan, error) { return PartitionMemory(o, nil) }
 
 // PartitionMemory is PlanMemory for one partition of a plan; nil stands for all.
-func PartitionMemory(o option.Options, p *partition.Chosen) (*setup.MemoryPlan, error) {
+func PartitionMemory(o option.Options, p *plan.Chosen) (*setup.MemoryPlan, error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/dataset"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -200,12 +201,12 @@ func TestBudgetGivesBackMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.Shards)
+	out, from, err := dataset.Create(b.opts.FS, b.opts.Out, b.Shards)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer builder.Close()
-	f := must(b.newFlusher(ctx, builder, nil))
+	defer out.Close()
+	f := must(b.newFlusher(ctx, out, from, nil))
 	used := b.Ledger.Used()
 	if err := b.runPhase(ctx, f); err != nil || f.stopped != "max-examples" {
 		t.Fatalf("stopped by %q: %v", f.stopped, err)

@@ -5,8 +5,8 @@
 // Run runs one reader, some workers and one flusher. The reader frames records into jobs; a job
 // goes to the workers in any order and to the flusher in the order of reading; the flusher waits
 // for each in turn and decides everything that depends on order. Jobs change hands by the parcel.
-// What becomes of the rows is up to the target: a dataset, an addition to one, a partition of a plan,
-// or the plan itself.
+// Rows go to a dataset.Writer: of a dataset, an addition to one, or a partition of a plan. A build that makes a plan
+// keeps none.
 //
 // What knows nothing of a running build lies in packages below this one, each with a narrow door:
 //
@@ -15,7 +15,8 @@
 //	job                     documents on their way, and the lanes between the stages
 //	read, source, command   the first stage: sources, their records, the command of Options.Map
 //	work, example, filter   the workers: they format records, choose among them and tokenize their text
-//	partition, merge        plans and parts; the targets that make them are here
+//	plan, merge             how sources are cut, and parts are joined
+//	earlier                 what an earlier build left in the folder
 //	report, advice          what a build says of itself, and what to do about an error
 //	rows                    the packing of examples
 //	heldout                 which documents go to val, and the file of their hashes

@@ -6,7 +6,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // taken is a document, or one piece of one, on its way through the rules.
@@ -84,7 +83,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 // keepWanted leaves out documents from which no row is made.
 func (f *flusher) keepWanted(*taken) (keep bool, err error) {
 	s := &f.state
-	if f.b.target.skipped(s) {
+	if f.b.scan != nil && (s.Phase == setup.Val || s.Verdict != heldout.ToVal) { // it decides nothing of later ones
 		return false, nil
 	}
 	if s.Verdict == heldout.ToTrain && s.TrainFull {
@@ -160,7 +159,7 @@ func (f *flusher) noteReplaced(j *job.Job, d *job.Document) {
 	s := &f.state
 	if s.IllFormed.First == "" {
 		set := f.b.Phases[s.Phase].Set
-		s.IllFormed = report.IllFormed{First: uris.Shown(set.URI(d.Input)), Row: d.Row}
+		s.IllFormed = report.IllFormed{First: source.Shown(set.URI(d.Input)), Row: d.Row}
 		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
 			s.IllFormed.Iconv = in.URI
 		}

@@ -35,7 +35,7 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 	}
 	reason := d.Dropped
 	if reason == filter.Kept && f.b.opts.Dedup != filter.None {
-		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.Keys[d.Key.Start:d.Key.End])
+		isCopy, err := f.isCopy(d.Ordinal, t.Keys[d.Key.Start:d.Key.End])
 		switch {
 		case err != nil || !isCopy:
 			return true, err
@@ -58,13 +58,6 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 	s.Documents += n
 	f.since++
 	return false, nil
-}
-
-// openSeen makes an empty record of the documents that were seen.
-func (f *flusher) openSeen(log, scratch string) {
-	if o := &f.b.opts; o.Dedup != filter.None {
-		f.seen = filter.NewSeen(o.Dedup, o.FS, log, scratch, f.b.Memory.SeenPool)
-	}
 }
 
 func (f *flusher) restoreSeen() error {
@@ -91,7 +84,7 @@ func (f *flusher) writeSeen() error {
 	}
 	keys, err := f.seen.Keys()
 	if err == nil {
-		err = f.builder.WriteFile(f.b.target.extraName(shard.HashesName(0)), keys)
+		err = f.out.File(shard.HashesName(0), keys)
 	}
 	return errors.Join(err, f.closeSeen())
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/ingest/heldout"
 	"os"
 	"runtime"
 	"slices"
@@ -41,9 +43,25 @@ func (f *flusher) endPhase() {
 // checkRows is an error if the sources gave no rows.
 func (f *flusher) checkRows() error {
 	if f.state.Examples == 0 {
-		return errors.Join(f.noExamples(), f.builder.Forget())
+		return errors.Join(f.noExamples(), f.out.Forget())
 	}
 	return nil
+}
+
+// finish commits a dataset of its own.
+func (f *flusher) finish() (*report.Summary, error) {
+	if err := f.checkRows(); err != nil {
+		return nil, err
+	}
+	if err := f.writeTokenizer(); err != nil {
+		return nil, err
+	}
+	if held := f.hold.Hashes(); len(held) > 0 { // kept for additions
+		if err := f.out.File(shard.HeldOutName, bytes.NewReader(heldout.File(held))); err != nil {
+			return nil, err
+		}
+	}
+	return f.commit(func(*shard.Provenance, map[string]any) {})
 }
 
 // commit writes the dataset's last files and its manifest, and returns its summary. amend may change what the
@@ -58,11 +76,11 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(b.target.extraName(shard.RejectsName), bytes.NewReader(lines)); err != nil {
+		if err := f.out.File(shard.RejectsName, bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.origins.finish(&f.state, f.builder); err != nil {
+	if err := f.origins.finish(&f.state, f.out); err != nil {
 		return nil, err
 	}
 	sum := f.summary()
@@ -70,7 +88,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 	provenance := shard.Provenance{Tokenizer: b.TokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
 		Dropped: s.DroppedBy, Run: run}
 	amend(&provenance, run)
-	manifest, err := f.builder.Finish(provenance)
+	manifest, err := f.out.Finish(provenance)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +102,7 @@ func (f *flusher) writeTokenizer() error {
 	details := f.b.Tokenizer.Details()
 	for _, file := range []func() (string, []byte){details.File, details.Config} {
 		if name, data := file(); data != nil {
-			if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
+			if err := f.out.File(name, bytes.NewReader(data)); err != nil {
 				return err
 			}
 		}
@@ -274,7 +292,7 @@ func (f *flusher) runRecord(sum *report.Summary) map[string]any {
 		"peak_rss_bytes":   sum.PeakRSSBytes,
 		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery,
 		"resumed": sum.Resumed,
-		"sources": timesOf(f.b.Known()),
+		"sources": earlier.TimesOf(f.b.Known()),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/dsload/dsload/internal/dataset"
 	"slices"
 	"time"
 
@@ -25,18 +26,21 @@ import (
 // everything that depends on order. From here on the corpus and the settings alone decide what is
 // written.
 type flusher struct {
-	b       *build
-	builder *shard.Builder
-	cutter  *example.Cutter
-	cut     cut                          // what makes examples of documents, with the cutter
-	turns   turnRows                     // scratch
-	around  around                       // what the cutter writes around them
-	emit    func(*example.Example) error // takeExample
-	row     shard.Example                // scratch: what a target writes escapes to it
-	taken   taken                        // scratch
-	first   int64                        // ordinal of the first document
-	hold    *heldout.Chooser
-	seen    *filter.Seen
+	b      *build
+	out    dataset.Writer
+	shards func(split string) int // of a split that have begun; nil where none are written
+	cutter *example.Cutter
+	cut    cut                          // what makes examples of documents, with the cutter
+	turns  turnRows                     // scratch
+	around around                       // what the cutter writes around them
+	emit   func(*example.Example) error // takeExample
+	row    shard.Example                // scratch: what a target writes escapes to it
+	taken  taken                        // scratch
+	first  int64                        // ordinal of the first document
+	hold   *heldout.Chooser
+	seen   *filter.Seen
+	// isCopy reports whether a document with this key of Dedup is a copy of an earlier one.
+	isCopy  func(ordinal int64, key []byte) (bool, error)
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
@@ -105,11 +109,11 @@ func (f *flusher) job(j *job.Job) error {
 		return errStopped
 	}
 	if mark != nil {
-		f.b.target.border(f, mark)
+		f.b.scan.Border(mark, f.hold, f.state.TextBytes)
 	}
 	f.show()
-	if f.due() && (f.builder == nil || f.builder.SyncAhead()) {
-		return f.b.target.checkpoint(f)
+	if f.due() {
+		return f.checkpoint(false)
 	}
 	return nil
 }
@@ -155,7 +159,7 @@ func (f *flusher) keepBefore(j *job.Job) error {
 	}
 	for i := range j.Documents {
 		if j.Documents[i].Err != nil || j.Documents[i].Bad != nil {
-			return f.b.target.checkpoint(f)
+			return f.checkpoint(true)
 		}
 	}
 	return nil
@@ -220,7 +224,7 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	case o.MaxTokens > 0 && f.cutTokens(row):
 		return nil
 	}
-	if err := f.b.target.write(f, split, row); err != nil {
+	if err := f.out.Row(split, row); err != nil {
 		return err
 	}
 	f.since++
@@ -322,27 +326,31 @@ func (f *flusher) due() bool {
 	return elapsed < 0 || elapsed >= least
 }
 
-// save makes everything up to the end of the last job durable.
-func (f *flusher) save() error {
-	f.state.Cutter = f.cutter.State()
-	if err := f.saveSeen(); err != nil {
-		return err
-	}
-	if err := f.origins.sync(); err != nil {
-		return err
-	}
-	data, err := f.state.encode()
-	if err != nil {
-		return err
-	}
-	parts := [][]byte{data}
-	if f.pack != nil {
-		parts = append(append(parts, []byte{'\n'}), f.pack.Save()...)
-	}
-	if err := f.builder.Checkpoint(parts...); err != nil {
+// checkpoint makes everything up to the end of the last job durable: now, or as soon as that takes little time.
+func (f *flusher) checkpoint(now bool) error {
+	taken, err := f.out.Checkpoint(now, f.save)
+	if err != nil || !taken {
 		return err
 	}
 	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.Now()}, 0
 	f.show()
 	return nil
+}
+
+// save returns what a checkpoint keeps besides the rows, and makes durable what lies beside them.
+func (f *flusher) save() ([][]byte, error) {
+	f.state.Held, f.state.Share = f.hold.Hashes(), f.hold.Share
+	f.state.Cutter = f.cutter.State()
+	if err := errors.Join(f.saveSeen(), f.origins.sync()); err != nil {
+		return nil, err
+	}
+	data, err := f.state.encode()
+	if err != nil {
+		return nil, err
+	}
+	parts := [][]byte{data}
+	if f.pack != nil {
+		parts = append(append(parts, []byte{'\n'}), f.pack.Save()...)
+	}
+	return parts, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/ingest/earlier"
 	"path/filepath"
 	"strings"
 
@@ -67,14 +68,14 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	known := b.Known()
 	for i := range known {
-		if !rereadable(&known[i]) && known[i].ETag == "" {
+		if !earlier.Rereadable(&known[i]) && known[i].ETag == "" {
 			return nil, fault.BadOption("source", known[i].URI,
 				"it has neither a time nor a tag, so a change of it would not be seen; build it into a folder")
 		}
 	}
 	h := xxh3.New()
 	for _, in := range known {
-		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
+		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, earlier.TimeOf(&in), in.ETag) // never fails
 	}
 	o.LoadedTokenizer = b.Tokenizer
 	return &Identity{digestSettings(b.Shards.Settings), checksum.Of(h).String(), o, known}, nil

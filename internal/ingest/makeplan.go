@@ -3,6 +3,10 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/report"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,15 +15,15 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/setup"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
 
 // MakePlan reads the sources once and cuts the build into partitions of about equal size.
-func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partition.Plan, err error) {
+func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *plan.Plan, err error) {
 	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -27,8 +31,8 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 	if err := planable(&o, partitions); err != nil {
 		return nil, err
 	}
-	b, scan := newScan(o, partitions)
-	if err := b.prepare(ctx); err != nil {
+	b := newBuild(o, nil)
+	if err := b.prepareScan(ctx, partitions); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
@@ -42,12 +46,12 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 					"bound it, as in synth://wikitext?bytes=1GB", b.Phases[i].Set.URI(0), size)
 		}
 	}
-	p := partition.New(partitions)
+	p := plan.New(partitions)
 	p.Settings, p.Given, p.CheckpointEvery = b.Shards.Settings, o.Settings, o.CheckpointEvery
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
-	if err := scan.fill(ctx, p); err != nil {
+	if err := b.fill(ctx, p); err != nil {
 		return nil, advice.Of(advice.Rows, b.Facts(), err)
 	}
 	for i := range b.Phases {
@@ -57,7 +61,6 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *partiti
 	if note := b.EndNote(); !note.IsZero() {
 		p.Notes = append(p.Notes, note)
 	}
-	scan.complete()
 	return p, nil
 }
 
@@ -67,8 +70,91 @@ func PlanningMemory(o option.Options, partitions int) (*setup.MemoryPlan, error)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	b, _ := newScan(o, max(1, partitions))
-	return b.memoryPlan()
+	b := newBuild(o, nil)
+	if err := b.prepareScan(context.Background(), max(1, partitions)); err != nil {
+		return nil, err
+	}
+	return b.Memory, b.Close()
+}
+
+// prepareScan is prepare for a build that writes nothing, but makes a plan.
+func (b *build) prepareScan(ctx context.Context, partitions int) error {
+	b.resumes = false
+	return b.open(ctx, setup.Reading{}, func() (setup.Needs, error) {
+		n, err := b.needs()
+		inputs := 0
+		for i := range b.Phases {
+			inputs += b.Phases[i].Set.Len()
+		}
+		n.More = plan.Shares(&b.opts, inputs, partitions)
+		return n, err
+	})
+}
+
+// errNoPlanMade ends a plan that was interrupted.
+var errNoPlanMade = fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
+
+// fill finds where the partitions begin and what the documents before them decide.
+func (b *build) fill(ctx context.Context, p *plan.Plan) (err error) {
+	b.scan = plan.NewScan(&b.opts, p, b.sources().Sets)
+	if !plan.NeedsText(&b.opts) {
+		return b.countAll(ctx)
+	}
+	temp, err := os.MkdirTemp("", "dsload-plan-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	from := &dataset.Resume{SeenLog: filepath.Join(temp, "seen"), SeenScratch: filepath.Join(temp, "seen.tmp")}
+	f, err := b.newFlusher(ctx, dataset.Discard{}, from, b.beginScan)
+	if err == nil {
+		_, err = b.stream(ctx, f, func(f *flusher) (*report.Summary, error) {
+			b.scan.Complete(f.hold, f.sources(), f.unread().counts())
+			return nil, nil
+		})
+		err = errors.Join(err, f.closeSeen())
+	}
+	if errors.Is(err, ErrInterrupted) {
+		return errNoPlanMade
+	}
+	return err
+}
+
+// beginScan tells the scan how documents are held out, and of the copies that are left out.
+func (b *build) beginScan(f *flusher) error {
+	b.scan.Hold(f.hold)
+	f.isCopy = func(ordinal int64, key []byte) (bool, error) {
+		isCopy, err := f.seen.Add(key)
+		if isCopy {
+			err = errors.Join(err, b.scan.Copy(f.state.Phase, ordinal))
+		}
+		return isCopy, err
+	}
+	return nil
+}
+
+// countAll fills the plan by counting, where no document decides about later ones.
+func (b *build) countAll(ctx context.Context) error {
+	defer b.report(b.opts.Progress)()
+	f := &flusher{b: b}
+	for i := range b.Phases {
+		set := b.Phases[i].Set
+		b.meter.totalBytes.Store(max(0, set.TotalBytes()))
+		b.meter.sourceBytes.Store(0)
+		at, err := b.scan.Count(ctx, set, b.Memory.Readers, func(n int64) { b.meter.sourceBytes.Add(n) })
+		if ctx.Err() != nil {
+			return errNoPlanMade
+		}
+		if err != nil {
+			return err
+		}
+		shown := b.meter.read()
+		shown.Documents += at.Ordinal
+		b.meter.show(shown)
+		f.state.Ends = append(f.state.Ends, phaseEnd{Position: at, Input: set.Len()})
+	}
+	b.scan.Complete(nil, f.sources(), counts.Unread{})
+	return nil
 }
 
 // planable returns an error for options with which partitions cannot be built.
@@ -82,7 +168,7 @@ func planable(o *option.Options, partitions int) error {
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
 	}
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
-		if safe := uris.Redact(arg); safe != arg {
+		if safe := source.Redact(arg); safe != arg {
 			return fault.BadOption("partitions", partitions,
 				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
 					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+

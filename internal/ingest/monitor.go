@@ -27,9 +27,9 @@ func (b *build) watch() {
 func (f *flusher) show() {
 	s := &f.state
 	now := shown{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: slices.Clone(s.Bad.List), saved: f.saved}
-	for i, name := range splits {
-		if f.builder != nil {
-			now.shards[i] = f.builder.NumShards(name)
+	for i := range splits {
+		if f.shards != nil {
+			now.shards[i] = f.shards(splits[i])
 		}
 	}
 	f.b.meter.sourceBytes.Store(s.SourceBytes)

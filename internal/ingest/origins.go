@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/dataset"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/job"
@@ -20,23 +20,18 @@ import (
 // next to the shards; what is not yet a page is part of the checkpoint.
 type originFiles struct {
 	b     *build
-	phase int        // that file and dirty are about
-	file  shard.File // nil before the first full page of the phase in this run
-	dirty bool       // pages were written since the last sync
-
-	unwanted bool // nothing is noted
+	phase int                      // that file and dirty are about
+	file  shard.File               // nil before the first full page of the phase in this run
+	dirty bool                     // pages were written since the last sync
+	path  func(name string) string // where the pages are; nil if nothing is noted
 }
 
 // originNames are the files of the phases.
 var originNames = [...]string{setup.Train: shard.OriginsName, setup.Val: shard.ValOriginsName}
 
-func (o *originFiles) path(phase int) string {
-	return filepath.Join(o.b.opts.Out, o.b.Shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
-}
-
 // note takes a record, in the order of reading. Only the first piece of a document counts.
 func (o *originFiles) note(s *cursor, d *job.Document) error {
-	if o.unwanted {
+	if o.path == nil {
 		return nil
 	}
 	for len(s.Origins) <= s.Phase {
@@ -65,7 +60,7 @@ func (o *originFiles) write(s *cursor, page []byte) error {
 		}
 		o.phase = s.Phase
 	}
-	path := o.path(s.Phase)
+	path := o.path(originNames[s.Phase])
 	at := (s.Origins[s.Phase].Pages - 1) * origins.PageBytes
 	var err error
 	if o.file == nil && at == 0 {
@@ -96,7 +91,7 @@ func (o *originFiles) sync() error {
 	}
 	o.dirty = false
 	if err := o.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", o.path(o.phase), err)
+		return fmt.Errorf("sync %s: %w", o.path(originNames[o.phase]), err)
 	}
 	return nil
 }
@@ -117,19 +112,19 @@ func (o *originFiles) restore(s *cursor) error {
 		if want == 0 {
 			continue
 		}
-		info, err := o.b.opts.FS.Stat(o.path(phase))
+		info, err := o.b.opts.FS.Stat(o.path(originNames[phase]))
 		if err == nil && info.Size() < want {
 			err = fmt.Errorf("%w: %d bytes where the checkpoint says %d", shard.ErrTruncated, info.Size(), want)
 		}
 		if err != nil {
-			return fault.Errorf("resume from %s: %w; {overwrite} builds afresh", o.path(phase), err)
+			return fault.Errorf("resume from %s: %w; {overwrite} builds afresh", o.path(originNames[phase]), err)
 		}
 	}
 	return nil
 }
 
 // finish writes the files of the dataset and removes those of the build.
-func (o *originFiles) finish(s *cursor, builder *shard.Builder) error {
+func (o *originFiles) finish(s *cursor, out dataset.Writer) error {
 	if err := o.close(); err != nil {
 		return err
 	}
@@ -138,18 +133,18 @@ func (o *originFiles) finish(s *cursor, builder *shard.Builder) error {
 		if w.Failed {
 			continue
 		}
-		if err := o.finishPhase(w, phase, builder); err != nil {
+		if err := o.finishPhase(w, phase, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.Builder) error {
+func (o *originFiles) finishPhase(w *origins.Writer, phase int, out dataset.Writer) error {
 	parts := []io.Reader{bytes.NewReader([]byte(origins.Magic))}
 	full := w.Pages * origins.PageBytes
 	if full > 0 {
-		f, err := o.b.opts.FS.OpenFile(o.path(phase), os.O_RDONLY)
+		f, err := o.b.opts.FS.OpenFile(o.path(originNames[phase]), os.O_RDONLY)
 		if err != nil {
 			return err
 		}
@@ -158,6 +153,6 @@ func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.B
 	}
 	rest := *w // the state may be used after an error
 	rest.Page = bytes.Clone(w.Page)
-	return builder.WriteFile(o.b.target.extraName(originNames[phase]),
+	return out.File(originNames[phase],
 		io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))
 }

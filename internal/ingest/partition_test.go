@@ -21,7 +21,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/shard"
@@ -73,7 +73,7 @@ func must[T any](v T, err error) T {
 }
 
 // planned writes a plan and reads it back, as other machines do.
-func planned(t *testing.T, o option.Options, n int) *partition.Plan {
+func planned(t *testing.T, o option.Options, n int) *plan.Plan {
 	t.Helper()
 	p, err := MakePlan(context.Background(), o, n)
 	if err != nil {
@@ -83,13 +83,13 @@ func planned(t *testing.T, o option.Options, n int) *partition.Plan {
 	if err := p.Write(t.Context(), filepath.Join(dir, shard.PlanName)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = partition.ReadFolder(shard.OS(), dir); err != nil {
+	if p, err = plan.ReadFolder(shard.OS(), dir); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func buildPart(p *partition.Plan, number int, out string) (*report.Summary, error) {
+func buildPart(p *plan.Plan, number int, out string) (*report.Summary, error) {
 	part, err := p.Partition(number)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func buildPart(p *partition.Plan, number int, out string) (*report.Summary, erro
 	return RunPartition(context.Background(), o, part)
 }
 
-func buildParts(t *testing.T, p *partition.Plan, out string, but ...int) {
+func buildParts(t *testing.T, p *plan.Plan, out string, but ...int) {
 	t.Helper()
 	order := rand.New(rand.NewPCG(uint64(p.Partitions), 9)).Perm(p.Partitions)
 	for _, i := range order {

@@ -14,12 +14,12 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/shard"
 )
 
 // manyInputs returns a plan of many small files in a file, for a build with a split val and copies.
-func manyInputs(t *testing.T, files, partitions int) (path string, whole *partition.Plan) {
+func manyInputs(t *testing.T, files, partitions int) (path string, whole *plan.Plan) {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range files {
@@ -33,7 +33,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *partit
 	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	return path, must(partition.ReadFolder(shard.OS(), filepath.Dir(path)))
+	return path, must(plan.ReadFolder(shard.OS(), filepath.Dir(path)))
 }
 
 // TestPlanPart: what is read of a plan for a partition gives what the whole plan gives, and holds no other
@@ -42,7 +42,7 @@ func TestPlanPart(t *testing.T) {
 	path, whole := manyInputs(t, 100, 7)
 	kept := 0
 	for number := range 7 {
-		p := must(partition.Open(path, number))
+		p := must(plan.Open(path, number))
 		if p.Seal() != whole.Seal() || p.Partitions != 7 || string(p.Settings) != string(whole.Settings) ||
 			!reflect.DeepEqual(p.Given, whole.Given) || p.Share != whole.Share ||
 			!reflect.DeepEqual(p.Held, whole.Held) {
@@ -78,7 +78,7 @@ func TestPlanPart(t *testing.T) {
 	if kept < 100 || kept > 107 {
 		t.Errorf("all partitions together hold %d inputs of 100", kept)
 	}
-	if p := must(partition.Open(path, -1)); len(p.Parts) != 0 || p.Partitions != 7 {
+	if p := must(plan.Open(path, -1)); len(p.Parts) != 0 || p.Partitions != 7 {
 		t.Errorf("no partition: %+v", p.Parts)
 	}
 }
@@ -88,7 +88,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	path, whole := manyInputs(t, 60, 4)
 	dir := filepath.Join(t.TempDir(), "data")
 	for number := range 4 {
-		if _, err := buildPart(must(partition.Open(path, number)), number, dir); err != nil {
+		if _, err := buildPart(must(plan.Open(path, number)), number, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	sameDataset(t, dir, single.Out, true)
 
 	// A plan that is replaced meanwhile is not copied into another plan's folder.
-	p := must(partition.Open(path, 0))
+	p := must(plan.Open(path, 0))
 	other, _ := manyInputs(t, 8, 2)
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
@@ -124,17 +124,17 @@ func TestDamagedPlanPart(t *testing.T) {
 		for _, damaged := range [][]byte{data[:at], append(append(append([]byte{}, data[:at]...), data[at]^1),
 			data[at+1:]...)} {
 			put(t, bad, damaged)
-			if _, err := partition.Open(bad, 1); err == nil {
+			if _, err := plan.Open(bad, 1); err == nil {
 				t.Fatalf("byte %d of %d: read", at, len(data))
 			}
 		}
 	}
 	put(t, bad, []byte("{\"text\": \"no plan\"}\n"))
 	var option *fault.Error
-	if _, err := partition.Open(bad, 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "is not a plan") {
+	if _, err := plan.Open(bad, 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "is not a plan") {
 		t.Errorf("another file: %v", err)
 	}
-	if _, err := partition.Open(bad+".gone", 1); !errors.As(err, &option) || !strings.Contains(err.Error(),
+	if _, err := plan.Open(bad+".gone", 1); !errors.As(err, &option) || !strings.Contains(err.Error(),
 		"no such file") {
 		t.Errorf("no file: %v", err)
 	}

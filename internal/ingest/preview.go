@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/dsload/dsload/internal/dataset"
 	"io"
 	"slices"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -43,26 +43,6 @@ const (
 	previewText     = 240       // bytes of the text of a document that was left out
 	previewKeys     = 48 << 10  // bytes of keys that dedup compares: below what it keeps in memory
 )
-
-// look is the target of a preview, which writes nothing.
-type look struct {
-	whole
-	compared int // bytes of the keys of dedup
-}
-
-func (*look) choose(_ int, o *source.Options) { o.ScratchDir = "" }
-
-func (l *look) begin(f *flusher) error {
-	f.openSeen("", "") // which has no files while previewKeys holds
-	return nil
-}
-
-func (l *look) isCopy(f *flusher, _ int64, key []byte) (bool, error) {
-	if l.compared += len(key); l.compared > previewKeys {
-		return false, nil
-	}
-	return f.seen.Add(key)
-}
 
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.
 type previewer struct {
@@ -96,8 +76,9 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
 	b := newBuild(o, nil)
-	b.target, b.bucket, b.resumes = &look{whole: whole{b: b}}, remote.Writable(o.Out), false
-	if err := b.prepare(ctx); err != nil {
+	b.bucket, b.resumes = remote.Writable(o.Out), false
+	inMemory := func(_ int, o *source.Options) { o.ScratchDir = "" }
+	if err := b.open(ctx, setup.Reading{Narrow: inMemory}, b.needs); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
@@ -105,7 +86,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 		return nil, err
 	}
 	v := &previewer{b: b, n: documents, w: b.newWorker(b.Memory.CacheBytes)}
-	if v.f, err = b.newFlusher(ctx, nil, nil); err != nil {
+	if v.f, err = b.newFlusher(ctx, dataset.Discard{}, &dataset.Resume{}, limitSeen); err != nil {
 		return nil, err
 	}
 	v.f.emit = v.take
@@ -122,6 +103,18 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *Previewed
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.Notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()
 	return p, errors.Join(err, v.f.closeSeen())
+}
+
+// limitSeen compares the first documents: what is kept of them has no files.
+func limitSeen(f *flusher) error {
+	compared := 0 // bytes of keys
+	f.isCopy = func(_ int64, key []byte) (bool, error) {
+		if compared += len(key); compared > previewKeys {
+			return false, nil
+		}
+		return f.seen.Add(key)
+	}
+	return nil
 }
 
 // phases looks at the inputs of all phases.
@@ -141,7 +134,7 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 			if err != nil {
 				return err
 			}
-			p.Inputs = append(p.Inputs, PreviewInput{URI: uris.Shown(in.URI), Val: number == setup.Val,
+			p.Inputs = append(p.Inputs, PreviewInput{URI: source.Shown(in.URI), Val: number == setup.Val,
 				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {

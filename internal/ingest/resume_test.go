@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/ingest/earlier"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/klauspost/compress/zstd"
@@ -201,7 +201,7 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	o.FS = stoppedAtBadRecord(t, o)
 	o.OnBadRecord = "skip"
 	put(t, train, []byte(jsonLines(1000, 1100, -1)))
-	var changed *cause.ChangedError
+	var changed *source.SourceChangedError
 	if _, err := Run(context.Background(), o); !errors.As(err, &changed) || changed.URI != train {
 		t.Errorf("a source of train that changed: %v", err)
 	}
@@ -259,7 +259,7 @@ func TestFinishedComparesSources(t *testing.T) {
 			mustBuild(t, o)
 			c.change(t, dir, fsys, &o)
 			s, err := Run(context.Background(), o)
-			var stale *StaleError
+			var stale *earlier.StaleError
 			switch {
 			case c.stale == "" && (err != nil || !s.AlreadyBuilt):
 				t.Errorf("%+v, %v; want it built already", s, err)
@@ -291,7 +291,7 @@ func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	var stale *StaleError
+	var stale *earlier.StaleError
 	if _, err := Run(context.Background(), o); !errors.As(err, &stale) {
 		t.Errorf("touched: %v", err)
 	}
@@ -304,7 +304,7 @@ func TestStandardInputIsNeverAlreadyBuilt(t *testing.T) {
 	o.Stdin = strings.NewReader("one\ntwo\n")
 	mustBuild(t, o)
 	o.Stdin = strings.NewReader("one\ntwo\n")
-	var stale *StaleError
+	var stale *earlier.StaleError
 	if _, err := Run(context.Background(), o); !errors.As(err, &stale) || stale.URI != "standard input" {
 		t.Errorf("standard input again: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 // a command would have to answer them twice, in one partition of a plan, and where they can be read only once.
 func (f *flusher) openShared(ctx context.Context) error {
 	o := &f.b.opts
-	if len(o.ValSources) == 0 || o.Dedup != filter.None || o.Map != "" || f.b.partition != nil || f.builder == nil {
+	if len(o.ValSources) == 0 || o.Dedup != filter.None || o.Map != "" || f.b.partition != nil {
 		return nil
 	}
 	set := f.b.Phases[setup.Val].Set

@@ -100,8 +100,12 @@ func (h *Chooser) Close(hashes []uint64) {
 // Full reports whether all examples that are wanted are held out.
 func (h *Chooser) Full() bool { return h.Have >= h.Want }
 
-// Hashes lists what is held out, for the checkpoint; the order does not matter to restore.
+// Hashes lists what is held out, for the checkpoint; the order does not matter to restore. What was held out before Close
+// is not listed.
 func (h *Chooser) Hashes() []uint64 {
+	if h.Want == 0 {
+		return nil
+	}
 	out := make([]uint64, 0, len(h.documents))
 	for hash := range h.documents {
 		out = append(out, hash)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/partition"
+	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
@@ -57,7 +57,7 @@ type Summary struct {
 
 // merged gathers what the parts left.
 type merged struct {
-	plan    *partition.Plan
+	plan    *plan.Plan
 	counts  counts.Counts
 	bad     report.Rejects
 	notes   []fault.Text
@@ -140,11 +140,11 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	g := &merged{}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
-		g.plan = &partition.Plan{}
+		g.plan = &plan.Plan{}
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := partition.ReadFolder(o.FS, o.Dir)
+	plan, err := plan.ReadFolder(o.FS, o.Dir)
 	if fault.OptionOf(err) != "" {
 		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
@@ -173,7 +173,7 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 
 // visit takes what a part left. Parts come in order.
 func (g *merged) visit(part int, m *shard.Manifest) error {
-	var p partition.Left
+	var p plan.Left
 	if err := json.Unmarshal(m.Part.State, &p); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (g *merged) linesKept(m *shard.Merger) *report.LineStats {
 }
 
 // addColumnSums joins the checksums of files of columns, whose parts come in order.
-func (g *merged) addColumnSums(sums []partition.ColumnSum) {
+func (g *merged) addColumnSums(sums []plan.ColumnSum) {
 	inputs := 0
 	for i := range g.plan.Phases {
 		inputs += len(g.plan.Phases[i].Inputs)
@@ -238,7 +238,7 @@ type columnChain struct {
 
 // checkOrdinals compares the documents that a part read with those that the plan counted: unless a
 // budget stopped it, a part ends with the number that the next begins with.
-func (g *merged) checkOrdinals(part int, p *partition.Left) error {
+func (g *merged) checkOrdinals(part int, p *plan.Left) error {
 	phase, to := g.plan.Start(part + 1)
 	if len(p.Counts.CutBy) > 0 || phase >= len(p.Ordinals) {
 		return nil

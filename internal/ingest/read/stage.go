@@ -35,6 +35,12 @@ type Borders interface {
 	Between(input int, ordinal int64) *job.Mark
 }
 
+// noBorders are those of a stage whose sources are not cut.
+type noBorders struct{}
+
+func (noBorders) Inside(*source.Position) *job.Mark { return nil }
+func (noBorders) Between(int, int64) *job.Mark      { return nil }
+
 // A Stage is the first stage: it frames records into jobs, and hands each job to the workers and, in the same
 // order, to the flusher. The first record of a job is staged, so that the job's lease is known before its buffers
 // hold anything. The others are read in place.
@@ -60,6 +66,9 @@ type Stage struct {
 // sources does not end the other stages: everything that was read before it is still written.
 func (r *Stage) Run(ctx, wanted context.Context) error {
 	defer r.Lanes.Close()
+	if r.Borders == nil {
+		r.Borders = noBorders{}
+	}
 	for r.stage(); r.err == nil && wanted.Err() == nil; {
 		j, err := r.newJob(ctx)
 		if err != nil {

@@ -56,8 +56,8 @@ type Phase struct {
 
 // Reading is what a build decides about its sources before they are opened.
 type Reading struct {
-	Narrow    func(phase int, o *source.Options)      // may leave out some of a phase
-	Explain   func(err error) error                   // returns a better error of opening a phase, or err
+	Narrow    func(phase int, o *source.Options)      // leaves out some of a phase; nil leaves all in
+	Explain   func(err error) error                   // returns a better error of opening a phase, or err; may be nil
 	Revision  func(repository string) (commit string) // that an earlier run read; "" for none
 	Partition bool                                    // the build is one of a plan's
 	Resumes   bool                                    // the same command resumes from a checkpoint

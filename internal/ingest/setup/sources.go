@@ -54,9 +54,14 @@ func (p *Prepared) openPhase(ctx context.Context, args []string) (phase Phase, e
 	if len(p.Phases) == 0 {
 		phase.Options.KeepBytes = max(0, o.Memory-keepFrom) / keepShare
 	}
-	p.reading.Narrow(len(p.Phases), &phase.Options)
+	if p.reading.Narrow != nil {
+		p.reading.Narrow(len(p.Phases), &phase.Options)
+	}
 	phase.Set, err = source.Open(ctx, phase.Options)
-	if err = p.reading.Explain(err); err != nil {
+	if p.reading.Explain != nil {
+		err = p.reading.Explain(err)
+	}
+	if err != nil {
 		return phase, advice.Of(advice.Sources, p.Facts(), err)
 	}
 	return phase, nil

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 func TestSourceChanges(t *testing.T) {
@@ -83,7 +81,7 @@ func TestSourceChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = readFrom(t, set, at)
-			var changed *cause.ChangedError
+			var changed *SourceChangedError
 			switch {
 			case c.what == "" && err != nil:
 				t.Errorf("%v, want none", err)
@@ -125,7 +123,7 @@ func TestSourceChangesWhileRead(t *testing.T) {
 					t.Fatalf("record %.40q", data)
 				}
 			}
-			var changed *cause.ChangedError
+			var changed *SourceChangedError
 			if !errors.As(err, &changed) || changed.What != c.want {
 				t.Errorf("%v", err)
 			}
@@ -134,7 +132,7 @@ func TestSourceChangesWhileRead(t *testing.T) {
 	dir := t.TempDir()
 	set := openSet(t, Options{Args: []string{write(t, dir, "a", "a\n"), write(t, dir, "b", "b\n")}})
 	os.Remove(filepath.Join(dir, "b"))
-	var changed *cause.ChangedError
+	var changed *SourceChangedError
 	if _, err := readFrom(t, set, Position{}); !errors.As(err, &changed) || changed.What != "existence" {
 		t.Errorf("a file that is gone: %v", err)
 	}

@@ -184,8 +184,8 @@ func (s *Set) noteRecords(in *Input) {
 	s.below[in.Records].inputs++
 }
 
-// noteFound adds notes on where records were found.
-func (s *Set) noteFound() {
+// tellRecords adds notes on where records were found.
+func (s *Set) tellRecords() {
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]
 		which := b.first

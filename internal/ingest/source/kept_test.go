@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -72,7 +71,7 @@ func TestKeptFilesMustBeThere(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		var differs *cause.ChangedError
+		var differs *SourceChangedError
 		if _, err := readFrom(t, set, Position{}); !errors.As(err, &differs) || differs.What != what {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -23,7 +23,7 @@ type rawCheck struct {
 
 // newRawCheck returns nil if the server announced nothing.
 func newRawCheck(in *Input) *rawCheck {
-	o := in.Object()
+	o := in.object()
 	h, want := o.NewHash()
 	if h == nil {
 		return nil

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
@@ -87,7 +86,7 @@ func TestRemoteFaults(t *testing.T) {
 				"416":   {[]remotetest.Fault{{Drop: drop}, {Status: 416}}, remote.ErrUnreachable},
 				"gone":  {[]remotetest.Fault{{Drop: drop}, {Status: 404}}, os.ErrNotExist},
 				"changes": {[]remotetest.Fault{{Drop: drop, Then: change}},
-					&cause.ChangedError{}},
+					&SourceChangedError{}},
 			} {
 				if testing.Short() && fault != "drops" && fault != "changes" {
 					continue
@@ -97,8 +96,8 @@ func TestRemoteFaults(t *testing.T) {
 				set := openSet(t, Options{Args: []string{srv.URL + "/" + name}})
 				srv.Fail(c.faults...)
 				got, err := readFrom(t, set, Position{})
-				var changed *cause.ChangedError
-				switch _, wantsChanged := c.want.(*cause.ChangedError); {
+				var changed *SourceChangedError
+				switch _, wantsChanged := c.want.(*SourceChangedError); {
 				case c.want == nil && (err != nil || len(got) != len(local)):
 					t.Errorf("%s: %d of %d records, %v", fault, len(got), len(local), err)
 				case wantsChanged && !errors.As(err, &changed),

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
@@ -49,7 +48,7 @@ func readWithoutValidators(t *testing.T, dir, name string, data []byte) {
 			srv.Fail(drop)
 		}
 		got, err := readFrom(t, set, Position{})
-		var changed *cause.ChangedError
+		var changed *SourceChangedError
 		switch {
 		case kind == "changes" && (!errors.As(err, &changed) || changed.What != "content"):
 			t.Errorf("%s, %s: %v", name, kind, err)
@@ -90,7 +89,7 @@ func TestRemoteResumesUnderItsValidator(t *testing.T) {
 		}
 		c.is.Data = []byte(other)
 		srv.Put("/a.txt", c.is)
-		var changed *cause.ChangedError
+		var changed *SourceChangedError
 		if rest, err := readFrom(t, openSet(t, o), at); !errors.As(err, &changed) || changed.What != "content" {
 			t.Errorf("case %d: other content: %d records, %v", i, len(rest), err)
 		}

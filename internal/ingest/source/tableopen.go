@@ -11,7 +11,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
@@ -108,14 +107,14 @@ func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
 func (e *NeedError) Kind() string { return fault.Limit }
 
 // detectTable looks at a file of columns.
-func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what skip.Kind, err error) {
+func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kind, err error) {
 	raw, err := openRaw(in, o)
 	if err != nil {
-		return refuse(skip.Readable, err)
+		return refuse(readable, err)
 	}
 	if in.once != nil {
 		in.once.taken.Store(false)
-		return refuse(skip.Unread, fault.Of(cause.Unsupported,
+		return refuse(dataset, fault.Of(cause.Unsupported,
 			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()
@@ -124,10 +123,10 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what ski
 	var need *NeedError
 	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
 		in.window, in.why = need.Bytes, need.What
-		return true, skip.Readable, nil
+		return true, readable, nil
 	}
 	if err != nil {
-		return refuse(skip.Readable, err)
+		return refuse(readable, err)
 	}
 	in.window, in.why = file.MemoryBytes()
 	if in.why != "" {
@@ -135,19 +134,19 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what ski
 	}
 	rows := int64(0)
 	for g := range file.Groups() {
-		rows += file.Group(g).Rows
+		rows += file.Rows(g)
 	}
 	if o.Conditions != nil {
 		in.columns = file.Columns()
 	}
-	return rows > 0, skip.Readable, nil
+	return rows > 0, readable, nil
 }
 
 // tableChecksum reads all records of a file of columns.
 func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
 	t, err := newTableFramer(in, o, raw, planned)
 	if err != nil {
-		return f, cause.Unread(in.URI, err)
+		return f, unread(in.URI, err)
 	}
 	defer t.rows.Close()
 	var rec Record
@@ -158,7 +157,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finish
 			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
 		}
 		if err != nil {
-			return f, cause.Unread(in.URI, err)
+			return f, unread(in.URI, err)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		if !w.unhashed {
 			d.Hash = textHash(f.Prompt, f.Target)
 		}
-		if w.Skip(d) {
+		if w.Skip != nil && w.Skip(d) {
 			continue
 		}
 		if isChat {

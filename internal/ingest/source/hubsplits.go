@@ -1,0 +1,295 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/lazy"
+	"github.com/dsload/dsload/internal/remote"
+)
+
+// Which files of a repository of the Hub are read where the address names no file, as the package
+// datasets chooses them:
+//
+//   - The head of README.md may list configurations, each with the files of its splits. The one
+//     marked as default is taken, or the one named default, or the first. One that names only a
+//     folder is read like a dataset of its own.
+//   - Else the names of files and folders show their splits.
+//   - Of several kinds of files the most frequent is taken.
+//
+// Of the splits only train is read, unless the address leads to another: a build makes its own
+// split val, and reading what a model is tested with would be silent harm. What was left out is
+// reported.
+
+// splitWords are the words in names that stand for a split.
+var splitWords = []struct {
+	split string
+	word  func() *regexp.Regexp
+}{
+	{splitTrain, splitWord("train|training")},
+	{splitValidation, splitWord("validation|valid|dev|val")},
+	{splitTest, splitWord("test|testing|eval|evaluation")},
+}
+
+const splitTrain, splitValidation, splitTest = "train", "validation", "test"
+
+func splitWord(words string) func() *regexp.Regexp {
+	return lazy.Regexp(`(?:^|[-._ 0-9])(?:` + words + `)(?:[-._ 0-9]|$)`)
+}
+
+// splitOf returns the split that a name stands for, "" for none.
+func splitOf(name string) string {
+	for _, s := range splitWords {
+		if s.word().MatchString(name) {
+			return s.split
+		}
+	}
+	return ""
+}
+
+// splitOfFolders is splitOf for the folders of a path.
+func splitOfFolders(name string) string {
+	for folder := range strings.SplitSeq(path.Dir(name), "/") {
+		if s := splitOf(folder); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// splitOfFile is splitOf for the name of a file, without its folders.
+func splitOfFile(name string) string { return splitOf(path.Base(name)) }
+
+// splitOfPath is splitOf for a path. Where the file and its folders disagree, train is not it.
+func splitOfPath(name string) string {
+	file, folder := splitOfFile(name), splitOfFolders(name)
+	if folder == "" || folder == splitTrain && file != "" {
+		return file
+	}
+	return folder
+}
+
+// splitChoice chooses among the files of a dataset by their names.
+type splitChoice struct {
+	active  bool
+	ways    [3]splitWay    // in which names may show splits, the first that shows a train is taken
+	kinds   map[string]int // files by the extension of their data, of all splits
+	decided bool
+	tied    string              // another kind that as many files have
+	splits  func(string) string // finds the split of a name; nil if names do not show it
+	kind    string              // that is read; "" for any
+	left    map[string]int      // files left out, by split
+	read    map[string]int      // files read, by split, if mixed
+	others  int                 // files of other kinds left out
+	kept    int
+	mixed   bool // no name stands for train, but some for other splits: everything is read
+	notes   []string
+}
+
+// A splitWay is one way in which names show splits.
+type splitWay struct {
+	of    func(name string) string
+	files map[string]int // by split
+	kinds map[string]int // of the files of train, by the extension of their data
+}
+
+func newSplitChoice() splitChoice {
+	c := splitChoice{active: true, kinds: map[string]int{}}
+	for i, of := range []func(string) string{splitOfShard, splitOfPath, splitOfFile} {
+		c.ways[i] = splitWay{of, map[string]int{}, map[string]int{}}
+	}
+	return c
+}
+
+// shardName matches the names by which datasets writes splits: data/train-00000-of-00002.parquet.
+var shardName = lazy.Regexp(`^data/(\w[\w.]*)-\d{5}-of-\d{5}[^/]*\.[^/]*$`)
+
+// splitOfShard is the split of a file with such a name, "" for any other.
+func splitOfShard(name string) string {
+	if m := shardName().FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// count counts a file on the way into the list.
+func (c *splitChoice) count(name string) {
+	base := path.Base(name)
+	if !c.active || isHidden(base) || isDescribing(base) {
+		return
+	}
+	kind := dataKind(base)
+	c.kinds[kind]++
+	for i := range c.ways {
+		w := &c.ways[i]
+		split := w.of(name)
+		if w.files[split]++; split == splitTrain {
+			w.kinds[kind]++
+		}
+	}
+}
+
+// dataKinds are the extensions of files of data, in the order in which datasets prefers them where equally many
+// files have each. The last have no module there.
+var dataKinds = []string{".parquet", ".arrow", ".jsonl", ".json", ".csv", ".zip", ".txt", ".tsv", ".tar", ".ndjson",
+	".jl", ".ldjson", ".tokens", ".text"}
+
+// dataKind returns the extension in a name that says what its data is, "" for none: .jsonl in a.v2.jsonl.gz and
+// in b.jsonl.zip, .zip in c.zip.
+func dataKind(name string) (kind string) {
+	rest := strings.ToLower(name)
+	for i := strings.LastIndexByte(rest, '.'); i >= 0; i = strings.LastIndexByte(rest, '.') {
+		if ext := rest[i:]; slices.Contains(dataKinds, ext) {
+			if kind = ext; kind != ".zip" {
+				return kind
+			}
+		}
+		rest = rest[:i]
+	}
+	return kind
+}
+
+// moduleOf returns a name for the kinds that datasets reads together.
+func moduleOf(kind string) string {
+	switch kind {
+	case ".json", ".jsonl", ".ndjson", ".jl", ".ldjson":
+		return "json"
+	case ".csv", ".tsv":
+		return "csv"
+	case ".txt", ".text", ".tokens":
+		return "text"
+	}
+	return kind
+}
+
+func (c *splitChoice) decide() {
+	c.decided, c.left, c.read = true, map[string]int{}, map[string]int{}
+	kinds := c.kinds
+	if i := slices.IndexFunc(c.ways[:], func(w splitWay) bool { return w.files[splitTrain] > 0 }); i >= 0 {
+		c.splits, kinds = c.ways[i].of, c.ways[i].kinds
+	} else {
+		paths := c.ways[1].files
+		c.mixed = len(paths) > 1 || paths[""] == 0
+	}
+	most := 0
+	for _, kind := range dataKinds { // of equally many, the first
+		switch n := kinds[kind]; {
+		case n > most:
+			c.kind, c.tied, most = kind, "", n
+		case n == most && n > 0 && c.tied == "" && moduleOf(kind) != moduleOf(c.kind):
+			c.tied = kind
+		}
+	}
+}
+
+// drops reports whether a file of the list is left out.
+func (c *splitChoice) drops(key, name string) bool {
+	if !c.active {
+		return false
+	}
+	if !c.decided {
+		c.decide()
+	}
+	key = strings.ReplaceAll(key, "\x00", "/")
+	if c.splits != nil {
+		if split := c.splits(key); split != splitTrain {
+			c.left[split]++
+			return true
+		}
+	}
+	if c.kind != "" && moduleOf(dataKind(name)) != moduleOf(c.kind) {
+		c.others++
+		return true
+	}
+	c.kept++
+	if c.mixed {
+		c.read[splitOfPath(key)]++
+	}
+	return false
+}
+
+// tell adds notes about what was chosen.
+func (c *splitChoice) tell(s *Set, arg string) {
+	for _, note := range c.notes {
+		s.note("%s", note)
+	}
+	if len(c.left) > 0 {
+		s.note("%s: read the split train, %d of its files; left out %s: "+
+			"name them in the address, or by a pattern, to read them", arg, c.kept,
+			countSplits(c.left))
+	}
+	if c.mixed {
+		s.note("%s: no name shows a split train; read everything, %s: "+
+			"name files in the address, or by a pattern, to read fewer",
+			arg, countSplits(c.read))
+	}
+	if c.others > 0 {
+		why := ""
+		if c.tied != "" {
+			why = fmt.Sprintf(", which datasets prefers to as many of the kind %s", c.tied)
+		}
+		s.note("%s: read its files of the kind %s%s; left out %d of other kinds: name them by a pattern to read them",
+			arg, c.kind, why, c.others)
+	}
+}
+
+// countSplits lists how many files each split has.
+func countSplits(files map[string]int) string {
+	var out []string
+	for _, split := range slices.Sorted(maps.Keys(files)) {
+		name := split
+		name = cmp.Or(name, "no split")
+		out = append(out, fmt.Sprintf("%d of %s", files[split], name))
+	}
+	return strings.Join(out, ", ")
+}
+
+// chooseDataset decides how the files of a dataset of the Hub are chosen.
+func (l *remoteListing) chooseDataset(ctx context.Context) error {
+	repository, below, ok := remote.HubRepository(l.arg)
+	if !ok || len(l.walk.filter.Include) > 0 {
+		return nil
+	}
+	if below != "" && splitOfFolders(below+"/x") != "" {
+		return nil // the split is named
+	}
+	l.splits = newSplitChoice()
+	if below != "" && (strings.HasSuffix(l.arg, "/") || strings.Contains(below, "/")) {
+		return nil // a folder
+	}
+	configs, err := l.set.hubConfigs(ctx, repository)
+	if err != nil || len(configs) == 0 {
+		return err
+	}
+	at := slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == below })
+	if below == "" {
+		at = max(0, slices.IndexFunc(configs, func(c hubConfig) bool { return c.Default }),
+			slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == "default" }))
+		if len(configs) > 1 {
+			l.splits.notes = append(l.splits.notes, manyConfigs(repository, configs, at))
+		}
+	}
+	switch {
+	case at >= 0:
+		return l.useConfig(&configs[at], repository)
+	case remote.HubOffline(l.arg), l.exists(ctx):
+		return nil // if the cache lacks it, the list says so
+	}
+	return &remote.Error{Kind: fs.ErrNotExist, Text: "there is neither a folder nor a configuration of this name",
+		Hint: "name one of the configurations " + nameConfigs(configs)}
+}
+
+// exists reports whether the folder holds anything.
+func (l *remoteListing) exists(ctx context.Context) bool {
+	enough := errors.New("one is enough")
+	err := l.set.remoteStore().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
+	return errors.Is(err, enough)
+}

@@ -1,0 +1,256 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
+)
+
+// A walk lists the files of a folder, or those that match a glob, in bounded memory: it opens one
+// folder at a time, keeps the folders it has still to see in a queue and the files in a sorter,
+// both of which go to scratch files where they are long.
+//
+// A file's key is its path below the root, with a zero byte for each slash, so that keys sort as a
+// walk from folder to folder goes. Of a glob the part that matched keeps its slashes: what it
+// matches is sorted by the whole name, and a folder among it stands where its name does.
+type walk struct {
+	ctx     context.Context
+	root    string
+	globs   [][]string // the elements below root of a glob's alternatives; nil lists a folder
+	filter  *glob.Filter
+	format  Format                                         // Options.Format
+	out     fs.FileInfo                                    // the folder that is never a source, or nil
+	built   func(dir string) (owns func(name string) bool) // Options.Built
+	owns    func(name string) bool                         // what it returned for root
+	files   sorter
+	todo    queue
+	skipped skippedFiles
+	row     []byte // of the remote file that is listed; nil for local ones
+}
+
+const inFolder = "\x00" // ends the key of a folder that a glob matched: all below it is wanted
+
+// run fills the sorter.
+func (w *walk) run() error {
+	if err := w.todo.push(""); err != nil {
+		return err
+	}
+	for {
+		key, ok, err := w.todo.pop()
+		if err != nil || !ok {
+			return err
+		}
+		if err := w.folder(key); err != nil {
+			return err
+		}
+	}
+}
+
+// path returns where the file or folder of a key lies.
+func (w *walk) path(key string) string {
+	return filepath.Join(w.root, filepath.FromSlash(strings.ReplaceAll(key, "\x00", "/")))
+}
+
+// splitKey splits a key into the names of folders and file.
+func splitKey(key string) []string {
+	return strings.FieldsFunc(key, func(r rune) bool { return r == 0 || r == '/' })
+}
+
+// wholly reports whether everything below a folder is wanted, and not what matches a glob.
+func (w *walk) wholly(key string) bool { return w.globs == nil || strings.Contains(key, "\x00") }
+
+func (w *walk) child(key, name string) string {
+	switch {
+	case key == "":
+		return name
+	case w.wholly(key):
+		return strings.TrimSuffix(key, inFolder) + "\x00" + name
+	}
+	return key + "/" + name
+}
+
+// folder lists one folder, some entries at a time.
+func (w *walk) folder(key string) error {
+	path := w.path(key)
+	if key == "" {
+		w.owns = w.owned(path)
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return unread(path, pathCause(err))
+	}
+	defer dir.Close()
+	for {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		entries, err := dir.ReadDir(256)
+		for _, e := range entries {
+			if err := w.entry(key, e); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return unread(path, pathCause(err))
+		}
+	}
+}
+
+func (w *walk) entry(parent string, e fs.DirEntry) error {
+	key := w.child(parent, e.Name())
+	at := splitKey(key)
+	mode := e.Type()
+	linked := mode&fs.ModeSymlink != 0
+	if linked {
+		info, err := os.Stat(w.path(key))
+		switch {
+		case err == nil:
+			mode = info.Mode().Type()
+		case w.filter.Excluded(at, false) || isHidden(e.Name()):
+			return nil
+		default:
+			return &InputError{URI: w.path(key), Offset: -1,
+				Err: fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}",
+					pathCause(err))}
+		}
+	}
+	if w.filter.Excluded(at, mode.IsDir()) {
+		w.skipped.add(notIncluded, e.Name())
+		return nil
+	}
+	if mode.IsDir() {
+		return w.subfolder(parent, key, at, linked)
+	}
+	return w.choose(parent, key, at, mode)
+}
+
+// choose takes a file into the list if the patterns want it.
+func (w *walk) choose(parent, key string, at []string, mode fs.FileMode) error {
+	ok, explicit := w.filter.Included(at)
+	if !w.wholly(parent) && ok {
+		var said bool
+		ok, said = w.matches(at)
+		explicit = explicit || said
+		if !ok {
+			return nil
+		}
+	}
+	return w.file(key, mode, ok, explicit)
+}
+
+// file takes a file into the list, or counts why not. explicit is set if a pattern restricts its
+// name.
+func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
+	at := splitKey(key)
+	name := at[len(at)-1]
+	switch {
+	case !wanted:
+		w.skipped.add(notIncluded, name)
+	case len(at) == 1 && w.owns != nil && w.owns(name):
+		w.skipped.add(builtFile, name)
+	case isHidden(name) && !explicit:
+		w.skipped.add(hidden, name)
+	case isDescribing(name) && !explicit:
+		w.skipped.add(describing, name)
+	case !mode.IsRegular():
+		w.skipped.add(special, name)
+	default:
+		if w.row != nil {
+			return w.files.add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
+		}
+		return w.files.add([]byte(key))
+	}
+	return nil
+}
+
+// matches reports whether a path matches the glob, and whether the glob restricts its last name, as
+// * does not.
+func (w *walk) matches(at []string) (ok, explicit bool) {
+	for _, elements := range w.globs {
+		if glob.MatchElements(elements, at, false) {
+			ok, explicit = true, explicit || glob.Restricts(elements[len(elements)-1])
+		}
+	}
+	return ok, explicit
+}
+
+func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
+	if w.out != nil && w.isOut(key) {
+		w.skipped.add(outputFolder, at[len(at)-1])
+		return nil
+	}
+	next, ok := w.enters(parent, key, at, linked)
+	switch {
+	case !ok:
+		return nil
+	case w.owned(w.path(key)) != nil:
+		w.skipped.add(builtFolder, strings.Join(at, "/"))
+		return nil
+	}
+	return w.todo.push(next)
+}
+
+// enters reports whether something below a folder may be wanted, and the key to list it by.
+func (w *walk) enters(parent, key string, at []string, linked bool) (next string, ok bool) {
+	name := at[len(at)-1]
+	if w.wholly(parent) {
+		switch {
+		case isHidden(name) && !w.filter.MayInclude(at):
+			w.skipped.add(hidden, name)
+		case linked:
+			w.skipped.add(linkedFolder, name)
+		default:
+			return key, true
+		}
+		return "", false
+	}
+	for _, elements := range w.globs {
+		deep := slices.Index(elements, "**")
+		if deep < 0 && glob.MatchElements(elements, at, false) {
+			return key + inFolder, true
+		}
+		if glob.MatchElements(elements, at, true) && (!linked || deep < 0 || len(at) <= deep) {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+func (w *walk) isOut(key string) bool {
+	info, err := os.Stat(w.path(key))
+	return err == nil && os.SameFile(info, w.out)
+}
+
+// Close releases the scratch files.
+func (w *walk) Close() error { return errors.Join(w.files.Close(), w.todo.Close()) }
+
+// globRoot splits a glob into the folder that its first names spell out and the elements below it, for
+// each choice among its braces.
+func globRoot(arg string) (root string, globs [][]string, err error) {
+	arg = filepath.ToSlash(arg)
+	elements := strings.Split(arg, "/")
+	fixed := slices.IndexFunc(elements, func(p string) bool { return strings.ContainsAny(p, "*?[{") })
+	if fixed < 0 {
+		fixed = len(elements) - 1
+	}
+	root = strings.Join(elements[:fixed], "/")
+	switch {
+	case root == "" && strings.HasPrefix(arg, "/"):
+		root = "/"
+	case root == "":
+		root = "."
+	}
+	globs, err = glob.Alternatives(strings.Join(elements[fixed:], "/"))
+	return filepath.FromSlash(root), globs, err
+}
