@@ -33,7 +33,7 @@ func readParquet(t *testing.T, out, split string, _ int) (docs [][]uint32) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			object, _, err := r.AppendJSON(nil, 1<<30)
+			object, err := r.AppendJSON(nil, 1<<30)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,9 +41,9 @@ func readParquet(t *testing.T, out, split string, _ int) (docs [][]uint32) {
 				InputIDs []uint32 `json:"input_ids"`
 				LossMask []bool   `json:"loss_mask"`
 			}
-			if err := json.Unmarshal(object, &row); err != nil || row.LossMask != nil &&
+			if err := json.Unmarshal(object.JSON, &row); err != nil || row.LossMask != nil &&
 				len(row.LossMask) != len(row.InputIDs) {
-				t.Fatalf("%.80s: %v", object, err)
+				t.Fatalf("%.80s: %v", object.JSON, err)
 			}
 			docs = append(docs, row.InputIDs)
 		}

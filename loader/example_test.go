@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -47,6 +48,32 @@ func ExampleBuild() {
 	}
 	fmt.Println(train.NumRows(), row.AppendInputIDs(nil))
 	// Output: 2 [15496 995]
+}
+
+// The batches of a dataset's folder. The path of a server's socket, or its address, gives the same ones.
+func ExampleOpen() {
+	l, err := loader.Open(context.Background(), "../testdata/datasets/words", "batch_size=3&shuffle=none")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	for b, err := range l.Batches() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(b.Rows, "rows of", b.Length, "tokens, the next step starts at", b.Next)
+	}
+	// Output:
+	// 3 rows of 8 tokens, the next step starts at 3
+	// 1 rows of 3 tokens, the next step starts at 4
+}
+
+// What kind of an error it is.
+func ExampleError() {
+	_, err := loader.Build(context.Background(), loader.BuildOptions{Sources: []string{"nothing.here"}})
+	var e loader.Error
+	fmt.Println(errors.As(err, &e) && e.Kind() == loader.Usage)
+	// Output: true
 }
 
 // A server of a dataset, asked whether it is well.

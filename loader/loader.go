@@ -5,8 +5,8 @@
 //
 // Build is what the command dsload build does, and Serve what dsload serve does with datasets. The command's
 // flags are named as the fields here, and errors and notes name options as the command does: `max-length` is
-// MaxLength. A dataset's rows can also be read without a server, by package shard, and exported by package
-// export.
+// MaxLength. Open reads the batches of a dataset, from its folder or from a server. Package shard reads its rows
+// in any order, and package export writes them for other programs.
 //
 // # Errors
 //
@@ -39,9 +39,9 @@ import (
 
 const (
 	// OwnToken, as EOS or BOS, is the token that the tokenizer itself has for it.
-	OwnToken = option.OwnToken
+	OwnToken = "auto"
 	// NoToken, as EOS or BOS, adds none, whatever the default is.
-	NoToken = option.NoToken
+	NoToken = "off"
 )
 
 // Error is an error with a kind. errors.As finds it in the errors of this package, and of packages tokenize,
@@ -59,11 +59,11 @@ type Error interface {
 
 // The kinds of errors.
 const (
-	Usage       = fault.Usage       // what was asked for cannot be done
-	Corrupt     = fault.Corrupt     // input or data is damaged, or not what it claims to be
-	Limit       = fault.Limit       // memory, disk or another limit is too small
-	Unreachable = fault.Unreachable // a server gave no usable answer
-	Interrupted = fault.Interrupted // stopped from outside; the same call resumes
+	Usage       = "usage"       // what was asked for cannot be done
+	Corrupt     = "corrupt"     // input or data is damaged, or not what it claims to be
+	Limit       = "limit"       // memory, disk or another limit is too small
+	Unreachable = "unreachable" // a server gave no usable answer
+	Interrupted = "interrupted" // stopped from outside; the same call resumes
 )
 
 // withKind returns an error whose kind errors.As finds.

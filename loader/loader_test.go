@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 )
 
@@ -85,6 +86,16 @@ func same(t *testing.T, path string, got, want reflect.Value) {
 	default:
 		if got.IsZero() || !reflect.DeepEqual(got.Interface(), want.Convert(got.Type()).Interface()) {
 			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+}
+
+// TestWords: the constants have the words of the packages behind.
+func TestWords(t *testing.T) {
+	for got, want := range map[string]string{OwnToken: option.OwnToken, NoToken: option.NoToken, Usage: fault.Usage,
+		Corrupt: fault.Corrupt, Limit: fault.Limit, Unreachable: fault.Unreachable, Interrupted: fault.Interrupted} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/plan"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/spf13/cobra"
@@ -202,7 +202,7 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Opti
 	}
 	if len(args) > 0 {
 		return usagef("build: --plan names the sources; leave %s out, or make another plan",
-			oneLine(source.Redact(args[0])))
+			oneLine(uris.Redact(args[0])))
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
@@ -40,7 +40,7 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 	if len(sources) < len(args) {
 		return nil, nil, usagef("serve: %s is text and others are datasets; "+
 			"build the text, and serve it as NAME=FOLDER",
-			source.Redact(sources[0]))
+			uris.Redact(sources[0]))
 	}
 	return sources, asked, nil
 }

@@ -1,10 +1,10 @@
-// Package arrowipc writes the messages of an Arrow IPC stream (arrow.apache.org/docs/format/Columnar.html):
+// Package arrowipc writes and reads the messages of an Arrow IPC stream (arrow.apache.org/docs/format/Columnar.html):
 // the schema, record batches, the end. It knows the columns that feeds and exports have, numbers and lists
 // of them, none of which is null.
 //
 //	[]Field, metadata -> AppendSchema
 //	rows, values, sizes of buffers -> AppendBatch, then the buffers, each padded to Alignment
 //
-// Equal calls give equal bytes. Package shard, which imports nothing of ours, has a writer of its own for its
+// Reader reads what these write. Equal calls give equal bytes. Package shard, which imports nothing of ours, has a writer of its own for its
 // files.
 package arrowipc

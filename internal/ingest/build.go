@@ -62,7 +62,7 @@ type build struct {
 // build with equal options stopped.
 //
 // Errors: of fault.BadOption, *setup.CapError, *shard.SettingsError, *shard.LockedError and source's
-// errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
+// errors of usage mean a wrong call; *cause.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
 func Run(ctx context.Context, o option.Options) (*report.Summary, error) {

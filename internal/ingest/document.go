@@ -6,6 +6,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // taken is a document, or one piece of one, on its way through the rules.
@@ -159,7 +160,7 @@ func (f *flusher) noteReplaced(j *job.Job, d *job.Document) {
 	s := &f.state
 	if s.IllFormed.First == "" {
 		set := f.b.Phases[s.Phase].Set
-		s.IllFormed = report.IllFormed{First: source.Shown(set.URI(d.Input)), Row: d.Row}
+		s.IllFormed = report.IllFormed{First: uris.Shown(set.URI(d.Input)), Row: d.Row}
 		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
 			s.IllFormed.Iconv = in.URI
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/setup"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
@@ -168,7 +168,7 @@ func planable(o *option.Options, partitions int) error {
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
 	}
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
-		if safe := source.Redact(arg); safe != arg {
+		if safe := uris.Redact(arg); safe != arg {
 			return fault.BadOption("partitions", partitions,
 				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
 					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+

@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/dsload/dsload/shard"
 )
@@ -202,7 +203,7 @@ func TestColumnPartRefusesChanges(t *testing.T) {
 	p := planned(t, o, 3)
 	other := bytes.Replace(data, []byte("parquet-cpp"), []byte("parquet-cPP"), 1)
 	put(t, path, other)
-	var changed *source.SourceChangedError
+	var changed *cause.ChangedError
 	for part := range 3 {
 		if _, err := buildPart(p, part, filepath.Join(dir, "out")); !errors.As(err, &changed) || !changed.Planned {
 			t.Errorf("part %d: %v", part, err)
@@ -229,7 +230,7 @@ func TestRemoteColumnPartitions(t *testing.T) {
 	}
 	sameDataset(t, out, whole.Out, true)
 	srv.Put("/a.parquet", remotetest.File{Data: data, ETag: `"another"`})
-	var changed *source.SourceChangedError
+	var changed *cause.ChangedError
 	if _, err := buildPart(p, 1, filepath.Join(t.TempDir(), "fresh")); !errors.As(err, &changed) ||
 		changed.What != "ETag" {
 		t.Errorf("another ETag: %v", err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/shard"
 )
@@ -102,7 +102,7 @@ func TestPartRefusesChangedSources(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "out")
-	var changed *source.SourceChangedError
+	var changed *cause.ChangedError
 	put(t, path, []byte(strings.Replace(text, "text", "test", 1)))
 	if _, err := buildPart(p, 0, out); !errors.As(err, &changed) || !strings.Contains(err.Error(), path) {
 		t.Errorf("a changed byte: %v", err)

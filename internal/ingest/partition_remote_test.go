@@ -11,7 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
@@ -80,7 +80,7 @@ func TestRemotePartitions(t *testing.T) {
 
 	// A partition refuses another version of a file: by its ETag, and where the server gives none, by
 	// its size or its content.
-	var changed *source.SourceChangedError
+	var changed *cause.ChangedError
 	other := bytes.Replace(remoteTexts()["a.txt"], []byte("words"), []byte("WORDS"), 1)
 	srv.Put("/a.txt", remotetest.File{Data: other})
 	fresh := filepath.Join(t.TempDir(), "fresh")

@@ -3,6 +3,7 @@ package ingest
 import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -42,7 +43,7 @@ func (p *pins) read() {
 	for _, at := range positions {
 		for _, in := range at.Known {
 			if in.Revision != "" {
-				p.commits[source.Repository(in.URI)] = in.Revision
+				p.commits[remote.Repository(in.URI)] = in.Revision
 			}
 		}
 	}

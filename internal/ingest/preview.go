@@ -22,6 +22,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -134,7 +135,7 @@ func (v *previewer) phases(ctx context.Context, p *Previewed) error {
 			if err != nil {
 				return err
 			}
-			p.Inputs = append(p.Inputs, PreviewInput{URI: source.Shown(in.URI), Val: number == setup.Val,
+			p.Inputs = append(p.Inputs, PreviewInput{URI: uris.Shown(in.URI), Val: number == setup.Val,
 				Format:      in.Format,
 				Compression: in.Compression, Bytes: in.Size})
 			if err := v.input(ctx, &p.Inputs[len(p.Inputs)-1], i); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/klauspost/compress/zstd"
@@ -201,7 +202,7 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	o.FS = stoppedAtBadRecord(t, o)
 	o.OnBadRecord = "skip"
 	put(t, train, []byte(jsonLines(1000, 1100, -1)))
-	var changed *source.SourceChangedError
+	var changed *cause.ChangedError
 	if _, err := Run(context.Background(), o); !errors.As(err, &changed) || changed.URI != train {
 		t.Errorf("a source of train that changed: %v", err)
 	}

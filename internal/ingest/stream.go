@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
 	"time"
 
@@ -77,7 +78,7 @@ func (f *flusher) restore(cursor []byte) error {
 		f.heldOut()
 	}
 	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.Share {
-		return &source.SourceChangedError{URI: b.Phases[0].Set.URI(0),
+		return &cause.ChangedError{URI: b.Phases[0].Set.URI(0),
 			What: "number of documents, by which some are chosen for val,"}
 	}
 	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {

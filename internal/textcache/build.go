@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -115,7 +115,7 @@ func Build(ctx context.Context, o option.Options, say func(string), build func(o
 
 // cacheName names an entry after its first source.
 func cacheName(sources []string) string {
-	if abs, err := filepath.Abs(source.Redact(sources[0])); err == nil {
+	if abs, err := filepath.Abs(uris.Redact(sources[0])); err == nil {
 		return filepath.Base(abs)
 	}
 	return "text"
@@ -123,7 +123,7 @@ func cacheName(sources []string) string {
 
 // SourcesText names sources for people: the first one, and how many more there are.
 func SourcesText(sources []string) string {
-	first := source.Redact(sources[0])
+	first := uris.Redact(sources[0])
 	if len(sources) == 1 {
 		return first
 	}

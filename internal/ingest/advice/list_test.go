@@ -75,7 +75,7 @@ func TestList(t *testing.T) {
 	put("built/manifest.json", "{}")
 	bad := func(c error) error { return &source.RecordError{URI: "a.jsonl", Row: 1, Cause: c} }
 	later := func(c error) error { return &source.RecordError{URI: "a.jsonl", Row: 2, Cause: c} }
-	input := func(uri string, c error) *source.InputError { return &source.InputError{URI: uri, Offset: -1, Err: c} }
+	input := func(uri string, c error) *cause.InputError { return &cause.InputError{URI: uri, Offset: -1, Err: c} }
 	settings := func(name string) error {
 		return &shard.SettingsError{Dir: "out", Name: name, Have: `["a"]`, Want: `["b"]`}
 	}
@@ -177,7 +177,7 @@ func TestList(t *testing.T) {
 		{"later columns", Sources, own, &source.ColumnError{Later: true}, "missingColumn", fault.Corrupt,
 			opts{"template", "append", "exclude"}},
 
-		{"changed", Rows, own, fmt.Errorf("%w: %w", &source.SourceChangedError{}, syscall.EIO), "systemError", fault.Corrupt, opts{"overwrite"}},
+		{"changed", Rows, own, fmt.Errorf("%w: %w", &cause.ChangedError{}, syscall.EIO), "systemError", fault.Corrupt, opts{"overwrite"}},
 		{"list of shards", Rows, own, shard.ErrShardList, "systemError", fault.Limit, opts{"memory", "shard-bytes"}},
 		{"full", Rows, own, syscall.ENOSPC, "systemError", "", nil},
 		{"large file", Rows, own, syscall.EFBIG, "systemError", "", opts{"shard-bytes"}},

@@ -13,12 +13,13 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/spelling"
 )
 
 // numberAsSource is about a number in place of a source of the split val, as other tools take it.
 func numberAsSource(f Facts, err error) (error, bool) {
-	missing, ok := errors.AsType[*source.InputError](err)
+	missing, ok := errors.AsType[*cause.InputError](err)
 	if !ok || !errors.Is(err, fs.ErrNotExist) || !slices.Contains(f.Options.ValSources, missing.URI) {
 		return err, false
 	}
@@ -31,7 +32,7 @@ func numberAsSource(f Facts, err error) (error, bool) {
 
 // formatOfFile is about a file that is in another format than the one that was given, or that its name says.
 func formatOfFile(f Facts, err error) (error, bool) {
-	if input, ok := errors.AsType[*source.InputError](err); ok {
+	if input, ok := errors.AsType[*cause.InputError](err); ok {
 		return f.otherFormat(err, input.URI)
 	}
 	return err, false
@@ -47,7 +48,7 @@ func formatOfRecord(f Facts, err error) (error, bool) {
 
 // otherFormat adds to the error about a file the format that it is in, where that is another one.
 func (f *Facts) otherFormat(err error, uri string) (error, bool) {
-	if info, failed := os.Stat(source.PathOf(uri)); failed != nil || !info.Mode().IsRegular() {
+	if info, failed := os.Stat(uris.Path(uri)); failed != nil || !info.Mode().IsRegular() {
 		return err, false // a pipe was read already, and opening it again waits for who writes into it
 	}
 	recognized, unknown := formatOf(source.Options{Args: []string{uri}})
@@ -82,7 +83,7 @@ func (f *Facts) misnamed(uri string, named source.Format) source.Format {
 		!slices.Contains([]source.Format{source.JSONL, source.JSON, source.CSV}, named) {
 		return ""
 	}
-	file, err := os.Open(source.PathOf(uri))
+	file, err := os.Open(uris.Path(uri))
 	if err != nil {
 		return ""
 	}
@@ -110,11 +111,11 @@ func formatOf(o source.Options) (source.Format, error) {
 
 // missingFile names the neighbour of a missing file that was probably meant.
 func missingFile(_ Facts, err error) (error, bool) {
-	missing, ok := errors.AsType[*source.InputError](err)
-	if !ok || !errors.Is(missing.Err, fs.ErrNotExist) || missing.Hint != "" || source.IsRemote(missing.URI) {
+	missing, ok := errors.AsType[*cause.InputError](err)
+	if !ok || !errors.Is(missing.Err, fs.ErrNotExist) || missing.Hint != "" || uris.IsRemote(missing.URI) {
 		return err, false
 	}
-	if _, failed := os.Lstat(source.PathOf(missing.URI)); failed == nil {
+	if _, failed := os.Lstat(uris.Path(missing.URI)); failed == nil {
 		missing.Hint = "it is a link that leads nowhere"
 	} else if near := spelling.NearestFile(missing.URI); near != "" {
 		missing.Hint = fmt.Sprintf("did you mean %s?", near)
@@ -124,7 +125,7 @@ func missingFile(_ Facts, err error) (error, bool) {
 
 // damagedSource is about a source of which a part cannot be read.
 func damagedSource(f Facts, err error) (error, bool) {
-	input, ok := errors.AsType[*source.InputError](err)
+	input, ok := errors.AsType[*cause.InputError](err)
 	switch {
 	case f.Options.OnBadRecord == option.SkipBadRecord || !ok || !input.Damaged:
 		return err, false

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/read"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -22,8 +22,8 @@ func systemError(f Facts, err error) (error, bool) {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
-	_, isInput := errors.AsType[*source.InputError](err)
-	if _, changed := errors.AsType[*source.SourceChangedError](err); changed {
+	_, isInput := errors.AsType[*cause.InputError](err)
+	if _, changed := errors.AsType[*cause.ChangedError](err); changed {
 		return err, true // it says what to do
 	}
 	switch {

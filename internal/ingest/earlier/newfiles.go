@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -66,7 +67,7 @@ func (a *Addition) unchanged(at int, in source.Stat, checksum func() (string, er
 	switch {
 	case was.Bytes != in.Size, was.ETag != "" && in.ETag != "" && was.ETag != in.ETag:
 		return false, nil
-	case source.IsRemote(in.URI), len(a.times) > 0 && a.times[at] != "" && a.times[at] == formatTime(in.ModTime):
+	case uris.IsRemote(in.URI), len(a.times) > 0 && a.times[at] != "" && a.times[at] == formatTime(in.ModTime):
 		return true, nil
 	case was.Checksum == "": // a budget ended the build within it or before it
 		return len(a.times) == 0, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -116,7 +117,7 @@ func (b *Sources) Unchanged(m *shard.Manifest) error {
 			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in",
 				i+1)
 		case !Rereadable(&inputs[i]):
-			return stale(source.Shown(inputs[i].URI), "cannot be compared with what it was made from")
+			return stale(uris.Shown(inputs[i].URI), "cannot be compared with what it was made from")
 		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:
 			return stale(inputs[i].URI, "changed: it had the ETag %s and has %s", m.Sources[i].ETag, inputs[i].ETag)
 		case inputs[i].Size != m.Sources[i].Bytes:
@@ -160,7 +161,7 @@ func (b *Sources) newSources(inputs []source.Stat, m *shard.Manifest) error {
 	var fresh []string
 	for _, in := range inputs {
 		if !had[in.URI] {
-			fresh = append(fresh, source.Shown(in.URI))
+			fresh = append(fresh, uris.Shown(in.URI))
 		}
 	}
 	if len(fresh) == 0 {
@@ -187,7 +188,7 @@ func (b *Sources) compareContent(set *source.Set, i int, in *source.Stat, checks
 	}
 	// Without a checksum, a budget ended the build within the input or before it. A list has no checksum
 	// of each file. A remote file is not read again.
-	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) {
+	if checksum == "" || in.Files > 0 || uris.IsRemote(in.URI) {
 		return &StaleError{Out: b.Out, URI: in.URI,
 			Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
 	}
@@ -205,6 +206,6 @@ func (b *Sources) compareContent(set *source.Set, i int, in *source.Stat, checks
 // Rereadable reports whether an input is the same when it is read again: generated text, or a file.
 // For a remote file without ETag and time, the size must do.
 func Rereadable(in *source.Stat) bool {
-	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) &&
+	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || uris.IsRemote(in.URI) &&
 		(in.ETag != "" || in.Size >= 0)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -58,7 +59,7 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return fault.BadOption("val", source.Redact(o.ValSources[0]),
+		return fault.BadOption("val", uris.Redact(o.ValSources[0]),
 			"an addition with {append} adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
 		return fault.BadOption("append", nil, "name the sources to add")

@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/zeebo/xxh3"
@@ -319,7 +320,7 @@ func (m *Mapping) Progress() (read, total int64) {
 
 // where names a record in errors.
 func (m *Mapping) where(q *queued) string {
-	return fmt.Sprintf("row %d of %s", q.Row, source.Shown(m.URI(q.Input)))
+	return fmt.Sprintf("row %d of %s", q.Row, uris.Shown(m.URI(q.Input)))
 }
 
 // numbers says how many records the command got and answered.

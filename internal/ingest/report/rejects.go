@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -122,13 +122,13 @@ func (r *Rejects) Notes() (notes []fault.Text) {
 		if i == maxRejectsTold && i < len(r.List)-1 {
 			return append(notes, fault.Textf("more reasons to leave out bad records are in rejects.jsonl: %d", len(r.List)-i))
 		}
-		what := fmt.Sprintf("%s of %s left out", units.Plural(one.Records, "bad record"), source.Shown(one.Source))
+		what := fmt.Sprintf("%s of %s left out", units.Plural(one.Records, "bad record"), uris.Shown(one.Source))
 		if n, whole := r.wholeFile(one.Source); whole {
 			what = fmt.Sprintf("%s of %s, of which every record is a bad one, left out",
-				units.Plural(one.Records, "record"), source.Shown(one.Source))
+				units.Plural(one.Records, "record"), uris.Shown(one.Source))
 			if n == one.Records {
 				what = fmt.Sprintf("nothing of %s is in the dataset: all of its records are bad ones, %s",
-					source.Shown(one.Source), units.Count(n))
+					uris.Shown(one.Source), units.Count(n))
 			}
 		}
 		notes = append(notes, fault.Plain(what+": "+one.Reason))

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -70,7 +71,7 @@ func (p *Prepared) checkFields(context.Context) error {
 		if in, found := phase.Set.Fieldless(); found {
 			return fault.BadOption("where", p.Options.Filter.Where[0], "records of the format %s have no fields (%s); "+
 				"choose by their text with {match}, or leave files out with {exclude}",
-				in.Format, source.Shown(in.URI))
+				in.Format, uris.Shown(in.URI))
 		}
 	}
 	return nil

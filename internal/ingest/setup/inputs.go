@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // Known returns what identifies the inputs of all phases without reading them, in the order of the
@@ -67,7 +68,7 @@ func (p *Prepared) DescribeInputs() string {
 	}
 	if n == 1 {
 		if in, err := set.Input(0); err == nil {
-			only := source.Shown(in.URI) + " as " + string(in.Format)
+			only := uris.Shown(in.URI) + " as " + string(in.Format)
 			if in.Compression != decompress.Plain && string(in.Compression) != string(in.Format) {
 				only += ", " + string(in.Compression)
 			}
@@ -93,7 +94,7 @@ func (p *Prepared) sameFile(path string) bool {
 	}
 	inputs := p.Phases[0].Set.Known()
 	return slices.ContainsFunc(inputs[:min(len(inputs), maxFilesCompared)], func(in source.Stat) bool {
-		other, err := os.Stat(source.PathOf(in.URI))
+		other, err := os.Stat(uris.Path(in.URI))
 		return err == nil && os.SameFile(info, other)
 	})
 }

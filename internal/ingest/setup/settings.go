@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/pack"
 )
 
@@ -56,12 +56,12 @@ func unset[T comparable](value *T, usual T) {
 // Redacted returns sources without the credentials of their addresses, which may differ from run to
 // run.
 func Redacted(sources []string) []string {
-	if !slices.ContainsFunc(sources, source.IsRemote) {
+	if !slices.ContainsFunc(sources, uris.IsRemote) {
 		return sources
 	}
 	out := make([]string, len(sources))
 	for i, s := range sources {
-		out[i] = source.Redact(s)
+		out[i] = uris.Redact(s)
 	}
 	return out
 }

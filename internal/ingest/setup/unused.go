@@ -3,6 +3,7 @@ package setup
 import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // unusedTextField returns a sentence if the option TextField has no effect.
@@ -83,7 +84,7 @@ func (p *Prepared) Warnings() (warnings []fault.Text) {
 		known[in.URI] = true
 	}
 	for _, in := range p.Phases[1].Set.Known() {
-		if known[in.URI] || p.sameFile(source.PathOf(in.URI)) {
+		if known[in.URI] || p.sameFile(uris.Path(in.URI)) {
 			warnings = append(warnings, fault.Textf("%s is a source of train and of val: "+
 				"the split val says nothing about text that was not trained on", in.URI))
 			break

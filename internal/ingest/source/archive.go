@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
 
@@ -55,7 +56,7 @@ type archiveFramer struct {
 	rows    int64  // of it, that inner has skipped or given
 	member  member
 	kind    Format
-	skipped skippedFiles
+	skipped skip.Counts
 	listed  uint32 // members so far
 }
 
@@ -124,37 +125,37 @@ func membersOf(in *Input, files *glob.Filter) memberFilter {
 
 // inZip reports whether a member of a zip archive is unpacked.
 func (f memberFilter) inZip(e *zipfile.Entry) bool {
-	return !e.Folder && f.member(&member{name: e.Name}) == readable
+	return !e.Folder && f.member(&member{name: e.Name}) == skip.Readable
 }
 
 // memberKind returns why a member is skipped by its name alone.
-func memberKind(name string) kind {
+func memberKind(name string) skip.Kind {
 	for _, part := range strings.Split(path.Clean(name), "/") {
-		if part != "" && part != "." && part != ".." && (isHidden(part) || part == "__MACOSX") {
-			return hidden
+		if part != "" && part != "." && part != ".." && (skip.IsHidden(part) || part == "__MACOSX") {
+			return skip.Hidden
 		}
 	}
-	if isDescribing(path.Base(name)) {
-		return describing
+	if skip.IsDescribing(path.Base(name)) {
+		return skip.Describing
 	}
-	return readable
+	return skip.Readable
 }
 
 // member reports why a member is skipped.
-func (f memberFilter) member(m *member) kind {
+func (f memberFilter) member(m *member) skip.Kind {
 	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
 	switch {
 	case m.link:
-		return link
+		return skip.Link
 	case m.special:
-		return special
+		return skip.Special
 	case f.Excluded(at, false):
-		return notIncluded
+		return skip.NotIncluded
 	}
 	if ok, explicit := f.Included(at); !ok {
-		return notIncluded
+		return skip.NotIncluded
 	} else if explicit && !strings.HasPrefix(path.Base(m.name), ".") {
-		return readable
+		return skip.Readable
 	}
 	return memberKind(m.name)
 }
@@ -196,8 +197,8 @@ func (a *archiveFramer) advance() error {
 		if m.folder {
 			continue
 		}
-		if why := a.filter.member(&m); why != readable {
-			a.skipped.add(why, path.Base(m.name))
+		if why := a.filter.member(&m); why != skip.Readable {
+			a.skipped.Add(why, path.Base(m.name))
 			if err := a.skipTo(&m, m.next); err != nil {
 				return err
 			}
@@ -207,10 +208,10 @@ func (a *archiveFramer) advance() error {
 		if err != nil {
 			return err
 		}
-		if why == readable {
+		if why == skip.Readable {
 			return nil
 		}
-		a.skipped.add(why, path.Base(m.name))
+		a.skipped.Add(why, path.Base(m.name))
 		if err := a.leave(); err != nil {
 			return err
 		}
@@ -218,7 +219,7 @@ func (a *archiveFramer) advance() error {
 }
 
 // begin goes into a member, unless it is found to hold no text.
-func (a *archiveFramer) begin(m member) (kind, error) {
+func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 	a.member, a.kind, a.rows = m, a.format, 0
 	a.w.SetLimit(m.end)
 	size := int(min(m.end-m.start, memberSniff))
@@ -226,32 +227,32 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	head := a.w.Unread()
 	head = head[:min(len(head), size)]
 	if len(head) < size {
-		return readable, a.cutOff(&m)
+		return skip.Readable, a.cutOff(&m)
 	}
 	compression, what, err := identify(m.name, head)
 	switch {
-	case what != readable:
+	case what != skip.Readable:
 		return what, nil
 	case err != nil, compression != decompress.Plain, isTar(head):
-		return archive, nil
+		return skip.Archive, nil
 	}
 	if decompress.UTF16Order(head) != nil {
-		return utf16Text, nil
+		return skip.UTF16, nil
 	}
 	text := bytes.TrimPrefix(head, []byte("\ufeff"))
 	if checkText(text) != nil {
 		if unmarkedUTF16(text) != "" {
-			return utf16Text, nil
+			return skip.UTF16, nil
 		}
-		return binaryFile, nil
+		return skip.Binary, nil
 	}
 	if a.kind == Chat {
 		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= memberSniff); err != nil {
-			return binaryFile, nil
+			return skip.Binary, nil
 		}
 	} else if a.kind == Tar || a.kind == Zip {
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
-			return binaryFile, nil
+			return skip.Binary, nil
 		}
 	}
 	if a.o.Records != "" && a.o.Records != frame.TopRecords && (a.kind == JSONL || a.kind == Chat) {
@@ -259,7 +260,7 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	}
 	a.w.Consume(len(head) - len(text)) // a byte order mark
 	a.inner, err = newFramer(a.kind, a.w, &a.o.frame)
-	return readable, err
+	return skip.Readable, err
 }
 
 // leave goes to the end of the member.
@@ -349,18 +350,13 @@ type Members struct {
 }
 
 // note adds what an archive's members were skipped for.
-func (m *Members) note(uri string, skipped *skippedFiles) *Members {
-	n := int64(0)
-	for k := image; k < kinds; k++ {
-		if k != notIncluded {
-			n += int64(skipped.counts[k])
-		}
-	}
+func (m *Members) note(uri string, skipped *skip.Counts) *Members {
+	n := skipped.Total()
 	if n == 0 {
 		return m
 	}
 	if m == nil {
-		return &Members{Count: n, Text: skipped.text(false), URI: uri}
+		return &Members{Count: n, Text: skipped.Text(false), URI: uri}
 	}
 	sum := *m
 	sum.Count += n

@@ -186,7 +186,7 @@ func TestDamagedArchives(t *testing.T) {
 			if err == nil && len(got) < len(want) {
 				t.Fatalf("%s %s: %q without an error", kind, what, dataOf(got))
 			}
-			var input *InputError
+			var input *cause.InputError
 			if err != nil && !errors.As(err, &input) {
 				t.Fatalf("%s %s: %v", kind, what, err)
 			}

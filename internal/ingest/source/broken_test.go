@@ -37,7 +37,7 @@ func TestBrokenBegin(t *testing.T) {
 			last := write(t, dir, "zz.jsonl", "{\"text\": \"after\"}\n")
 			for _, args := range [][]string{{path}, {dir}} {
 				_, err := Open(t.Context(), Options{Args: args, TextField: "text"})
-				var input *InputError
+				var input *cause.InputError
 				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, cause.Corrupt) ||
 					!strings.Contains(err.Error(), "its name says") {
 					t.Errorf("%v: %v", args, err)

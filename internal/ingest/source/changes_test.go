@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 func TestSourceChanges(t *testing.T) {
@@ -81,7 +83,7 @@ func TestSourceChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = readFrom(t, set, at)
-			var changed *SourceChangedError
+			var changed *cause.ChangedError
 			switch {
 			case c.what == "" && err != nil:
 				t.Errorf("%v, want none", err)
@@ -123,7 +125,7 @@ func TestSourceChangesWhileRead(t *testing.T) {
 					t.Fatalf("record %.40q", data)
 				}
 			}
-			var changed *SourceChangedError
+			var changed *cause.ChangedError
 			if !errors.As(err, &changed) || changed.What != c.want {
 				t.Errorf("%v", err)
 			}
@@ -132,7 +134,7 @@ func TestSourceChangesWhileRead(t *testing.T) {
 	dir := t.TempDir()
 	set := openSet(t, Options{Args: []string{write(t, dir, "a", "a\n"), write(t, dir, "b", "b\n")}})
 	os.Remove(filepath.Join(dir, "b"))
-	var changed *SourceChangedError
+	var changed *cause.ChangedError
 	if _, err := readFrom(t, set, Position{}); !errors.As(err, &changed) || changed.What != "existence" {
 		t.Errorf("a file that is gone: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 )
 
@@ -69,15 +70,15 @@ func (s *Set) inputForCount(i int) (Input, error) {
 // countTable takes the rows of each group from the file's metadata.
 func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 	fail := func(err error) (*Counted, error) {
-		if in.store != nil {
-			err = remoteError(in.URI, -1, err)
+		if in.Store != nil {
+			err = cause.OfRemote(in.URI, -1, err)
 		}
-		var located *InputError
-		var changed *SourceChangedError
+		var located *cause.InputError
+		var changed *cause.ChangedError
 		if errors.As(err, &located) || errors.As(err, &changed) {
 			return nil, err
 		}
-		return nil, unread(in.URI, err)
+		return nil, cause.Unread(in.URI, err)
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {
@@ -98,8 +99,9 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 			c.Marks = append(c.Marks, Mark{Offset: at, Row: c.Documents, Ordinal: c.Documents})
 			cuts.taken(at)
 		}
-		at += file.GroupBytes(g)
-		c.Documents += file.Rows(g)
+		group := file.Group(g)
+		at += group.Bytes
+		c.Documents += group.Rows
 	}
 	return c, nil
 }
@@ -173,7 +175,7 @@ func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Co
 	}
 	at := r.Position()
 	c.Documents, c.done, c.trailing, c.members = at.Ordinal, at.Done[0], at.Trailing, at.Members
-	if c.Spans = r.Spans(); in.OffsetsAreBytes() && in.synth == nil {
+	if c.Spans = r.Spans(); in.OffsetsAreBytes() && in.Synth == nil {
 		c.dropLast(in.Size)
 	}
 	return c, nil

@@ -14,7 +14,7 @@ import (
 
 // countsLines reports whether the documents of an input are its lines that are not blank.
 func countsLines(in *Input) bool {
-	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.synth == nil &&
+	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.Synth == nil &&
 		in.once == nil
 }
 

@@ -54,7 +54,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // IsDamage reports whether an error is that an input is damaged: SkipDamaged leaves out what cannot be
 // read of it.
 func IsDamage(err error) bool {
-	var changed *SourceChangedError
+	var changed *cause.ChangedError
 	var need *NeedError
 	if errors.As(err, &changed) || errors.As(err, &need) {
 		return false
@@ -65,7 +65,7 @@ func IsDamage(err error) bool {
 
 // markDamaged notes in an error that the input is damaged, if SkipDamaged may read on after it.
 func markDamaged(err error, may bool) error {
-	var input *InputError
+	var input *cause.InputError
 	if may && errors.As(err, &input) {
 		input.Damaged = IsDamage(err)
 	}
@@ -87,7 +87,7 @@ func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 			rec.Offset = r.win.Offset()
 		}
 	}
-	var input *InputError
+	var input *cause.InputError
 	if errors.As(failed, &input) {
 		failed = input.Err
 	}

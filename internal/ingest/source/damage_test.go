@@ -232,7 +232,7 @@ func TestDamageIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		var input *InputError
+		var input *cause.InputError
 		if _, err = readFrom(t, strict, Position{}); !errors.As(err, &input) || input.Row == 0 || !IsDamage(err) {
 			t.Errorf("%s without SkipDamaged: %v", name, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -19,30 +21,30 @@ import (
 // detect finds compression and format of an input by its first bytes and its name. hasText is false
 // if the input is certainly empty. If what is not readable, err says what the file is instead. look
 // is a buffer for detection.
-func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err error) {
+func (in *Input) detect(o *Options, look []byte) (hasText bool, what skip.Kind, err error) {
 	hasText, what, err = in.look(o, look)
-	if err == nil || what != readable || !o.skips(err) {
-		return hasText, what, markDamaged(err, what == readable)
+	if err == nil || what != skip.Readable || !o.skips(err) {
+		return hasText, what, markDamaged(err, what == skip.Readable)
 	}
 	in.setDamaged()
-	return true, readable, nil
+	return true, skip.Readable, nil
 }
 
 // look is detect, with damage as an error.
-func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err error) {
-	if in.synth != nil {
+func (in *Input) look(o *Options, look []byte) (hasText bool, what skip.Kind, err error) {
+	if in.Synth != nil {
 		if o.Format != Auto && o.Format != in.Format {
-			return false, readable, fault.Of(cause.Usage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
+			return false, skip.Readable, fault.Of(cause.Usage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
 		}
-		return true, readable, nil
+		return true, skip.Readable, nil
 	}
-	refuse := func(what kind, err error) (bool, kind, error) {
-		if in.store != nil {
-			if failed := remoteError(in.URI, -1, err); failed != err {
-				return false, readable, failed
+	refuse := func(what skip.Kind, err error) (bool, skip.Kind, error) {
+		if in.Store != nil {
+			if failed := cause.OfRemote(in.URI, -1, err); failed != err {
+				return false, skip.Readable, failed
 			}
 		}
-		e := unread(in.URI, err)
+		e := cause.Unread(in.URI, err)
 		if errors.Is(err, cause.Binary) {
 			e.Hint = "pass text files, compressed or not"
 		}
@@ -50,7 +52,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	}
 	head, err := in.sniff(look)
 	if err != nil {
-		return refuse(readable, err)
+		return refuse(skip.Readable, err)
 	}
 	if in.Compression, what, err = identify(in.URI, head); err != nil {
 		return refuse(what, err)
@@ -58,18 +60,18 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	text, whole := head, len(head) < sniffBytes
 	if in.Format = tableFormat(head); in.Format != "" && in.Compression == decompress.Plain {
 		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
-			return refuse(dataset, fault.Of(cause.Usage, "this is a file of the format %s, not %s; leave {format} out",
+			return refuse(skip.Unread, fault.Of(cause.Usage, "this is a file of the format %s, not %s; leave {format} out",
 				in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
 	}
 	if in.Compression == decompress.Plain {
 		if err := in.checkBegin(o, head); err != nil {
-			return refuse(readable, err)
+			return refuse(skip.Readable, err)
 		}
 	}
 	if o.Format.isColumnar() {
-		return refuse(dataset, fault.Of(cause.Unsupported,
+		return refuse(skip.Unread, fault.Of(cause.Unsupported,
 			"this is not a file of the format %s: wrong first bytes", o.Format))
 	}
 	switch {
@@ -90,30 +92,30 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 
 // decompressed returns the beginning of the text in a compressed input, of which head is the
 // beginning. If err is not nil, what says what the input is.
-func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole bool, what kind, err error) {
+func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole bool, what skip.Kind, err error) {
 	if err := in.setWindow(o, head); err != nil {
-		return nil, false, readable, err
+		return nil, false, skip.Readable, err
 	}
 	if text, whole, err = in.sniffText(o, look); err != nil {
-		return nil, false, readable, err
+		return nil, false, skip.Readable, err
 	}
 	inside, what, err := identify(in.URI, text)
 	if err == nil && inside != decompress.Plain {
-		what, err = archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
+		what, err = skip.Archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
 	if table := tableFormat(text); err == nil && table != "" { // which is read at many places
-		what, err = dataset, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it", table,
+		what, err = skip.Unread, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it", table,
 			in.Compression)
 	}
 	return text, whole, what, err
 }
 
 // refusal makes the answer of detect for what cannot be read.
-type refusal func(what kind, err error) (bool, kind, error)
+type refusal func(what skip.Kind, err error) (bool, skip.Kind, error)
 
 // detectText finds the format of the text that an input begins with.
-func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal) (hasText bool, what kind, err error) {
+func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal) (hasText bool, what skip.Kind, err error) {
 	if in.Size >= 0 {
 		in.textBytes = estimate(in.Compression, in.Size)
 	}
@@ -122,41 +124,41 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		if o.Format == Auto {
 			in.Format = Tar
 		}
-		return true, readable, nil
+		return true, skip.Readable, nil
 	}
 	switch filepath.Ext(in.URI) {
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
-			return refuse(readable, fault.Of(cause.Corrupt,
+			return refuse(skip.Readable, fault.Of(cause.Corrupt,
 				"this is a tar archive by its name, and does not begin with a header; "+
 					"copy the file again, or give its own {format}"))
 		}
 	}
 	if o.Format == Tar {
-		return refuse(archive, fault.Of(cause.Unsupported,
+		return refuse(skip.Archive, fault.Of(cause.Unsupported,
 			"this is not a tar archive: it does not begin with a header; give its own {format}"))
 	}
 	if err := checkText(text); err != nil {
 		encoding := unmarkedUTF16(text)
 		if encoding == "" {
-			return refuse(binaryFile, err)
+			return refuse(skip.Binary, err)
 		}
 		file := ""
 		if in.IsPlainFile() {
 			file = in.URI
 		}
-		return refuse(utf16Text, fault.Of(cause.Unsupported,
+		return refuse(skip.UTF16, fault.Of(cause.Unsupported,
 			"this looks like text in %s without a byte order mark; convert it with %s and name that", encoding,
 			Iconv(encoding, file)))
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if in.Format = o.Format; in.Format == Chat {
 		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
-			return refuse(readable, err)
+			return refuse(skip.Readable, err)
 		}
 	} else if in.Format == Auto {
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
-			return refuse(readable, err)
+			return refuse(skip.Readable, err)
 		}
 		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
 			in.Format = CSV
@@ -165,12 +167,12 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		}
 	}
 	if in.Format, in.Records, in.Lists, err = o.withRecords(in.Format, text, whole); err != nil {
-		return refuse(readable, err)
+		return refuse(skip.Readable, err)
 	}
 	if o.Conditions != nil && in.Format.Kind() == Rows {
 		in.columns = frame.Header(&o.frame, text, whole)
 	}
-	return len(text) > 0 || !whole, readable, nil
+	return len(text) > 0 || !whole, skip.Readable, nil
 }
 
 // setWindow notes the window that the first frame asks for, if that is more than usual.
@@ -241,7 +243,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 
 // extension returns the name's extension in lower case, without that of a compression.
 func extension(name string) string {
-	name = strings.ToLower(withoutQuery(name))
+	name = strings.ToLower(uris.WithoutQuery(name))
 	ext := filepath.Ext(name)
 	switch ext {
 	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":

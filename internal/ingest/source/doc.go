@@ -2,7 +2,7 @@
 // addresses) become an ordered list of inputs, and each input, freed of its compression, becomes a
 // sequence of records with positions from which a later run continues.
 //
-//	arguments -> Open -> Set (inputs: format, compression, size)
+//	arguments -> listing.Lister -> listing.File -> Open -> Set (inputs: format, compression, size)
 //	Set.Reader(position) -> Next, Next, … -> io.EOF
 //	input -> decompressor -> frame.Window -> frame.Framer -> record
 //

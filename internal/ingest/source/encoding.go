@@ -21,7 +21,7 @@ func Iconv(encoding, uri string) string {
 
 // IsPlainFile reports whether the input is a local file of text that is stored as it is.
 func (in *Input) IsPlainFile() bool {
-	return in.path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" &&
+	return in.Path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" &&
 		!in.Format.isColumnar()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
@@ -34,10 +35,10 @@ type rawFile struct {
 	concurrent bool                      // decompress on a goroutine
 	binary     bool                      // the text is an archive, and never in UTF-16
 	c          decompress.Compression
-	remote     *remote.File // the same file, where it is one
-	copy       *scratchFile // of it, where it must be copied before it can be read at many places
-	dir        string       // for the copy
-	window     int64        // of the decompressor, in bytes
+	remote     *remote.File  // the same file, where it is one
+	copy       *scratch.File // of it, where it must be copied before it can be read at many places
+	dir        string        // for the copy
+	window     int64         // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
@@ -79,14 +80,14 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		r.counted.Source = in.once.reader
 		return r, nil
 	}
-	if in.store != nil {
+	if in.Store != nil {
 		openRemote(in, r)
 		return r, nil
 	}
 	if in.kept != nil {
 		return r, r.openKept(in, in.kept)
 	}
-	file, err := os.Open(in.path)
+	file, err := os.Open(in.Path)
 	if err != nil {
 		return nil, in.compareFile(nil, err)
 	}
@@ -225,7 +226,7 @@ type explained struct{ r *rawFile }
 func (e explained) Read(p []byte) (int, error) {
 	n, err := e.r.text.Read(p)
 	if err != nil {
-		err = pathCause(decompress.Explain(e.r.c, err, &e.r.counted, e.r.window))
+		err = cause.OfPath(decompress.Explain(e.r.c, err, &e.r.counted, e.r.window))
 	}
 	return n, err
 }
@@ -241,29 +242,20 @@ func (r *rawFile) Close() {
 	_ = r.copy.Close() // nobody needs it any more
 }
 
-// pathCause removes the path from an error that will be reported with the input's name.
-func pathCause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
 // compareFile returns how a file differs from what it was, by what the system says of it now.
 func (in *Input) compareFile(info fs.FileInfo, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
+		return &cause.ChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
 	case err != nil:
-		return pathCause(err)
+		return cause.OfPath(err)
 	}
 	return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
 }
 
 // compare returns how an input differs from what it was.
 func (in *Input) compare(now Stat) error {
-	changed := &SourceChangedError{URI: in.URI}
+	changed := &cause.ChangedError{URI: in.URI}
 	switch {
 	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
 		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
@@ -296,21 +288,21 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		}
 		return head, nil
 	}
-	if in.store != nil {
-		if head, in.head = in.head, nil; head != nil {
+	if in.Store != nil {
+		if head, in.Head = in.Head, nil; head != nil {
 			return head, nil
 		}
-		n, err := in.store.Head(context.Background(), in.object(), look[:sniffBytes])
+		n, err := in.Store.Head(context.Background(), in.Object(), look[:sniffBytes])
 		return look[:n], err
 	}
-	file, err := os.Open(in.path)
+	file, err := os.Open(in.Path)
 	if err != nil {
-		return nil, pathCause(err)
+		return nil, cause.OfPath(err)
 	}
 	defer file.Close()
 	n, err := io.ReadFull(file, look[:sniffBytes])
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, pathCause(err)
+		return nil, cause.OfPath(err)
 	}
 	in.sniffed = int64(n)
 	return look[:n], nil
@@ -342,7 +334,7 @@ func (in *Input) sniffText(o *Options, look []byte) (text []byte, whole bool, er
 		raw.ahead, raw.aheadErr = text[:n], err
 	}
 	if failed := raw.counted.Err; failed != nil && failed != io.EOF {
-		return nil, false, pathCause(failed)
+		return nil, false, cause.OfPath(failed)
 	}
 	return text[:n], err == io.EOF, nil
 }

@@ -3,8 +3,6 @@ package source
 import (
 	"io"
 
-	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
@@ -48,15 +46,6 @@ func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 	out := g.spec.Append(dst, g.Row)
 	g.offset += int64(len(out) - len(dst))
 	return out, nil
-}
-
-// parseGenerated reads the address of generated text.
-func parseGenerated(address string) (*synth.Spec, error) {
-	spec, err := synth.Parse(address)
-	if err != nil {
-		return nil, fault.Of(cause.Usage, "source %s: %v", address, err)
-	}
-	return spec, nil
 }
 
 // formatOf returns the format whose documents a kind of generated text looks like.

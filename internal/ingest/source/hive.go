@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -18,15 +20,15 @@ const noHiveValue = "__HIVE_DEFAULT_PARTITION__"
 
 // judge returns which conditions the folders of an input decide, a bit each, and whether one of them
 // drops it. Of several folders with one KEY the innermost counts.
-func (o *Options) judge(uri string) (decided uint64, drops bool) {
-	if len(o.Conditions) == 0 || strings.IndexByte(uri, '=') < 0 {
+func (o *Options) judge(name string) (decided uint64, drops bool) {
+	if len(o.Conditions) == 0 || strings.IndexByte(name, '=') < 0 {
 		return 0, false
 	}
-	folders, _ := cutLast(filepath.ToSlash(withoutQuery(uri)))
+	folders, _ := cutLast(filepath.ToSlash(uris.WithoutQuery(name)))
 	for folders != "" {
-		var name string
-		folders, name = cutLast(folders)
-		key, value, found := strings.Cut(name, "=")
+		var folder string
+		folders, folder = cutLast(folders)
+		key, value, found := strings.Cut(folder, "=")
 		if !found || key == "" {
 			continue
 		}
@@ -79,13 +81,13 @@ func (s *Set) notePruned() error {
 	if p.files == 0 {
 		return nil
 	}
-	which := Redact(p.first)
+	which := uris.Redact(p.first)
 	if p.files > 1 {
 		which += ", …"
 	}
 	left := units.Plural(p.files, "file")
 	if s.list.len() == 0 {
-		return fault.Of(errNothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
+		return fault.Of(cause.NothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
 			left, which)
 	}
 	s.note("{where} leaves out %s unread, by the names of folders (%s)", left, which)

@@ -320,29 +320,6 @@ func TestHubHashes(t *testing.T) {
 	}
 }
 
-func TestConfigsOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "# no head\n": "", "---\nlicense: mit\n---\n": "",
-		card: card[strings.Index(card, "configs:"):strings.Index(card, "dataset_info:")],
-		"---\r\nconfigs:\r\n- config_name: a\r\n---\r\n": "configs:\r\n- config_name: a\r\n",
-	} {
-		if got := string(configsOf([]byte(text))); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestSplitOf(t *testing.T) {
-	for name, want := range map[string]string{"train.jsonl": "train", "my_train_file.txt": "train",
-		"training-00000-of-00001.parquet": "train", "train_sft-0.parquet": "train",
-		"latest.jsonl": "", "strain.txt": "", "val.csv": "validation", "dev_2.csv": "validation",
-		"evaluation.csv": "test", "testing.txt": "test", "medieval.txt": "", "x": ""} {
-		if got := splitOf(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
-
 // A file that is read from its end is read in its parts, and not twice.
 func TestHubZip(t *testing.T) {
 	var b bytes.Buffer

@@ -192,7 +192,7 @@ func TestBadInput(t *testing.T) {
 			if err == nil {
 				_, err = readFrom(t, set, Position{})
 			}
-			var located *InputError
+			var located *cause.InputError
 			if !errors.Is(err, c.want) || !errors.As(err, &located) || located.URI != file ||
 				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v; want %v, saying %q", err, c.want, c.says)
@@ -260,7 +260,7 @@ func TestReadErrorMidway(t *testing.T) {
 	set := openSet(t, Options{Args: []string{"-"}, Stdin: io.MultiReader(strings.NewReader(text+"half a li"),
 		iotest.ErrReader(broken))})
 	records, err := readFrom(t, set, Position{})
-	var located *InputError
+	var located *cause.InputError
 	if !errors.Is(err, broken) || !errors.As(err, &located) || located.Offset != int64(len(text)) {
 		t.Fatalf("%v", err)
 	}

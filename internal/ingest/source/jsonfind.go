@@ -184,8 +184,8 @@ func (s *Set) noteRecords(in *Input) {
 	s.below[in.Records].inputs++
 }
 
-// tellRecords adds notes on where records were found.
-func (s *Set) tellRecords() {
+// noteFound adds notes on where records were found.
+func (s *Set) noteFound() {
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]
 		which := b.first

@@ -45,6 +45,6 @@ func (s *Set) Forget() { s.kept.files, s.kept.bytes = nil, 0 }
 // openKept makes the reader of an input that was kept, if the file is still the one that was.
 func (r *rawFile) openKept(in *Input, data []byte) error {
 	r.counted.Source = bytes.NewReader(data)
-	r.counted.Check = func() error { return in.compareFile(os.Stat(in.path)) }
+	r.counted.Check = func() error { return in.compareFile(os.Stat(in.Path)) }
 	return r.counted.Check()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -71,7 +72,7 @@ func TestKeptFilesMustBeThere(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		var differs *SourceChangedError
+		var differs *cause.ChangedError
 		if _, err := readFrom(t, set, Position{}); !errors.As(err, &differs) || differs.What != what {
 			t.Errorf("%s: %v", what, err)
 		}

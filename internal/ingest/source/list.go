@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -24,20 +25,14 @@ const maxListed = 1000
 type inputList struct {
 	dir  string // for the table's files
 	few  []Input
-	rest *table
+	rest *scratch.Table
 	kept map[int]Input
 	row  []byte
-	// of the remote inputs
+	// store is that of the remote inputs.
 	store *remote.Store
 }
 
-func (l *inputList) len() int {
-	n := len(l.few)
-	if l.rest != nil {
-		n += l.rest.rows
-	}
-	return n
-}
+func (l *inputList) len() int { return len(l.few) + l.rest.Len() }
 
 func (l *inputList) add(in Input) error {
 	if len(l.few) < maxListed {
@@ -46,18 +41,18 @@ func (l *inputList) add(in Input) error {
 	}
 	if l.rest == nil {
 		var err error
-		if l.rest, err = newTable(l.dir); err != nil {
+		if l.rest, err = scratch.NewTable(l.dir); err != nil {
 			return err
 		}
 	}
-	if in.once != nil || in.synth != nil || in.store != nil && !remote.Listable(in.URI) {
+	if in.once != nil || in.Synth != nil || in.Store != nil && !remote.Listable(in.URI) {
 		if l.kept == nil {
 			l.kept = map[int]Input{}
 		}
 		l.kept[l.len()] = in
 	}
 	l.row = in.appendRow(l.row[:0])
-	return l.rest.add(l.row)
+	return l.rest.Add(l.row)
 }
 
 func (l *inputList) at(i int) (in Input, err error) {
@@ -67,73 +62,52 @@ func (l *inputList) at(i int) (in Input, err error) {
 	if in, ok := l.kept[i]; ok {
 		return in, nil
 	}
-	err = l.rest.row(i-len(l.few), func(row []byte) error { return in.parseRow(row) })
-	if in.path == "" {
-		in.store = l.store
+	err = l.rest.Row(i-len(l.few), func(row []byte) error { return in.parseRow(row) })
+	if in.Path == "" {
+		in.Store = l.store
 	}
 	return in, err
 }
 
 // appendRow writes down a file, local or remote.
 func (in *Input) appendRow(row []byte) []byte {
-	for _, v := range []int64{in.Size, in.textBytes, in.window} {
-		row = binary.AppendVarint(row, v)
+	row = binary.AppendVarint(row, in.textBytes)
+	row = binary.AppendVarint(row, in.window)
+	for _, word := range []string{string(in.Format), string(in.Compression), string(in.archive), in.Records} {
+		row = binary.AppendUvarint(row, uint64(len(word)))
+		row = append(row, word...)
 	}
-	for _, word := range []string{string(in.Format), string(in.Compression), string(in.archive)} {
-		row = append(append(row, byte(len(word))), word...)
-	}
-	row = binary.AppendVarint(row, in.ModTime.Unix())
-	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
-	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash, in.Records} {
-		row = binary.AppendUvarint(row, uint64(len(s)))
-		row = append(row, s...)
-	}
-	if in.path != "" {
-		return row
-	}
-	return append(row, in.URI...)
+	return in.AppendRow(row)
 }
 
 // parseRow reads what appendRow wrote.
 func (in *Input) parseRow(row []byte) error {
-	number := func() int64 {
-		v, n := binary.Varint(row)
+	for _, v := range []*int64{&in.textBytes, &in.window} {
+		n := 0
+		*v, n = binary.Varint(row)
 		row = row[max(n, 0):]
-		return v
 	}
-	word := func() string {
-		n := min(int(row[0]), len(row)-1)
-		s := string(row[1:][:n])
-		row = row[1+n:]
-		return s
-	}
-	in.Size, in.textBytes, in.window = number(), number(), number()
-	if len(row) < 5 {
-		return scratchError(fault.Of(cause.Corrupt, "a row of it ends early"))
-	}
-	in.Format, in.Compression, in.archive = Format(word()), decompress.Compression(word()), Format(word())
-	in.ModTime = time.Unix(number(), number()).UTC()
-	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash, &in.Records} {
+	var words [4]string
+	for i := range words {
 		size, n := binary.Uvarint(row)
 		if n <= 0 || size > uint64(len(row)-n) {
-			return scratchError(fault.Of(cause.Corrupt, "a row of it ends early"))
+			return scratch.ListError(fault.Of(cause.Corrupt, "a row of it ends early"))
 		}
-		*s, row = string(row[n:][:size]), row[n:][size:]
+		words[i], row = string(row[n:][:size]), row[n:][size:]
 	}
-	if in.URI = fileURI(in.path); in.path == "" {
-		in.URI = string(row)
-	}
-	return nil
+	in.Format, in.Compression, in.archive = Format(words[0]), decompress.Compression(words[1]), Format(words[2])
+	in.Records = words[3]
+	return in.ParseRow(row)
 }
 
 // A sourceLine is a line of the list of sources: one input, or all the files of a folder or glob.
 type sourceLine struct {
 	Stat
-	first, n int // of its inputs
+	first, n int // its inputs
 }
 
-// listing is the range of inputs that an argument led to.
-type listing struct {
+// inputSpan is the range of inputs that an argument led to.
+type inputSpan struct {
 	uri      string
 	first, n int
 	many     bool // a folder or a glob
@@ -141,28 +115,28 @@ type listing struct {
 
 // makeLines groups the inputs: each for itself in a small set, by folder and glob in a large one,
 // where files that were named one by one share entries too if they are too many.
-func (s *Set) makeLines(listings []listing) error {
-	var groups []listing
+func (s *Set) makeLines(spans []inputSpan) error {
+	var groups []inputSpan
 	total, named := s.list.len(), 0
-	for _, l := range listings {
+	for _, l := range spans {
 		if !l.many {
 			named++
 		}
 	}
-	for _, l := range listings {
+	for _, l := range spans {
 		last := len(groups) - 1
 		switch {
 		case l.n == 0: // all its files are known
 		case total <= maxListed:
 			for i := range l.n {
-				groups = append(groups, listing{first: l.first + i, n: 1})
+				groups = append(groups, inputSpan{first: l.first + i, n: 1})
 			}
 		case l.many:
 			groups = append(groups, l)
 		case named > maxListed && last >= 0 && !groups[last].many && groups[last].first+groups[last].n == l.first:
 			groups[last].n += l.n
 		default:
-			groups = append(groups, listing{first: l.first, n: l.n})
+			groups = append(groups, inputSpan{first: l.first, n: l.n})
 		}
 	}
 	for _, g := range groups {
@@ -176,7 +150,7 @@ func (s *Set) makeLines(listings []listing) error {
 	return nil
 }
 
-func (s *Set) makeLine(g listing) (sourceLine, error) {
+func (s *Set) makeLine(g inputSpan) (sourceLine, error) {
 	first, err := s.list.at(g.first)
 	if err != nil {
 		return sourceLine{}, err
@@ -200,7 +174,7 @@ func (s *Set) makeLine(g listing) (sourceLine, error) {
 		p.Names = p.Names.Chain([]byte(in.URI))
 		p.Seen = chainStat(p.Seen, &in)
 		if in.Revision != p.Revision {
-			p.Revision = "" // of several repositories
+			p.Revision = "" // they lie in several repositories
 		}
 		if in.ModTime.After(p.ModTime) {
 			p.ModTime = in.ModTime
@@ -241,7 +215,7 @@ func (l *inputList) bytes() int64 {
 		n += inputBytes + int64(2*len(l.few[i].URI))
 	}
 	if l.rest != nil {
-		n += 4*tableBuffer + inputBytes*int64(len(l.kept))
+		n += scratch.TableBytes + inputBytes*int64(len(l.kept))
 	}
 	return n
 }
@@ -249,11 +223,3 @@ func (l *inputList) bytes() int64 {
 // inputBytes is what one input in memory holds besides its name: itself, its line, what is known of
 // it.
 const inputBytes = 512
-
-// Shown returns the URI of an input as it is shown to people.
-func Shown(uri string) string {
-	if uri == "-" {
-		return "standard input"
-	}
-	return uri
-}

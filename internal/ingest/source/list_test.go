@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +16,10 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
 )
 
 // manyFiles makes a folder of n files of one line each, by hard links to a few.
@@ -37,79 +38,19 @@ func manyFiles(t testing.TB, n int) string {
 	return dir
 }
 
-// A sorter gives every name in order, also where it had to write them down and merge more runs than it merges at once.
-func TestSorter(t *testing.T) {
-	r := rand.NewPCG(3, 3)
-	for _, n := range []int{0, 1, 1000, 3 * sortNames, (maxRuns + 5) * 64} {
-		var s sorter
-		var want []string
-		for i := range n {
-			name := fmt.Sprintf("%x", r.Uint64()>>(8*(i%7)))
-			want = append(want, name)
-			if err := s.add([]byte(name)); err != nil {
-				t.Fatal(err)
-			}
-			if n == (maxRuns+5)*64 && i%64 == 63 {
-				if err := s.spill(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		slices.Sort(want)
-		var got []string
-		if err := s.each(func(name []byte) error { got = append(got, string(name)); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%d names: %d came, or in another order", n, len(got))
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A queue gives every name once.
-func TestQueue(t *testing.T) {
-	var q queue
-	const n = 3 * sortNames
-	for i := range n {
-		if err := q.push(fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := map[string]bool{}
-	for {
-		name, ok, err := q.pop()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !ok {
-			break
-		}
-		if seen[name] {
-			t.Fatalf("%s twice", name)
-		}
-		seen[name] = true
-	}
-	if len(seen) != n || q.Close() != nil {
-		t.Errorf("%d of %d", len(seen), n)
-	}
-}
-
 // The list of a large folder takes the same memory whatever its size, nothing of it stays on disk,
 // and its position and parts do not grow.
 func TestLongListsAreBounded(t *testing.T) {
-	dir, scratch := manyFiles(t, 5*maxListed), t.TempDir()
-	set := openSet(t, Options{Args: []string{dir}, ScratchDir: scratch})
+	dir, temp := manyFiles(t, 5*maxListed), t.TempDir()
+	set := openSet(t, Options{Args: []string{dir}, ScratchDir: temp})
 	defer set.Close()
 	if set.Len() != 5*maxListed || len(set.Known()) != 1 || set.Known()[0].Files != 5*maxListed {
 		t.Fatalf("%d inputs, known as %+v", set.Len(), set.Known())
 	}
-	if limit := int64(maxListed*(inputBytes+200) + 4*tableBuffer); set.list.bytes() > limit {
+	if limit := int64(maxListed*(inputBytes+200) + scratch.TableBytes); set.list.bytes() > limit {
 		t.Errorf("the list takes %d bytes, more than %d", set.list.bytes(), limit)
 	}
-	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("%s is left", left[0])
 	}
 	records, err := readFrom(t, set, Position{})
@@ -200,7 +141,7 @@ func TestLongListsResume(t *testing.T) {
 		}
 	}
 	at := all[1200].next
-	var changed *SourceChangedError
+	var changed *cause.ChangedError
 	set := openSet(t, o)
 	early, late, current := set.URI(100), set.URI(1400), set.URI(1198)
 	for _, c := range []struct {
@@ -243,7 +184,7 @@ func TestManyNamedFiles(t *testing.T) {
 	if k := set.Known(); len(k) != 1 || k[0].Files != int64(len(args)+1) || !strings.Contains(k[0].URI, " … ") {
 		t.Errorf("%+v", k)
 	}
-	if in := inputsOf(t, set); in[len(args)].synth == nil || in[len(args)-1].URI != args[len(args)-1] {
+	if in := inputsOf(t, set); in[len(args)].Synth == nil || in[len(args)-1].URI != args[len(args)-1] {
 		t.Error("the inputs are others")
 	}
 	if records, err := readFrom(t, set, Position{}); err != nil || len(records) != len(args)+1 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
@@ -119,8 +120,8 @@ func (r *Reader) openInput() error {
 	}
 	in := &r.in
 	r.decided, _ = r.set.opts.judge(in.URI)
-	if in.synth != nil {
-		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
+	if in.Synth != nil {
+		g := newGenerator(in.Synth, r.at.Row, r.at.Offset)
 		r.open = &openedInput{g, g.At(), g}
 		return nil
 	}
@@ -135,7 +136,7 @@ func (r *Reader) openInput() error {
 	}
 	raw.inBackground()
 	r.win.Reset(raw, r.set.opts.chunkBytes, r.set.opts.windowBytes(in.framed()))
-	if in.store != nil && in.Compression == decompress.Plain && in.archive == "" {
+	if in.Store != nil && in.Compression == decompress.Plain && in.archive == "" {
 		r.win.KeepState()
 	}
 	if r.set.cuts(r.at.Input) {
@@ -226,7 +227,7 @@ func (r *Reader) goOn(raw *rawFile) error {
 		}
 	}
 	if r.win.Offset() > at.Offset {
-		return &SourceChangedError{URI: in.URI, What: "content",
+		return &cause.ChangedError{URI: in.URI, What: "content",
 			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
 	}
 	if archive, ok := s.framer.(*archiveFramer); ok {
@@ -237,11 +238,11 @@ func (r *Reader) goOn(raw *rawFile) error {
 		if err := r.win.Failed(); err != nil {
 			return r.inputError(err)
 		}
-		return &SourceChangedError{URI: in.URI, What: "size",
+		return &cause.ChangedError{URI: in.URI, What: "size",
 			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.Offset())}
 	}
 	if sum := r.win.Sum(); sum != at.Sum && at.Offset > origin {
-		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
+		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
 	}
 	*s.place = frame.Place{Row: at.Row, Inside: at.Inside} // whatever was skipped on the way

@@ -12,6 +12,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 )
 
@@ -66,7 +68,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
 		TextBytes: in.textBytes, Archive: in.archive, Records: in.Records}
-	if in.store != nil {
+	if in.Store != nil {
 		l.ETag, l.Modified, l.Revision, l.Hash = in.ETag, in.ModTime, in.Revision, in.Hash
 	}
 	return l, nil
@@ -103,29 +105,29 @@ func (s *Set) openRange(r *Range) error {
 	s.only = r
 	for i := range r.Inputs {
 		l := &r.Inputs[i]
-		in := Input{URI: l.URI, Format: l.Format, Compression: l.Compression, Size: l.Bytes, window: l.Window,
-			textBytes: l.TextBytes, archive: l.Archive, Records: l.Records}
-		if IsRemote(l.URI) {
-			in.store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
+		in := Input{File: listing.File{URI: l.URI, Size: l.Bytes}, Format: l.Format, Compression: l.Compression,
+			window: l.Window, textBytes: l.TextBytes, archive: l.Archive, Records: l.Records}
+		if uris.IsRemote(l.URI) {
+			in.Store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
 			in.Revision, in.Hash = l.Revision, l.Hash
 		} else if strings.HasPrefix(l.URI, "synth://") {
-			spec, err := parseGenerated(l.URI)
+			spec, err := listing.Generated(l.URI)
 			if err != nil {
 				return err
 			}
-			in.synth = spec
+			in.Synth = spec
 		} else {
-			in.path = PathOf(l.URI)
-			info, err := os.Stat(in.path)
+			in.Path = uris.Path(l.URI)
+			info, err := os.Stat(in.Path)
 			if errors.Is(err, fs.ErrNotExist) {
-				return &SourceChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
+				return &cause.ChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
 			}
 			if err != nil {
-				return unread(l.URI, pathCause(err))
+				return cause.Unread(l.URI, cause.OfPath(err))
 			}
 			in.ModTime = info.ModTime().UTC()
 			if info.Size() != l.Bytes {
-				return &SourceChangedError{URI: l.URI, What: "size", Was: units.Bytes(l.Bytes),
+				return &cause.ChangedError{URI: l.URI, What: "size", Was: units.Bytes(l.Bytes),
 					Is: units.Bytes(info.Size()), Planned: true}
 			}
 		}
@@ -133,14 +135,14 @@ func (s *Set) openRange(r *Range) error {
 			return err
 		}
 	}
-	listings := make([]listing, len(r.Inputs))
-	for i := range listings {
-		listings[i] = listing{uri: r.Inputs[i].URI, first: i, n: 1}
+	spans := make([]inputSpan, len(r.Inputs))
+	for i := range spans {
+		spans[i] = inputSpan{uri: r.Inputs[i].URI, first: i, n: 1}
 	}
 	if s.total >= 0 { // for progress
 		s.total -= s.outside()
 	}
-	return s.makeLines(listings)
+	return s.makeLines(spans)
 }
 
 // outside returns how many bytes of its first and last input a range leaves out.
@@ -192,7 +194,7 @@ func (r *Reader) checkRange(sum checksum.Sum) error {
 	if want.IsZero() || want == sum {
 		return nil
 	}
-	return &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum " + want.String(),
+	return &cause.ChangedError{URI: r.in.URI, What: "content", Was: "checksum " + want.String(),
 		Is: sum.String(), Planned: true}
 }
 
@@ -204,7 +206,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 	want := r.set.only.Inputs[r.at.Input].Tail
 	have, err := tailSum(raw)
 	if err == nil && have != want {
-		err = &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum of its end " + want.String(),
+		err = &cause.ChangedError{URI: r.in.URI, What: "content", Was: "checksum of its end " + want.String(),
 			Is: have.String(), Planned: true}
 	}
 	return err
@@ -220,7 +222,7 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 		raw.remote.SeekTo(origin)
 	} else if file, ok := raw.file.(io.ReadSeeker); ok {
 		if _, err := file.Seek(origin, io.SeekStart); err != nil {
-			return pathCause(err)
+			return cause.OfPath(err)
 		}
 		raw.counted.Source = io.LimitReader(file, r.in.Size-origin)
 	} else {

@@ -23,7 +23,7 @@ type rawCheck struct {
 
 // newRawCheck returns nil if the server announced nothing.
 func newRawCheck(in *Input) *rawCheck {
-	o := in.object()
+	o := in.Object()
 	h, want := o.NewHash()
 	if h == nil {
 		return nil

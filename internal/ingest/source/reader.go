@@ -38,7 +38,7 @@ type Reader struct {
 // process with the same options. The zero Position is the beginning. Inputs that were finished are
 // compared by size and modification time, and by their content where these differ. The input that
 // is resumed is read again up to the position, and its checksum compared. What was not read yet may
-// have changed. A *SourceChangedError says what differs.
+// have changed. A *cause.ChangedError says what differs.
 func (s *Set) Reader(at Position) (*Reader, error) {
 	r := &Reader{set: s}
 	resumed := at.Known != nil
@@ -310,20 +310,20 @@ func (r *Reader) noteTrailing(t *Trailing) {
 
 // inputError adds where reading failed, unless the error has it.
 func (r *Reader) inputError(err error) error {
-	var changed *SourceChangedError
-	var already *InputError
+	var changed *cause.ChangedError
+	var already *cause.InputError
 	offset := r.win.Offset()
 	if r.open == nil || r.in.Format.isColumnar() {
 		offset = -1
 	}
-	if r.in.store != nil {
-		err = remoteError(r.in.URI, offset, err)
+	if r.in.Store != nil {
+		err = cause.OfRemote(r.in.URI, offset, err)
 	}
-	if errors.As(err, &changed) && r.set.only != nil && r.in.store != nil {
+	if errors.As(err, &changed) && r.set.only != nil && r.in.Store != nil {
 		changed.Planned = true
 	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
 	}
-	return &InputError{URI: r.in.URI, Offset: offset, Row: r.row(), Err: err}
+	return &cause.InputError{URI: r.in.URI, Offset: offset, Row: r.row(), Err: err}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/zeebo/xxh3"
 )
 
@@ -18,7 +20,7 @@ import (
 func (s *Set) recheck(at *Position) error {
 	reading := len(at.Done)
 	for i, was := range at.Known {
-		then := Input{URI: was.URI, Size: was.Size, ModTime: was.ModTime, ETag: was.ETag}
+		then := Input{File: listing.File{URI: was.URI, Size: was.Size, ModTime: was.ModTime, ETag: was.ETag}}
 		changed := then.compare(s.known[i])
 		is := s.known[i]
 		if err := otherFormat(&was, &is); err != nil && (i < reading || i == reading && at.Offset > 0) {
@@ -27,7 +29,7 @@ func (s *Set) recheck(at *Position) error {
 		switch {
 		case changed == nil, was.Files > 0, i > reading, i == reading && at.Offset == 0:
 			continue
-		case IsRemote(was.URI): // nothing is fetched again to compare it
+		case uris.IsRemote(was.URI): // nothing is fetched again to compare it
 			return changed
 		case was.Format == "": // an earlier version did not note it
 			return changed
@@ -48,7 +50,7 @@ func (s *Set) recheck(at *Position) error {
 // otherFormat returns the error for an input that was read in another way than it would be now: its
 // beginning changed, or another version recognizes it as something else.
 func otherFormat(was, is *Stat) error {
-	changed := &SourceChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
+	changed := &cause.ChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
 	switch {
 	case was.Format != "" && was.Format != is.Format:
 		return changed
@@ -71,12 +73,12 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 }
 
 func (s *Set) checksum(in *Input) (f Finished, err error) {
-	if in.path == "" || in.once != nil {
+	if in.Path == "" || in.once != nil {
 		return f, fault.Of(cause.Usage, "%s: it cannot be read again", in.URI)
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {
-		return f, unread(in.URI, err)
+		return f, cause.Unread(in.URI, err)
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
@@ -85,7 +87,7 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)
 	if f.Bytes, err = io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{raw}, buf); err != nil {
-		return f, &InputError{URI: in.URI, Offset: f.Bytes, Err: err}
+		return f, &cause.InputError{URI: in.URI, Offset: f.Bytes, Err: err}
 	}
 	f.Sum = checksum.Of(h)
 	return f, raw.unchanged()

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -21,23 +22,22 @@ func (in *Input) readAtPlaces() bool {
 // beginning to its end, and its size.
 func (r *rawFile) copied() (io.ReaderAt, int64, error) {
 	if r.copy != nil {
-		return r.copy.file, r.copy.size, nil
+		return r.copy, r.copy.Size(), nil
 	}
-	scratch, err := newScratch(r.dir)
+	file, err := scratch.New(r.dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	r.copy = scratch
+	r.copy = file
 	r.leaveCheck()
 	buf := make([]byte, sniffBytes)
 	for {
 		n, err := r.remote.Read(buf)
-		if _, failed := scratch.file.Write(buf[:n]); failed != nil {
-			return nil, 0, &os.PathError{Op: "copy to a temporary file", Path: scratch.file.Name(), Err: failed}
+		if _, failed := file.Write(buf[:n]); failed != nil {
+			return nil, 0, &os.PathError{Op: "copy to a temporary file", Path: file.Name(), Err: failed}
 		}
-		scratch.size += int64(n)
 		if err == io.EOF {
-			return scratch.file, scratch.size, nil
+			return file, file.Size(), nil
 		}
 		if err != nil {
 			r.counted.Err = err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
@@ -86,7 +87,7 @@ func TestRemoteFaults(t *testing.T) {
 				"416":   {[]remotetest.Fault{{Drop: drop}, {Status: 416}}, remote.ErrUnreachable},
 				"gone":  {[]remotetest.Fault{{Drop: drop}, {Status: 404}}, os.ErrNotExist},
 				"changes": {[]remotetest.Fault{{Drop: drop, Then: change}},
-					&SourceChangedError{}},
+					&cause.ChangedError{}},
 			} {
 				if testing.Short() && fault != "drops" && fault != "changes" {
 					continue
@@ -96,8 +97,8 @@ func TestRemoteFaults(t *testing.T) {
 				set := openSet(t, Options{Args: []string{srv.URL + "/" + name}})
 				srv.Fail(c.faults...)
 				got, err := readFrom(t, set, Position{})
-				var changed *SourceChangedError
-				switch _, wantsChanged := c.want.(*SourceChangedError); {
+				var changed *cause.ChangedError
+				switch _, wantsChanged := c.want.(*cause.ChangedError); {
 				case c.want == nil && (err != nil || len(got) != len(local)):
 					t.Errorf("%s: %d of %d records, %v", fault, len(got), len(local), err)
 				case wantsChanged && !errors.As(err, &changed),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/google/go-cmp/cmp"
@@ -151,7 +152,7 @@ func TestRemoteInputsThatChange(t *testing.T) {
 	srv.Fail(remotetest.Fault{Drop: len(text) / 2,
 		Then: func() { srv.Put("/a.txt", remotetest.File{Data: []byte(other)}) }})
 	records, err := readFrom(t, set, Position{})
-	var changed *SourceChangedError
+	var changed *cause.ChangedError
 	if !errors.As(err, &changed) || changed.What != "ETag" || len(records) == 0 {
 		t.Errorf("after %d records: %v", len(records), err)
 	}
@@ -179,7 +180,7 @@ func TestRemoteRefusals(t *testing.T) {
 			set.Close()
 		}
 		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") ||
-			!strings.Contains(err.Error(), Redact(path)) {
+			!strings.Contains(err.Error(), uris.Redact(path)) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 	}
@@ -225,7 +226,7 @@ func TestHiddenPartsDistinguish(t *testing.T) {
 	if rest, err := readFrom(t, again, reread(t, records[0].next)); err != nil || len(rest) != 1 {
 		t.Errorf("signed again: %d records, %v", len(rest), err)
 	}
-	var changed *SourceChangedError
+	var changed *cause.ChangedError
 	other := openSet(t, Options{Args: []string{at("id=1&sig=x"), at("id=3&sig=x")}})
 	if _, err := readFrom(t, other, reread(t, records[0].next)); !errors.As(err, &changed) {
 		t.Errorf("another file: %v", err)

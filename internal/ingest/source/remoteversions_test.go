@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 )
 
@@ -48,7 +49,7 @@ func readWithoutValidators(t *testing.T, dir, name string, data []byte) {
 			srv.Fail(drop)
 		}
 		got, err := readFrom(t, set, Position{})
-		var changed *SourceChangedError
+		var changed *cause.ChangedError
 		switch {
 		case kind == "changes" && (!errors.As(err, &changed) || changed.What != "content"):
 			t.Errorf("%s, %s: %v", name, kind, err)
@@ -89,7 +90,7 @@ func TestRemoteResumesUnderItsValidator(t *testing.T) {
 		}
 		c.is.Data = []byte(other)
 		srv.Put("/a.txt", c.is)
-		var changed *SourceChangedError
+		var changed *cause.ChangedError
 		if rest, err := readFrom(t, openSet(t, o), at); !errors.As(err, &changed) || changed.What != "content" {
 			t.Errorf("case %d: other content: %d records, %v", i, len(rest), err)
 		}

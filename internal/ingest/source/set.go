@@ -13,36 +13,27 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
-	"github.com/dsload/dsload/internal/ingest/source/synth"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/remote"
 )
 
 // An Input is one file, pipe or generator of a Set.
 type Input struct {
-	URI         string // as given, or the path that a glob or folder led to
+	listing.File
 	Format      Format // never Auto
 	Compression decompress.Compression
-	Size        int64     // bytes on disk; of generated text its limit; -1 if unknown
-	ModTime     time.Time // zero for none
-	ETag        string    // of a remote file, where its server gives one
-	Revision    string    // of the repository that a remote file lies in: a commit
-	Hash        string    // of a remote file, where its server gives one: "sha256:hex" or "git-sha1:hex"
-
-	Records string   // of JSON: the keys below which its records lie, with dots between them; "" for the top
-	Lists   []string // of JSON that may be one object: keys of arrays of objects in it, some at most
+	Records     string   // keys below which the records of JSON lie, with dots between them; "" for the top
+	Lists       []string // keys of arrays of objects in JSON that may be one object, some at most
 
 	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
-	path    string
 	once    *once
-	synth   *synth.Spec
-	store   *remote.Store // of a remote file
-	head    []byte        // of it, until detection has seen it
-	sniffed int64         // bytes that detection has seen of a file
-	kept    []byte        // all of it, while it is opened
-	// of the decompressor, in bytes, where the input asks for one; 0 if any input of its kind
-	// does with Options.WindowBytes
+	sniffed int64  // bytes that detection has seen of a file
+	kept    []byte // all of it, while it is opened
+	// window is what its decompressor takes, in bytes, where it asks for more than Options.WindowBytes, or what
+	// reading a file of columns takes; why says what takes so much of it.
 	window    int64
-	why       string   // of a file of columns: what takes so much of it
+	why       string
 	textBytes int64    // estimate of what it holds after decompression, -1 if unknown
 	columns   []string // with Options.Conditions, until the set has seen it; nil where they are not known
 }
@@ -75,8 +66,7 @@ type Set struct {
 	needs     needs
 	formats   map[Format]int
 	schema    schema
-	only      *Range  // of a partition; nil for all
-	answers   answers // of web servers
+	only      *Range // of a partition; nil for all
 	notes     []fault.Text
 	pruned    pruned
 	below     map[string]*foundBelow // by Input.Records, where that was found
@@ -98,7 +88,7 @@ type needs struct {
 // and globs, files that hold no text or that describe data rather than hold it are skipped, and
 // Notes describes them.
 //
-// Errors: ErrNothingNew; *InputError with fs.ErrNotExist, cause.Binary, cause.Unsupported, …; cause.Usage;
+// Errors: ErrNothingNew; *cause.InputError with fs.ErrNotExist, cause.Binary, cause.Unsupported, …; cause.Usage;
 // cause.NoDocuments where everything is empty.
 func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	o = o.withDefaults()
@@ -117,28 +107,29 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if o.Only != nil {
 		return s, s.openRange(o.Only)
 	}
+	a := adder{set: s, look: make([]byte, 2*sniffBytes)}
+	lister := s.lister(a.add)
 	for i, arg := range o.Args { // all are looked at before the first is read
-		if err := s.check(i, arg); err != nil {
+		if err := lister.Check(arg, o.Args[:i]); err != nil {
 			return nil, err
 		}
 	}
-	look := make([]byte, 2*sniffBytes)
-	listings := make([]listing, 0, len(o.Args))
-	empty := true
+	spans := make([]inputSpan, 0, len(o.Args))
 	for _, arg := range o.Args {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		first := s.list.len()
-		many, hasText, err := s.expand(ctx, arg, look)
+		a.looked = map[string]*looked{}
+		many, err := lister.List(ctx, arg)
 		if err != nil {
 			if column := (*ColumnError)(nil); errors.As(err, &column) {
 				column.Later = s.list.len() > 0
 			}
 			return nil, err
 		}
-		empty = empty && !hasText
-		listings = append(listings, listing{uri: fileURI(Redact(arg)), first: first, n: s.list.len() - first, many: many})
+		spans = append(spans, inputSpan{uri: uris.OfFile(uris.Redact(arg)), first: first, n: s.list.len() - first,
+			many: many})
 	}
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
@@ -146,16 +137,36 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := s.notePruned(); err != nil {
 		return nil, err
 	}
-	s.tellRecords()
-	if err := s.makeLines(listings); err != nil {
+	s.noteFound()
+	if err := s.makeLines(spans); err != nil {
 		return nil, err
 	}
-	s.answers.tell(s)
-	s.notes = append(s.notes, givenTwice(o.Args)...)
-	if empty {
+	lister.NoteAnswers()
+	lister.GivenTwice(o.Args)
+	if !a.hasText {
 		return nil, s.noDocuments(nil)
 	}
 	return s, nil
+}
+
+// lister returns what lists the set's arguments, and gives what it finds to add.
+func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Lister {
+	o := &s.opts
+	l := listing.Options{Filter: &s.filter, Stdin: o.Stdin, ScratchDir: o.ScratchDir, OutDir: o.OutDir,
+		Built: o.Built, Marks: o.Marks, Store: s.remoteStore, HeadBytes: sniffBytes, Add: add, Note: s.note}
+	if o.Format != Auto {
+		l.Format = string(o.Format)
+	}
+	return listing.New(l)
+}
+
+// maxNotes bounds the notes about a call with many arguments.
+const maxNotes = 50
+
+func (s *Set) note(format string, args ...any) {
+	if len(s.notes) < maxNotes {
+		s.notes = append(s.notes, fault.Textf(format, args...))
+	}
 }
 
 // Close releases the scratch files of a long list of inputs, and idle connections. It is not needed after an error of
@@ -186,7 +197,7 @@ func (s *Set) noDocuments(skipped *Members) error {
 	if skipped != nil && s.Len() > 1 {
 		what += fmt.Sprintf(", or archives whose files are not read: skipped %d", skipped.Count)
 	}
-	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: cause.NoDocuments}
+	return &cause.InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: cause.NoDocuments}
 }
 
 // Len returns the number of inputs.
@@ -277,23 +288,23 @@ func (s *Set) compare(at *Position) error {
 	for i := range max(len(at.Known), len(s.known)) {
 		switch {
 		case i >= len(s.known):
-			return &SourceChangedError{URI: at.Known[i].URI, What: "place in the list of inputs",
+			return &cause.ChangedError{URI: at.Known[i].URI, What: "place in the list of inputs",
 				Was: fmt.Sprint("number ", i+1), Is: "missing"}
 		case i >= len(at.Known):
-			return &SourceChangedError{URI: s.known[i].URI, What: "place in the list of inputs", Was: "missing",
+			return &cause.ChangedError{URI: s.known[i].URI, What: "place in the list of inputs", Was: "missing",
 				Is: fmt.Sprint("number ", i+1)}
 		case at.Known[i].URI != s.known[i].URI:
-			return &SourceChangedError{URI: at.Known[i].URI,
+			return &cause.ChangedError{URI: at.Known[i].URI,
 				What: fmt.Sprintf("place as number %d in the list of inputs", i+1), Was: at.Known[i].URI,
 				Is: s.known[i].URI}
 		}
 		was, is := at.Known[i], s.known[i]
 		switch {
 		case was.Files != is.Files:
-			return &SourceChangedError{URI: is.URI, What: "number of files", Was: fmt.Sprint(was.Files),
+			return &cause.ChangedError{URI: is.URI, What: "number of files", Was: fmt.Sprint(was.Files),
 				Is: fmt.Sprint(is.Files)}
 		case was.Names != is.Names:
-			return &SourceChangedError{URI: is.URI, What: "list of files"}
+			return &cause.ChangedError{URI: is.URI, What: "list of files"}
 		}
 	}
 	return nil
@@ -327,7 +338,7 @@ func (s *Set) compareList(at *Position) error {
 			}
 		}
 		if is != seen {
-			return &SourceChangedError{URI: p.URI,
+			return &cause.ChangedError{URI: p.URI,
 				What: fmt.Sprintf("content: size or time of one of its first %d files", read),
 				Was:  seen.String(), Is: fmt.Sprintf("%s, the newest of them being %s of %s", is, newest.URI,
 					newest.ModTime.Format(time.RFC3339))}

@@ -4,7 +4,7 @@ package source
 func (s *Set) single(in *Input) (*Set, error) {
 	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store, needs: s.needs,
 		list: inputList{few: []Input{*in}}, total: in.Size}
-	return one, one.makeLines([]listing{{uri: in.URI, n: 1}})
+	return one, one.makeLines([]inputSpan{{uri: in.URI, n: 1}})
 }
 
 // FirstRecords returns a reader of the i-th input alone, from its beginning. The input of its records is

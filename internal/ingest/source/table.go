@@ -58,7 +58,7 @@ func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableF
 	}
 	t := &tableFramer{o: o, file: file, rows: file.NewRows(), group: -1, over: true}
 	for g := range file.Groups() {
-		t.total += file.Rows(g)
+		t.total += file.Group(g).Rows
 	}
 	if unread := file.Columns(); o.Fields != nil {
 		unread = slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(o.Fields, name) })
@@ -153,9 +153,9 @@ func (t *tableFramer) advance() (skipped int64, err error) {
 		if err := t.nextGroup(); err != nil {
 			return 0, err
 		}
-		if t.file.Skips(t.group) {
+		if t.file.Group(t.group).Skipped {
 			t.over = true
-			if n := t.file.Rows(t.group); n > 0 {
+			if n := t.file.Group(t.group).Rows; n > 0 {
 				t.noteGroup(n)
 				return n, nil
 			}
@@ -167,7 +167,7 @@ func (t *tableFramer) advance() (skipped int64, err error) {
 func (t *tableFramer) noteGroup(rows int64) {
 	var sizes [16]byte
 	binary.LittleEndian.PutUint64(sizes[:], uint64(rows))
-	binary.LittleEndian.PutUint64(sizes[8:], uint64(t.file.GroupBytes(t.group)))
+	binary.LittleEndian.PutUint64(sizes[8:], uint64(t.file.Group(t.group).Bytes))
 	t.note(sizes[:], true)
 }
 
@@ -175,16 +175,16 @@ func (t *tableFramer) noteGroup(rows int64) {
 func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 	rec.Last = true
 	start := len(dst)
-	dst, over, err := t.rows.AppendJSON(dst, t.o.MaxRecordBytes)
+	row, err := t.rows.AppendJSON(dst, t.o.MaxRecordBytes)
 	if err != nil {
-		return dst, t.skip(rec, tableError(err))
+		return row.JSON, t.skip(rec, tableError(err))
 	}
-	t.note(dst[start:], over)
-	rec.Nulls = t.rows.Omitted()
-	if over {
+	t.note(row.JSON[start:], row.Over)
+	rec.Nulls = row.Omitted
+	if row.Over {
 		rec.Err = frame.TooLarge(t.o.MaxRecordBytes)
 	}
-	return dst, nil
+	return row.JSON, nil
 }
 
 // piece gives the text of a row, or the next piece of a long one.
@@ -251,8 +251,8 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 	if at.Group > 0 {
 		return at.Group - 1
 	}
-	for left := at.Row; group < t.file.Groups() && left > t.file.Rows(group); group++ {
-		left -= t.file.Rows(group)
+	for left := at.Row; group < t.file.Groups() && left > t.file.Group(group).Rows; group++ {
+		left -= t.file.Group(group).Rows
 	}
 	return group
 }
@@ -261,11 +261,11 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 func (t *tableFramer) goOn(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
-		return &SourceChangedError{URI: in.URI, What: "number of groups of rows",
+		return &cause.ChangedError{URI: in.URI, What: "number of groups of rows",
 			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
 	for g := range group {
-		t.Row += t.file.Rows(g)
+		t.Row += t.file.Group(g).Rows
 	}
 	t.group, t.base = group-1, at.Base
 	var data []byte
@@ -273,7 +273,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		before := t.Row
 		var err error
 		if data, err = t.again(data[:0]); err == io.EOF || err == nil && t.group != group {
-			return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
+			return &cause.ChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
 				Is: fmt.Sprint(before)}
 		}
 		if err != nil {
@@ -288,12 +288,12 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 			return err
 		}
 		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {
-			return &SourceChangedError{URI: in.URI, What: "content"}
+			return &cause.ChangedError{URI: in.URI, What: "content"}
 		}
 		t.given, t.Inside = int(at.State), true
 	}
 	if sum := t.sum(); sum != at.Sum {
-		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
+		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d rows", at.Row)}
 	}
 	t.bytes = at.Offset

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
@@ -107,14 +108,14 @@ func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
 func (e *NeedError) Kind() string { return fault.Limit }
 
 // detectTable looks at a file of columns.
-func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kind, err error) {
+func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what skip.Kind, err error) {
 	raw, err := openRaw(in, o)
 	if err != nil {
-		return refuse(readable, err)
+		return refuse(skip.Readable, err)
 	}
 	if in.once != nil {
 		in.once.taken.Store(false)
-		return refuse(dataset, fault.Of(cause.Unsupported,
+		return refuse(skip.Unread, fault.Of(cause.Unsupported,
 			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()
@@ -123,10 +124,10 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	var need *NeedError
 	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
 		in.window, in.why = need.Bytes, need.What
-		return true, readable, nil
+		return true, skip.Readable, nil
 	}
 	if err != nil {
-		return refuse(readable, err)
+		return refuse(skip.Readable, err)
 	}
 	in.window, in.why = file.MemoryBytes()
 	if in.why != "" {
@@ -134,19 +135,19 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	}
 	rows := int64(0)
 	for g := range file.Groups() {
-		rows += file.Rows(g)
+		rows += file.Group(g).Rows
 	}
 	if o.Conditions != nil {
 		in.columns = file.Columns()
 	}
-	return rows > 0, readable, nil
+	return rows > 0, skip.Readable, nil
 }
 
 // tableChecksum reads all records of a file of columns.
 func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
 	t, err := newTableFramer(in, o, raw, planned)
 	if err != nil {
-		return f, unread(in.URI, err)
+		return f, cause.Unread(in.URI, err)
 	}
 	defer t.rows.Close()
 	var rec Record
@@ -157,7 +158,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finish
 			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
 		}
 		if err != nil {
-			return f, unread(in.URI, err)
+			return f, cause.Unread(in.URI, err)
 		}
 	}
 }

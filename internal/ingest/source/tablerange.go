@@ -3,6 +3,7 @@ package source
 import (
 	"io"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/zeebo/xxh3"
 )
@@ -57,7 +58,7 @@ func (t *tableFramer) border() (offset int64, ok bool) {
 	if c := &t.cut; c.of != t.group+1 {
 		c.of, c.end = t.group+1, 0
 		for g := range t.group + 1 {
-			c.end += t.file.Rows(g)
+			c.end += t.file.Group(g).Rows
 		}
 	}
 	if t.Row != t.cut.end {
@@ -70,7 +71,7 @@ func (t *tableFramer) border() (offset int64, ok bool) {
 func (t *tableFramer) bytesBefore(group int) int64 {
 	n := int64(len("PAR1"))
 	for g := range group {
-		n += t.file.GroupBytes(g)
+		n += t.file.Group(g).Bytes
 	}
 	return n
 }
@@ -79,7 +80,7 @@ func (t *tableFramer) bytesBefore(group int) int64 {
 func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 	row := int64(0)
 	for g := range t.file.Groups() {
-		if row == from.Row && t.file.Skips(g) {
+		if row == from.Row && t.file.Group(g).Skipped {
 			t.group, t.Row, t.bytes = g-1, row, at.Offset // advance passes over it
 			return nil
 		}
@@ -95,9 +96,9 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 			t.given, t.Inside = int(min(int64(at.State), int64(len(t.text)))), true
 			return nil
 		}
-		row += t.file.Rows(g)
+		row += t.file.Group(g).Rows
 	}
-	return &SourceChangedError{URI: in.URI, What: "groups of rows", Planned: true}
+	return &cause.ChangedError{URI: in.URI, What: "groups of rows", Planned: true}
 }
 
 // JoinGroupSums returns the checksum of a file of columns, given that of the groups before some, and

@@ -23,7 +23,7 @@ func (t *Tally) Add(c *Counted) (err error) {
 	if r.in, err = t.set.inputForCount(r.at.Input); err != nil {
 		return err
 	}
-	if c.Spans == nil && r.in.synth == nil {
+	if c.Spans == nil && r.in.Synth == nil {
 		t.unread[len(r.at.Done)] = true
 	}
 	r.at.Ordinal += c.Documents

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // wholeExtensions are the extensions of files that lose their structure when they are cut into
@@ -49,7 +51,7 @@ func extensionSet(list string) map[string]bool {
 // isWholeFile reports whether a file is a document as a whole: by its name, or because it begins as
 // a script or a page of HTML does.
 func isWholeFile(name string, text []byte) bool {
-	base := strings.ToLower(path.Base(withoutQuery(name)))
+	base := strings.ToLower(path.Base(uris.WithoutQuery(name)))
 	ext := extension(name)
 	if wholeNames["."+base] || wholeExtensions[ext] && !(languageCodes[ext] && areSentences(text)) {
 		return true
@@ -64,16 +66,6 @@ func isWholeFile(name string, text []byte) bool {
 		return bytes.HasPrefix(first, []byte(begin))
 	})
 	return page && !bytes.Contains(first, []byte("</html>")) // else there is a page on each line
-}
-
-// withoutQuery returns an address of the web without what follows its path.
-func withoutQuery(name string) string {
-	if strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
-		if at := strings.IndexAny(name, "?#"); at >= 0 {
-			return name[:at]
-		}
-	}
-	return name
 }
 
 // endsSentence reports whether a word ends as the last one of a sentence does. Nearly all words end in ASCII,

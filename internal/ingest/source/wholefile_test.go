@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
 
 // Code and markup are documents as a whole by their names, whatever their compression, and a text that is
@@ -122,7 +124,7 @@ func TestOtherDetectionIsNotResumed(t *testing.T) {
 		at.Known = slices.Clone(at.Known)
 		old(&at)
 		_, err = readFrom(t, set, at)
-		var changed *SourceChangedError
+		var changed *cause.ChangedError
 		if (i < 2) != errors.As(err, &changed) || i < 2 && !strings.Contains(changed.What, "format") {
 			t.Errorf("case %d: %v", i, err)
 		}

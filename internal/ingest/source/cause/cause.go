@@ -1,7 +1,12 @@
-// Package cause has the causes for which an input or a record cannot be read.
+// Package cause has the causes for which an input or a record cannot be read, and the errors that name
+// the input.
 package cause
 
-import "github.com/dsload/dsload/internal/fault"
+import (
+	"errors"
+
+	"github.com/dsload/dsload/internal/fault"
+)
 
 var (
 	// TooLarge is the cause where a record that cannot be cut is longer than
@@ -26,4 +31,7 @@ var (
 	NoDocuments = fault.New(fault.Corrupt, "no documents")
 	// Usage is the cause where an argument or a setting is wrong.
 	Usage = fault.New(fault.Usage, "wrong usage")
+	// NothingToRead is the cause where a folder, glob or archive gives no file: there are no documents, and
+	// the argument is likely a mistake.
+	NothingToRead = errors.Join(Usage, NoDocuments)
 )

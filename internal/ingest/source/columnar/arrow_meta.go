@@ -354,14 +354,14 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 	return f.note(m, from, size, body, bodySize)
 }
 
-func (f *arrowFile) Columns() []string    { return f.columns.names() }
-func (f *arrowFile) Groups() int          { return f.batches.len() }
-func (f *arrowFile) Rows(group int) int64 { return f.batches.at(group).rows }
+func (f *arrowFile) Columns() []string { return f.columns.names() }
+func (f *arrowFile) Groups() int       { return f.batches.len() }
 
-// Skips implements File. An Arrow file says nothing of its values.
-func (f *arrowFile) Skips(int) bool { return false }
-
-func (f *arrowFile) GroupBytes(group int) int64 { return f.batches.at(group).bodySize }
+// Group implements File. An Arrow file says nothing of its values, so that no group is skipped.
+func (f *arrowFile) Group(number int) Group {
+	batch := f.batches.at(number)
+	return Group{Rows: batch.rows, Bytes: batch.bodySize}
+}
 
 func (f *arrowFile) MemoryBytes() (n int64, why string) {
 	n = f.meter.held + arrowBytes + f.window + f.values + 16*int64(f.views) // of a batch, and its garbage

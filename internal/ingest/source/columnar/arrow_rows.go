@@ -189,11 +189,9 @@ func (r *arrowRows) Next() error {
 	return nil
 }
 
-func (r *arrowRows) Omitted() int { return int(r.omitted) }
-
 func (r *arrowRows) Text() ([]byte, bool) { return r.value, r.null }
 
-func (r *arrowRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
+func (r *arrowRows) AppendJSON(dst []byte, limit int) (Appended, error) {
 	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
 	dst = append(dst, '{')
 	var err error
@@ -203,12 +201,12 @@ func (r *arrowRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 		}
 		dst = append(jsonscan.AppendString(dst, []byte(t.a.name)), ':')
 		if dst, err = t.appendJSON(dst, r); err != nil {
-			return dst[:r.start], false, r.where(t, err)
+			return Appended{JSON: dst[:r.start]}, r.where(t, err)
 		}
 	}
 	dst = append(dst, '}')
 	if r.over || len(dst)-r.start > limit {
-		return dst[:r.start], true, nil
+		return Appended{JSON: dst[:r.start], Over: true, Omitted: int(r.omitted)}, nil
 	}
-	return dst, false, nil
+	return Appended{JSON: dst, Omitted: int(r.omitted)}, nil
 }

@@ -70,14 +70,14 @@ func readRows(f File, o Options, group int) (rows []string, err error) {
 				rows = append(rows, fmt.Sprint(null, string(text)))
 				continue
 			}
-			object, over, err := r.AppendJSON(nil, 1<<20)
-			if err != nil || over {
-				return rows, fmt.Errorf("%w, over %v", err, over)
+			row, err := r.AppendJSON(nil, 1<<20)
+			if err != nil || row.Over {
+				return rows, fmt.Errorf("%w, over %v", err, row.Over)
 			}
-			rows = append(rows, string(object))
+			rows = append(rows, string(row.JSON))
 		}
-		if n != f.Rows(group) {
-			return rows, fmt.Errorf("group %d has %d rows of %d", group, n, f.Rows(group))
+		if n != f.Group(group).Rows {
+			return rows, fmt.Errorf("group %d has %d rows of %d", group, n, f.Group(group).Rows)
 		}
 	}
 	return rows, nil
@@ -107,7 +107,7 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 		if strings.Contains(name, "deltas") {
 			groups = 3
 		}
-		if f.Groups() != groups || f.Rows(0) != 25 {
+		if f.Groups() != groups || f.Group(0).Rows != 25 {
 			t.Errorf("%s: %d groups", name, f.Groups())
 		}
 		got, err := readRows(f, Options{}, 0)
@@ -203,7 +203,7 @@ func TestDictionariesChange(t *testing.T) {
 			if err := r.Seek(group); err != nil {
 				t.Fatal(err)
 			}
-			for i := range int(f.Rows(group)) {
+			for i := range int(f.Group(group).Rows) {
 				if err := r.Next(); err != nil {
 					t.Fatal(err)
 				}
@@ -252,8 +252,8 @@ func TestLongRowsAreLeftOut(t *testing.T) {
 			if err := r.Next(); err != nil {
 				t.Fatal(name, err)
 			}
-			if got, over, err := r.AppendJSON([]byte("kept"), 50); err != nil || !over || string(got) != "kept" {
-				t.Fatalf("%s: %q, %v, %v", name, got, over, err)
+			if got, err := r.AppendJSON([]byte("kept"), 50); err != nil || !got.Over || string(got.JSON) != "kept" {
+				t.Fatalf("%s: %+v, %v", name, got, err)
 			}
 		}
 		if err := r.Next(); err != io.EOF {

@@ -1,7 +1,7 @@
 // Package columnar reads files of columns, parquet and Arrow IPC, row by row in bounded memory.
 //
 //	io.ReaderAt -> OpenParquet, OpenArrow -> File (schema, groups of rows)
-//	File.Rows(columns) -> Seek(group) -> Next, AppendText or AppendJSON
+//	File.NewRows -> Seek(group) -> Next -> Text or AppendJSON
 //
 // Only the wanted columns are read: in parquet one page of each at a time, in Arrow a stretch of
 // each buffer. A row is the text of one column, or the JSON object of several. Metadata is read in the
@@ -11,7 +11,7 @@
 // one adds ten megabytes to every process before its first instruction, another panics on damaged
 // files and allocates what a damaged footer claims.
 //
-// Ownership: what AppendText and AppendJSON give is the caller's. Concurrency: a File is immutable; Rows
+// Ownership: what AppendJSON appends is the caller's. Concurrency: a File is immutable; Rows
 // belong to one goroutine.
 //
 // Invariants:

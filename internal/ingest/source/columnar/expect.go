@@ -38,7 +38,7 @@ func (r *parquetRows) expect(group int) {
 	if group >= r.told || group == 0 {
 		r.told = group
 		for n := int64(0); r.told < r.f.Groups() && n < expectBytes; r.told++ {
-			if ch := r.f.groups.at(r.told).chunks[0]; !r.f.Skips(r.told) {
+			if ch := r.f.groups.at(r.told).chunks[0]; !r.f.groups.at(r.told).skip {
 				spans = append(spans, Span{ch.offset, ch.offset + ch.size})
 				n += ch.size
 			}

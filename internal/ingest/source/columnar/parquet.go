@@ -39,19 +39,31 @@ type File interface {
 	// Columns are the names of the columns at the top: the wanted ones, and others as far as the names
 	// of all fit namesBytes.
 	Columns() []string
-	// Groups returns the number of groups of rows, and Rows that of rows in one of them.
+	// Groups returns the number of groups of rows.
 	Groups() int
-	Rows(group int) int64
-	// Skips reports whether no row of a group is wanted: it need not be read.
-	Skips(group int) bool
-	// GroupBytes returns what the wanted columns of a group take in the file.
-	GroupBytes(group int) int64
+	Group(number int) Group
 	// TextIsJSON reports whether the column Options.Text holds JSON. Its rows have no Text.
 	TextIsJSON() bool
 	// MemoryBytes is what reading takes at most, and why.
 	MemoryBytes() (n int64, why string)
 	// NewRows returns a reader of the rows.
 	NewRows() Rows
+}
+
+// A Group is a group of rows of a file.
+type Group struct {
+	Rows    int64
+	Bytes   int64 // size of the wanted columns in the file
+	Skipped bool  // no row is wanted: it need not be read
+}
+
+// Appended is a row as a JSON object after what was there before.
+type Appended struct {
+	JSON []byte
+	Over bool // the object would be longer than the limit, and was left out
+	// Omitted is how many members the object lacks by Options.Sparse. Those of a message are not counted: that
+	// they have no value says nothing.
+	Omitted int
 }
 
 // Rows reads the rows of one group after another.
@@ -67,12 +79,8 @@ type Rows interface {
 	Skip() (lost int64, err error)
 	// Text is the text of the row, valid until Next. null reports that there is none.
 	Text() (text []byte, null bool)
-	// AppendJSON appends the row as a JSON object. over reports that it would be longer than limit;
-	// it is then left out.
-	AppendJSON(dst []byte, limit int) (object []byte, over bool, err error)
-	// Omitted returns how many members the last object lacks by Options.Sparse. Those of a message are not
-	// counted: that they have no value says nothing.
-	Omitted() int
+	// AppendJSON appends the row as a JSON object, or leaves it out where that would be longer than limit.
+	AppendJSON(dst []byte, limit int) (Appended, error)
 	Close()
 }
 
@@ -161,16 +169,16 @@ func (n *node) kindName() string {
 	return "a number, time or null"
 }
 
-func (f *parquetFile) Columns() []string    { return f.columns.names() }
-func (f *parquetFile) Groups() int          { return f.groups.len() }
-func (f *parquetFile) Rows(group int) int64 { return f.groups.at(group).rows }
+func (f *parquetFile) Columns() []string { return f.columns.names() }
+func (f *parquetFile) Groups() int       { return f.groups.len() }
 
-func (f *parquetFile) GroupBytes(group int) (n int64) {
-	chunks := f.groups.at(group).chunks
-	for i := range chunks {
-		n += chunks[i].size
+func (f *parquetFile) Group(number int) Group {
+	at := f.groups.at(number)
+	g := Group{Rows: at.rows, Skipped: at.skip}
+	for i := range at.chunks {
+		g.Bytes += at.chunks[i].size
 	}
-	return n
+	return g
 }
 
 const (
@@ -218,7 +226,7 @@ func (f *parquetFile) plannedPages() int64 {
 func (f *parquetFile) chunkBytes(slot int) (most int64, group int, sizes pageSizes) {
 	l := leafReader{f: f, n: f.wanted[slot]}
 	for i := range f.groups.len() {
-		if f.Skips(i) {
+		if f.groups.at(i).skip {
 			continue
 		}
 		l.seek(i, slot)

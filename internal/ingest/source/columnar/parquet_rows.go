@@ -106,11 +106,9 @@ func (r *parquetRows) Next() error {
 	return nil
 }
 
-func (r *parquetRows) Omitted() int { return int(r.omitted) }
-
 func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
 
-func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
+func (r *parquetRows) AppendJSON(dst []byte, limit int) (Appended, error) {
 	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
 	dst = append(dst, '{')
 	var err error
@@ -120,14 +118,14 @@ func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 		}
 		dst = append(jsonscan.AppendString(dst, []byte(n.name)), ':')
 		if dst, err = r.value(dst, n); err != nil {
-			return dst[:r.start], false, err
+			return Appended{JSON: dst[:r.start]}, err
 		}
 	}
 	dst = append(dst, '}')
 	if r.over || len(dst)-r.start > limit {
-		return dst[:r.start], true, nil
+		return Appended{JSON: dst[:r.start], Over: true, Omitted: int(r.omitted)}, nil
 	}
-	return dst, false, nil
+	return Appended{JSON: dst, Omitted: int(r.omitted)}, nil
 }
 
 // first returns the reader of the first leaf below a node, nil if there is none.

@@ -184,5 +184,3 @@ func (f *parquetFile) endTests() {
 		g.skip = g.skip || g.skipOrdered && ordered
 	}
 }
-
-func (f *parquetFile) Skips(group int) bool { return f.groups.at(group).skip }

@@ -28,7 +28,7 @@ func salvage(name string, data []byte, o Options) error {
 			if err == nil {
 				if err = r.Next(); err == nil {
 					if o.Text == "" {
-						_, _, err = r.AppendJSON(nil, 1<<20)
+						_, err = r.AppendJSON(nil, 1<<20)
 					} else {
 						r.Text()
 					}
@@ -50,7 +50,7 @@ func salvage(name string, data []byte, o Options) error {
 			}
 			lost, err = lost+more, nil
 		}
-		if want := f.Rows(group); rows+lost > want || rows+lost < want && filepath.Ext(name) == ".parquet" {
+		if want := f.Group(group).Rows; rows+lost > want || rows+lost < want && filepath.Ext(name) == ".parquet" {
 			return fmt.Errorf("group %d: %d rows read and %d lost, of %d", group, rows, lost, want)
 		}
 	}

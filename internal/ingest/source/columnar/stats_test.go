@@ -64,7 +64,7 @@ func TestStatistics(t *testing.T) {
 				t.Errorf("%v, group %d: %s to %s, want %s to %s", path, g, s.Min, s.Max, values[0],
 					values[len(values)-1])
 			}
-			if !f.Skips(g) {
+			if !f.Group(g).Skipped {
 				t.Errorf("%v: group %d is read", path, g)
 			}
 		}
@@ -175,8 +175,8 @@ func TestWhatStatisticsSay(t *testing.T) {
 		if got[0].Null {
 			said += "null"
 		}
-		if said != c.want || f.Skips(0) == c.kept {
-			t.Errorf("%s: %q, left out: %v, want %q", name, said, f.Skips(0), c.want)
+		if said != c.want || f.Group(0).Skipped == c.kept {
+			t.Errorf("%s: %q, left out: %v, want %q", name, said, f.Group(0).Skipped, c.want)
 		}
 	}
 }

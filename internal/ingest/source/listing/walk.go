@@ -1,4 +1,4 @@
-package source
+package listing
 
 import (
 	"context"
@@ -11,7 +11,10 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 // A walk lists the files of a folder, or those that match a glob, in bounded memory: it opens one
@@ -26,25 +29,24 @@ type walk struct {
 	root    string
 	globs   [][]string // the elements below root of a glob's alternatives; nil lists a folder
 	filter  *glob.Filter
-	format  Format                                         // Options.Format
 	out     fs.FileInfo                                    // the folder that is never a source, or nil
 	built   func(dir string) (owns func(name string) bool) // Options.Built
 	owns    func(name string) bool                         // what it returned for root
-	files   sorter
-	todo    queue
-	skipped skippedFiles
-	row     []byte // of the remote file that is listed; nil for local ones
+	files   scratch.Sorter
+	todo    scratch.Queue
+	skipped skip.Counts
+	row     []byte // describes the remote file that is listed; nil for local ones
 }
 
 const inFolder = "\x00" // ends the key of a folder that a glob matched: all below it is wanted
 
 // run fills the sorter.
 func (w *walk) run() error {
-	if err := w.todo.push(""); err != nil {
+	if err := w.todo.Push(""); err != nil {
 		return err
 	}
 	for {
-		key, ok, err := w.todo.pop()
+		key, ok, err := w.todo.Pop()
 		if err != nil || !ok {
 			return err
 		}
@@ -85,7 +87,7 @@ func (w *walk) folder(key string) error {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		return unread(path, pathCause(err))
+		return cause.Unread(path, cause.OfPath(err))
 	}
 	defer dir.Close()
 	for {
@@ -102,7 +104,7 @@ func (w *walk) folder(key string) error {
 			return nil
 		}
 		if err != nil {
-			return unread(path, pathCause(err))
+			return cause.Unread(path, cause.OfPath(err))
 		}
 	}
 }
@@ -117,16 +119,15 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 		switch {
 		case err == nil:
 			mode = info.Mode().Type()
-		case w.filter.Excluded(at, false) || isHidden(e.Name()):
+		case w.filter.Excluded(at, false) || skip.IsHidden(e.Name()):
 			return nil
 		default:
-			return &InputError{URI: w.path(key), Offset: -1,
-				Err: fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}",
-					pathCause(err))}
+			return cause.Unread(w.path(key), fault.Of(fs.ErrInvalid,
+				"a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}", cause.OfPath(err)))
 		}
 	}
 	if w.filter.Excluded(at, mode.IsDir()) {
-		w.skipped.add(notIncluded, e.Name())
+		w.skipped.Add(skip.NotIncluded, e.Name())
 		return nil
 	}
 	if mode.IsDir() {
@@ -156,20 +157,20 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 	name := at[len(at)-1]
 	switch {
 	case !wanted:
-		w.skipped.add(notIncluded, name)
+		w.skipped.Add(skip.NotIncluded, name)
 	case len(at) == 1 && w.owns != nil && w.owns(name):
-		w.skipped.add(builtFile, name)
-	case isHidden(name) && !explicit:
-		w.skipped.add(hidden, name)
-	case isDescribing(name) && !explicit:
-		w.skipped.add(describing, name)
+		w.skipped.Add(skip.BuiltFile, name)
+	case skip.IsHidden(name) && !explicit:
+		w.skipped.Add(skip.Hidden, name)
+	case skip.IsDescribing(name) && !explicit:
+		w.skipped.Add(skip.Describing, name)
 	case !mode.IsRegular():
-		w.skipped.add(special, name)
+		w.skipped.Add(skip.Special, name)
 	default:
 		if w.row != nil {
-			return w.files.add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
+			return w.files.Add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
 		}
-		return w.files.add([]byte(key))
+		return w.files.Add([]byte(key))
 	}
 	return nil
 }
@@ -186,19 +187,21 @@ func (w *walk) matches(at []string) (ok, explicit bool) {
 }
 
 func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
-	if w.out != nil && w.isOut(key) {
-		w.skipped.add(outputFolder, at[len(at)-1])
-		return nil
+	if w.out != nil {
+		if info, err := os.Stat(w.path(key)); err == nil && os.SameFile(info, w.out) {
+			w.skipped.Add(skip.OutputFolder, at[len(at)-1])
+			return nil
+		}
 	}
 	next, ok := w.enters(parent, key, at, linked)
 	switch {
 	case !ok:
 		return nil
 	case w.owned(w.path(key)) != nil:
-		w.skipped.add(builtFolder, strings.Join(at, "/"))
+		w.skipped.Add(skip.BuiltFolder, strings.Join(at, "/"))
 		return nil
 	}
-	return w.todo.push(next)
+	return w.todo.Push(next)
 }
 
 // enters reports whether something below a folder may be wanted, and the key to list it by.
@@ -206,10 +209,10 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 	name := at[len(at)-1]
 	if w.wholly(parent) {
 		switch {
-		case isHidden(name) && !w.filter.MayInclude(at):
-			w.skipped.add(hidden, name)
+		case skip.IsHidden(name) && !w.filter.MayInclude(at):
+			w.skipped.Add(skip.Hidden, name)
 		case linked:
-			w.skipped.add(linkedFolder, name)
+			w.skipped.Add(skip.LinkedFolder, name)
 		default:
 			return key, true
 		}
@@ -227,13 +230,80 @@ func (w *walk) enters(parent, key string, at []string, linked bool) (next string
 	return "", false
 }
 
-func (w *walk) isOut(key string) bool {
-	info, err := os.Stat(w.path(key))
-	return err == nil && os.SameFile(info, w.out)
-}
-
 // Close releases the scratch files.
 func (w *walk) Close() error { return errors.Join(w.files.Close(), w.todo.Close()) }
+
+// owned returns which files of a folder belong to a dataset that dsload built, nil if it holds none.
+func (w *walk) owned(path string) func(name string) bool {
+	if w.built == nil {
+		return nil
+	}
+	return w.built(path)
+}
+
+// walked adds the files that a walk finds, in order. Those that Options.Add finds to hold no text are skipped.
+func (l *Lister) walked(arg string, w *walk) error {
+	if err := w.run(); err != nil {
+		if w.globs != nil && errors.Is(err, fs.ErrNotExist) && w.files.Len() == 0 {
+			return cause.Unread(arg, errNoMatch)
+		}
+		return err
+	}
+	added := 0
+	err := w.files.Each(func(key []byte) error {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		name := w.path(string(key))
+		info, err := os.Stat(name)
+		if err != nil {
+			return cause.Unread(name, cause.OfPath(err))
+		}
+		f := localFile(name, info)
+		f.Listed = true
+		is, err := l.Add(f)
+		if is.Skipped != skip.Readable {
+			w.skipped.Add(is.Skipped, filepath.Base(name))
+			return nil
+		}
+		added++
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if added == 0 && w.skipped.Unneeded() == 0 {
+		return l.nothing(arg, w)
+	}
+	l.noteSkipped(arg, &w.skipped)
+	return nil
+}
+
+// noteSkipped notes what was skipped in a folder or a glob.
+func (l *Lister) noteSkipped(arg string, skipped *skip.Counts) {
+	if text := skipped.Text(false); text != "" {
+		l.Note("%s: skipped %s; name a file explicitly to read it", arg, text)
+	}
+}
+
+var errNoMatch = fault.Of(fs.ErrNotExist, "no file matches the pattern")
+
+// nothing is the error of a walk that found no file to read.
+func (l *Lister) nothing(arg string, w *walk) error {
+	skipped := w.skipped.Text(true)
+	switch {
+	case skipped != "":
+		e := cause.Unread(arg, fault.Of(cause.NothingToRead, "no file to read: skipped %s", skipped))
+		e.Hint = "pass text files"
+		if l.Format != "" {
+			e.Hint = "pass " + l.Format + " files, or let their format be found"
+		}
+		return e
+	case w.globs != nil:
+		return cause.Unread(arg, errNoMatch)
+	}
+	return cause.Unread(arg, fault.Of(cause.NothingToRead, "the folder holds no files to read"))
+}
 
 // globRoot splits a glob into the folder that its first names spell out and the elements below it, for
 // each choice among its braces.

@@ -1,4 +1,4 @@
-package source
+package listing
 
 import (
 	"encoding/json"
@@ -19,16 +19,16 @@ import (
 // split train is read, or the only one.
 
 const (
-	datasetState = "state.json"
-	datasetInfo  = "dataset_info.json"
-	datasetDict  = "dataset_dict.json"
+	savedState = "state.json"
+	savedInfo  = "dataset_info.json"
+	savedDict  = "dataset_dict.json"
 
 	maxStateBytes = 16 << 20
 )
 
-// isDataset reports whether save_to_disk wrote a folder.
-func isDataset(dir string) bool {
-	return isFile(dir, datasetDict) || isFile(dir, datasetState) && isFile(dir, datasetInfo)
+// isSaved reports whether save_to_disk wrote a folder.
+func isSaved(dir string) bool {
+	return isFile(dir, savedDict) || isFile(dir, savedState) && isFile(dir, savedInfo)
 }
 
 func isFile(dir, name string) bool {
@@ -39,7 +39,7 @@ func isFile(dir, name string) bool {
 // readJSON reads a file of a dataset's folder.
 func readJSON(dir, name string, into any) error {
 	file := filepath.Join(dir, name)
-	refuse := func(err error) error { return unread(file, err) }
+	refuse := func(err error) error { return cause.Unread(file, err) }
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() { // opening a pipe waits for somebody to write into it
 		return refuse(fault.Of(cause.Unsupported, "it is not a regular file; remove it"))
@@ -49,7 +49,7 @@ func readJSON(dir, name string, into any) error {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return refuse(pathCause(err))
+		return refuse(cause.OfPath(err))
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		return refuse(fault.Of(cause.Corrupt, "not what save_to_disk writes: %v", err))
@@ -57,65 +57,58 @@ func readJSON(dir, name string, into any) error {
 	return nil
 }
 
-// expandDataset adds the shards of a folder that save_to_disk wrote.
-func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
-	if isFile(dir, datasetDict) {
-		if dir, err = s.chooseSplit(dir); err != nil {
-			return false, err
+// saved adds the shards of a folder that save_to_disk wrote.
+func (l *Lister) saved(dir string) (err error) {
+	if isFile(dir, savedDict) {
+		if dir, err = l.chooseSplit(dir); err != nil {
+			return err
 		}
 	}
 	var state struct {
 		Files   []struct{ Filename string } `json:"_data_files"`
 		Indices []json.RawMessage           `json:"_indices_data_files"`
 	}
-	if err := readJSON(dir, datasetState, &state); err != nil {
-		return false, err
+	if err := readJSON(dir, savedState, &state); err != nil {
+		return err
 	}
 	if len(state.Indices) > 0 {
-		return false, unread(dir, fault.Of(cause.Unsupported,
+		return cause.Unread(dir, fault.Of(cause.Unsupported,
 			"its rows are chosen by a file of indices; save it again after flatten_indices()"))
 	}
-	o := s.opts
-	o.Format = Arrow
 	for _, f := range state.Files {
 		if f.Filename != filepath.Base(f.Filename) || f.Filename == "." || f.Filename == ".." {
-			return false, unread(filepath.Join(dir, datasetState),
+			return cause.Unread(filepath.Join(dir, savedState),
 				fault.Of(cause.Corrupt, "it names a file outside the folder: %q", f.Filename))
 		}
 		name := filepath.Join(dir, f.Filename)
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, unread(name, fault.Of(cause.Truncated,
-				"this shard of the dataset is missing, which %s names; copy the folder again", datasetState))
+			return cause.Unread(name, fault.Of(cause.Truncated,
+				"this shard of the dataset is missing, which %s names; copy the folder again", savedState))
 		}
 		if err != nil {
-			return false, unread(name, pathCause(err))
+			return cause.Unread(name, cause.OfPath(err))
 		}
-		in := fileInput(name, info)
-		if s.prunes(name) {
-			continue
-		}
-		text, _, err := in.detect(&o, look)
-		if err != nil {
-			return false, err
-		}
-		hasText = hasText || text
-		if err := s.append(in); err != nil {
-			return false, err
+		f := localFile(name, info)
+		f.Saved = true
+		if _, err := l.Add(f); err != nil {
+			return err
 		}
 	}
 	if len(state.Files) == 0 {
-		return false, &InputError{URI: dir, Offset: -1, Err: cause.NoDocuments, Hint: "the dataset has no shards"}
+		e := cause.Unread(dir, cause.NoDocuments)
+		e.Hint = "the dataset has no shards"
+		return e
 	}
-	return hasText, nil
+	return nil
 }
 
 // chooseSplit returns the folder of the split that is read.
-func (s *Set) chooseSplit(dir string) (string, error) {
+func (l *Lister) chooseSplit(dir string) (string, error) {
 	var dict struct {
 		Splits []string `json:"splits"`
 	}
-	if err := readJSON(dir, datasetDict, &dict); err != nil {
+	if err := readJSON(dir, savedDict, &dict); err != nil {
 		return "", err
 	}
 	split := "train"
@@ -124,16 +117,16 @@ func (s *Set) chooseSplit(dir string) (string, error) {
 	case len(dict.Splits) == 1:
 		split, others = dict.Splits[0], nil
 	case len(others) == len(dict.Splits):
-		return "", unread(dir, fault.Of(cause.Usage,
+		return "", cause.Unread(dir, fault.Of(cause.Usage,
 			"the dataset has the splits %s, and none is called train; name the folder of one",
 			strings.Join(dict.Splits, ", ")))
 	}
 	if split != filepath.Base(split) || split == ".." || split == "." {
-		return "", unread(filepath.Join(dir, datasetDict),
+		return "", cause.Unread(filepath.Join(dir, savedDict),
 			fault.Of(cause.Corrupt, "it names a folder outside: %q", split))
 	}
 	if len(others) > 0 {
-		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",
+		l.Note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",
 			dir, split,
 			strings.Join(others, ", "))
 	}

@@ -1,11 +1,13 @@
-package source
+package listing
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -38,6 +40,29 @@ func (a *answers) add(o *remote.Object, head []byte) {
 	}
 }
 
+// address adds the file at an address that cannot be listed.
+func (l *Lister) address(ctx context.Context, arg string) error {
+	if l.head == nil {
+		l.head = make([]byte, l.HeadBytes)
+	}
+	store := l.Store()
+	object, n, err := store.Stat(ctx, arg, l.head)
+	if err != nil {
+		return cause.OfRemote(object.URI, -1, err)
+	}
+	l.answers.add(&object, l.head[:n])
+	if remote.Insecure(arg) {
+		l.Note("%s was read without TLS: whoever is between could have read or changed it", object.URI)
+	}
+	f := remoteFile(object, store)
+	f.Head = l.head[:n]
+	is, err := l.Add(f)
+	if is.Copied {
+		l.answers.copied.add(f.URI)
+	}
+	return err
+}
+
 // isPageName reports whether an address is that of a page by its name.
 func isPageName(uri string) bool {
 	uri, _, _ = strings.Cut(uri, "?")
@@ -55,14 +80,15 @@ func isPage(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
 }
 
-// tell adds the notes to those of a set.
-func (a *answers) tell(s *Set) {
+// NoteAnswers adds notes about the answers of web servers.
+func (l *Lister) NoteAnswers() {
+	a := &l.answers
 	say := func(of answered, format string) {
 		if of.n > 1 {
 			of.first += fmt.Sprintf(" and %d more", of.n-1)
 		}
 		if of.n > 0 {
-			s.note(format, of.first)
+			l.Note(format, of.first)
 		}
 	}
 	say(a.pages, "%s: the server answered with a web page (HTML), which may be one to sign in, or an error; "+
@@ -72,8 +98,8 @@ func (a *answers) tell(s *Set) {
 	say(a.copied, "%s: the server gives neither an ETag nor a time, or no length, so a file of this format is "+
 		"copied to a temporary file before it is read")
 	if n := a.moved.n; n > 1 {
-		s.note("%d addresses were redirected, the first of them: %s", n, a.moved.first)
+		l.Note("%d addresses were redirected, the first of them: %s", n, a.moved.first)
 	} else if n == 1 {
-		s.note("%s", a.moved.first)
+		l.Note("%s", a.moved.first)
 	}
 }

@@ -1,11 +1,10 @@
-package source
+package listing
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/dsload/dsload/internal/fault"
 )
 
 // TestChosenKinds: of several kinds of files in the split train the most frequent is read, and of equally many
@@ -41,10 +40,10 @@ func TestChosenKinds(t *testing.T) {
 		if choice.tied == "" {
 			continue
 		}
-		var s Set
-		choice.tell(&s, "hf://datasets/a/b")
-		if text := fault.Join(s.notes, "; ").String(); !strings.Contains(text,
-			"which datasets prefers to as many of the kind "+c.tied) {
+		var text string
+		l := New(Options{Note: func(format string, args ...any) { text += fmt.Sprintf(format, args...) }})
+		choice.addNotes(l, "hf://datasets/a/b")
+		if !strings.Contains(text, "on a tie datasets prefers "+choice.kind+" to "+c.tied) {
 			t.Errorf("%s: %s", c.files, text)
 		}
 	}

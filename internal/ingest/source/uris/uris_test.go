@@ -1,4 +1,4 @@
-package source
+package uris
 
 import (
 	"testing"
@@ -15,14 +15,14 @@ func TestPathOfURI(t *testing.T) {
 		for _, w := range rapid.SliceOf(word).Draw(t, "words") {
 			name += w
 		}
-		uri := fileURI(name)
-		if back := PathOf(uri); !utf8.ValidString(uri) || back != name {
-			t.Fatalf("%q: %q: %q", name, uri, back)
+		got := OfFile(name)
+		if back := Path(got); !utf8.ValidString(got) || back != name {
+			t.Fatalf("%q: %q: %q", name, got, back)
 		}
 	})
 	for _, name := range []string{"a.txt", `a\b.txt`, `C:\x.txt`, "données/é.txt", `\x7f`} {
-		if uri := fileURI(name); uri != name {
-			t.Errorf("%q has the URI %q", name, uri)
+		if got := OfFile(name); got != name {
+			t.Errorf("%q has the URI %q", name, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package scratch
 
 import (
 	"bufio"
@@ -18,13 +18,13 @@ const (
 	mergeBytes = 8 << 10 // a run's buffer while it is merged
 )
 
-// A sorter sorts any number of names in bounded memory: an external merge sort. Names are ordered
+// A Sorter sorts any number of names in bounded memory: an external merge sort. Names are ordered
 // by their bytes; a name that is added twice comes twice.
-type sorter struct {
-	dir   string // for the scratch file
+type Sorter struct {
+	Dir   string // where the scratch file goes
 	names []byte // back to back
 	spans []nameSpan
-	file  *scratchFile
+	file  *File
 	runs  []sortedRun
 	count int
 }
@@ -34,7 +34,8 @@ type nameSpan struct{ start, end uint32 }
 // sortedRun is a stretch of the scratch file: names in order, each after its length.
 type sortedRun struct{ offset, size int64 }
 
-func (s *sorter) add(name []byte) error {
+// Add adds a name.
+func (s *Sorter) Add(name []byte) error {
 	if len(s.names)+len(name) > sortBytes || len(s.spans) == sortNames {
 		if err := s.spill(); err != nil {
 			return err
@@ -47,7 +48,7 @@ func (s *sorter) add(name []byte) error {
 	return nil
 }
 
-func (s *sorter) sortSpans() {
+func (s *Sorter) sortSpans() {
 	slices.SortFunc(s.spans, func(a, b nameSpan) int {
 		return bytes.Compare(s.names[a.start:a.end],
 			s.names[b.start:b.end])
@@ -55,7 +56,7 @@ func (s *sorter) sortSpans() {
 }
 
 // spill writes what is in memory as a run.
-func (s *sorter) spill() error {
+func (s *Sorter) spill() error {
 	if len(s.runs) == maxRuns {
 		if err := s.mergeRuns(); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (s *sorter) spill() error {
 }
 
 // mergeRuns makes one run of all.
-func (s *sorter) mergeRuns() error {
+func (s *Sorter) mergeRuns() error {
 	w, err := s.newRun()
 	if err != nil {
 		return err
@@ -88,9 +89,9 @@ func (s *sorter) mergeRuns() error {
 	return w.end()
 }
 
-// each calls visit with every name in order, and then forgets them. A name is valid until visit
+// Each calls visit with every name in order, and then forgets them. A name is valid until visit
 // returns.
-func (s *sorter) each(visit func(name []byte) error) error {
+func (s *Sorter) Each(visit func(name []byte) error) error {
 	if len(s.runs) == 0 {
 		s.sortSpans()
 		for _, span := range s.spans {
@@ -109,7 +110,7 @@ func (s *sorter) each(visit func(name []byte) error) error {
 	return s.merge(visit)
 }
 
-func (s *sorter) merge(visit func(name []byte) error) error {
+func (s *Sorter) merge(visit func(name []byte) error) error {
 	heads := make([]*runReader, 0, len(s.runs))
 	for _, run := range s.runs {
 		r := &runReader{from: s.file.section(run.offset, run.size, mergeBytes)}
@@ -144,8 +145,11 @@ func (s *sorter) merge(visit func(name []byte) error) error {
 
 func compareHeads(a, b *runReader) int { return bytes.Compare(a.name, b.name) }
 
+// Len returns how many names were added.
+func (s *Sorter) Len() int { return s.count }
+
 // Close releases the scratch file.
-func (s *sorter) Close() error { return s.file.Close() }
+func (s *Sorter) Close() error { return s.file.Close() }
 
 // A runReader returns the names of a run in order.
 type runReader struct {
@@ -164,22 +168,22 @@ func (r *runReader) next() error {
 		_, err = io.ReadFull(r.from, r.name)
 	}
 	if err != nil {
-		return scratchError(err)
+		return ListError(err)
 	}
 	return nil
 }
 
 // A runWriter writes a run at the end of the scratch file.
 type runWriter struct {
-	s      *sorter
+	s      *Sorter
 	offset int64
 	buf    []byte
 }
 
-func (s *sorter) newRun() (*runWriter, error) {
+func (s *Sorter) newRun() (*runWriter, error) {
 	if s.file == nil {
 		var err error
-		if s.file, err = newScratch(s.dir); err != nil {
+		if s.file, err = New(s.Dir); err != nil {
 			return nil, err
 		}
 	}
@@ -207,56 +211,3 @@ func (w *runWriter) end() error {
 	w.s.runs = append(w.s.runs, sortedRun{w.offset, w.s.file.size - w.offset})
 	return nil
 }
-
-// A queue holds names in any order: a few in memory, the others in a scratch file. It is what a
-// walk has still to look at.
-type queue struct {
-	dir    string
-	few    []string
-	bytes  int
-	file   *scratchFile
-	unread int64 // where the names begin in the file that were not taken yet
-}
-
-const queueBytes = 256 << 10
-
-func (q *queue) push(name string) error {
-	if q.bytes+len(name) < queueBytes && len(q.few) < sortNames {
-		q.few, q.bytes = append(q.few, name), q.bytes+len(name)
-		return nil
-	}
-	if q.file == nil {
-		var err error
-		if q.file, err = newScratch(q.dir); err != nil {
-			return err
-		}
-	}
-	return q.file.append(append(binary.AppendUvarint(nil, uint64(len(name))), name...))
-}
-
-// pop takes a name out; ok is false if none is left.
-func (q *queue) pop() (name string, ok bool, err error) {
-	if len(q.few) == 0 && q.file != nil && q.unread < q.file.size {
-		r := runReader{from: q.file.section(q.unread, q.file.size-q.unread, mergeBytes)}
-		for len(q.few) < sortNames && q.bytes < queueBytes {
-			err := r.next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return "", false, err
-			}
-			q.few, q.bytes = append(q.few, string(r.name)), q.bytes+len(r.name)
-			q.unread += int64(len(binary.AppendUvarint(nil, uint64(len(r.name)))) + len(r.name))
-		}
-	}
-	if len(q.few) == 0 {
-		return "", false, nil
-	}
-	last := len(q.few) - 1
-	name = q.few[last]
-	q.few, q.bytes = q.few[:last], q.bytes-len(name)
-	return name, true, nil
-}
-
-func (q *queue) Close() error { return q.file.Close() }

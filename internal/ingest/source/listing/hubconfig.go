@@ -1,4 +1,4 @@
-package source
+package listing
 
 import (
 	"bytes"
@@ -150,8 +150,8 @@ func (c *hubConfig) splits() (out []configSplit) {
 const maxCard = 1 << 20
 
 // hubConfigs reads the configurations that the README.md of a dataset lists, nil for none.
-func (s *Set) hubConfigs(ctx context.Context, repository string) ([]hubConfig, error) {
-	o, err := s.remoteStore().Describe(ctx, repository+"/README.md")
+func (l *Lister) hubConfigs(ctx context.Context, repository string) ([]hubConfig, error) {
+	o, err := l.Store().Describe(ctx, repository+"/README.md")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -159,7 +159,7 @@ func (s *Set) hubConfigs(ctx context.Context, repository string) ([]hubConfig, e
 		return nil, err
 	}
 	card := make([]byte, max(0, min(o.Size, maxCard)))
-	n, err := s.remoteStore().Head(ctx, o, card)
+	n, err := l.Store().Head(ctx, o, card)
 	if err != nil {
 		return nil, err
 	}

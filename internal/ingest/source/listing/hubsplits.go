@@ -1,4 +1,4 @@
-package source
+package listing
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -123,7 +124,7 @@ func splitOfShard(name string) string {
 // count counts a file on the way into the list.
 func (c *splitChoice) count(name string) {
 	base := path.Base(name)
-	if !c.active || isHidden(base) || isDescribing(base) {
+	if !c.active || skip.IsHidden(base) || skip.IsDescribing(base) {
 		return
 	}
 	kind := dataKind(base)
@@ -216,28 +217,28 @@ func (c *splitChoice) drops(key, name string) bool {
 	return false
 }
 
-// tell adds notes about what was chosen.
-func (c *splitChoice) tell(s *Set, arg string) {
+// addNotes adds notes about what was chosen.
+func (c *splitChoice) addNotes(l *Lister, arg string) {
 	for _, note := range c.notes {
-		s.note("%s", note)
+		l.Note("%s", note)
 	}
 	if len(c.left) > 0 {
-		s.note("%s: read the split train, %d of its files; left out %s: "+
+		l.Note("%s: read the split train, %d of its files; left out %s: "+
 			"name them in the address, or by a pattern, to read them", arg, c.kept,
 			countSplits(c.left))
 	}
 	if c.mixed {
-		s.note("%s: no name shows a split train; read everything, %s: "+
+		l.Note("%s: no name shows a split train; read everything, %s: "+
 			"name files in the address, or by a pattern, to read fewer",
 			arg, countSplits(c.read))
 	}
 	if c.others > 0 {
 		why := ""
 		if c.tied != "" {
-			why = fmt.Sprintf(", which datasets prefers to as many of the kind %s", c.tied)
+			why = fmt.Sprintf("; on a tie datasets prefers %s to %s", c.kind, c.tied)
 		}
-		s.note("%s: read its files of the kind %s%s; left out %d of other kinds: name them by a pattern to read them",
-			arg, c.kind, why, c.others)
+		l.Note("%s: read its files of the kind %s; left out %d of other kinds%s: name them by a pattern to read them",
+			arg, c.kind, c.others, why)
 	}
 }
 
@@ -265,7 +266,7 @@ func (l *remoteListing) chooseDataset(ctx context.Context) error {
 	if below != "" && (strings.HasSuffix(l.arg, "/") || strings.Contains(below, "/")) {
 		return nil // a folder
 	}
-	configs, err := l.set.hubConfigs(ctx, repository)
+	configs, err := l.hubConfigs(ctx, repository)
 	if err != nil || len(configs) == 0 {
 		return err
 	}
@@ -290,6 +291,6 @@ func (l *remoteListing) chooseDataset(ctx context.Context) error {
 // exists reports whether the folder holds anything.
 func (l *remoteListing) exists(ctx context.Context) bool {
 	enough := errors.New("one is enough")
-	err := l.set.remoteStore().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
+	err := l.Store().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
 	return errors.Is(err, enough)
 }

@@ -1,0 +1,100 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/internal/arrowipc"
+	"github.com/dsload/dsload/internal/serve/collate"
+)
+
+// A Batch is one training batch: rows of tokens, padded to one length. The caller owns it.
+//
+// A column of shape (Rows, Length) has the element j of row i at index i*Length + j.
+type Batch struct {
+	// Rows is the number of rows, at least 1.
+	Rows int
+	// Length is the number of elements of a padded row.
+	Length int
+	// LabelLength is that of Labels, which differs from Length where rows have targets of their own.
+	LabelLength int
+
+	// InputIDs are the token ids, padded with the tokenizer's padding token, else its end token, else 0. Its
+	// shape is (Rows, Length).
+	InputIDs []int64
+	// AttentionMask is 1 on tokens and 0 on padding. Its shape is (Rows, Length).
+	AttentionMask []int64
+	// Labels are what a model is to predict: the ids, or the targets of rows that have them; -100 where no loss
+	// counts. Its shape is (Rows, LabelLength); nil with labels=none.
+	Labels []int64
+	// PositionIDs are the positions in the documents of packed rows. Its shape is (Rows, Length); nil where rows
+	// are not packed.
+	PositionIDs []int64
+	// Segments are the numbers of the documents in packed rows, from 1; 0 on padding. Its shape is (Rows,
+	// Length); nil where rows are not packed.
+	Segments []int64
+
+	// Lengths are the tokens of each row before padding. Its shape is (Rows).
+	Lengths []int64
+	// Examples are the rows' numbers in the split; -1 for a filler, which carries no loss. Its shape is (Rows).
+	Examples []int64
+	// Positions are the rows' places in the order, which counts on through all epochs; -1 for a filler. Its
+	// shape is (Rows).
+	Positions []int64
+	// Datasets are the indexes of the rows' datasets in a mix. Its shape is (Rows); nil where one dataset is
+	// served.
+	Datasets []int64
+	// Next is the start of the step after this one: a query with start=Next continues there.
+	Next int64
+}
+
+// collated returns a batch as a folder's rows make it.
+func collated(b *collate.Batch, mixed bool) *Batch {
+	padded := func(c collate.Column) []int64 {
+		if !b.Has(c) {
+			return nil
+		}
+		raw := make([]byte, 8*b.Rows()*b.Length(c))
+		b.Fill(raw, c, 8, 0)
+		return arrowipc.Ints(raw, arrowipc.Int64)
+	}
+	plain := func(of func(i int) int64) []int64 {
+		out := make([]int64, b.Rows())
+		for i := range out {
+			out[i] = of(i)
+		}
+		return out
+	}
+	out := &Batch{
+		Rows: b.Rows(), Length: b.Length(collate.InputIDs), InputIDs: padded(collate.InputIDs),
+		AttentionMask: padded(collate.AttentionMask), Labels: padded(collate.LabelIDs),
+		PositionIDs: padded(collate.PositionIDs), Segments: padded(collate.SegmentIDs),
+		Lengths:  plain(func(i int) int64 { return int64(b.RowLength(i)) }),
+		Examples: plain(b.Example), Positions: plain(b.Position), Next: b.Next,
+	}
+	out.LabelLength = len(out.Labels) / out.Rows
+	if mixed {
+		out.Datasets = plain(func(i int) int64 { return int64(b.SourceOf(i)) })
+	}
+	return out
+}
+
+// received returns the batch of some rows that r has read from a feed.
+func received(r *arrowipc.Reader, rows int) (*Batch, error) {
+	out := &Batch{Rows: rows}
+	var next []int64
+	columns := map[string]*[]int64{
+		"input_ids": &out.InputIDs, "attention_mask": &out.AttentionMask, "labels": &out.Labels,
+		"position_ids": &out.PositionIDs, "segments": &out.Segments, "length": &out.Lengths, "example": &out.Examples,
+		"row": &out.Positions, "next": &next, "dataset": &out.Datasets,
+	}
+	for i, f := range r.Fields {
+		if column := columns[f.Name]; column != nil { // a later version may have more
+			*column = r.Values(i)
+		}
+	}
+	if next == nil || len(out.InputIDs) != len(out.AttentionMask) {
+		return nil, fmt.Errorf("%w: columns of a batch are missing", arrowipc.ErrCorrupt)
+	}
+	out.Length, out.LabelLength, out.Next = len(out.InputIDs)/rows, len(out.Labels)/rows, next[0]
+	return out, nil
+}

@@ -1,0 +1,208 @@
+package loader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/dsload/dsload/internal/arrowipc"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/serve/feed"
+)
+
+const (
+	// reconnectFor is how long a stream that broke off is asked for again.
+	reconnectFor = 5 * time.Second
+	// firstWait is the pause after an attempt that gave nothing; each further one is twice as long.
+	firstWait = 50 * time.Millisecond
+	// maxAnswer bounds the answer that is an error.
+	maxAnswer = 1 << 20
+)
+
+// errChanged means that a server has another dataset than before.
+var errChanged = fault.New(fault.Corrupt, "the server has another dataset than when it was opened; open it again to "+
+	"read that one")
+
+// remote is a feed as a client sees it.
+type remote struct {
+	name   string // without a token, for errors
+	base   *url.URL
+	token  string
+	client http.Client
+	query  url.Values
+	start  int64
+	seal   string
+}
+
+// openFeed asks a server which dataset it has.
+func openFeed(ctx context.Context, network, address string, query url.Values, start int64) (*Loader, error) {
+	f := &remote{name: "unix:" + address, base: &url.URL{Scheme: "http", Host: "dsload"}, query: query, start: start}
+	transport := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment}
+	if network == "unix" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+	} else if err := f.parse(address); err != nil {
+		return nil, err
+	}
+	f.client.Transport = transport
+	answer, err := f.get(ctx, "/healthz", nil)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", f.name, err)
+	}
+	defer answer.Body.Close()
+	if f.seal = answer.Header.Get(feed.SealHeader); f.seal == "" {
+		return nil, fault.Kindf(fault.Unreachable, "open %s: what answers there is not a server of dsload", f.name)
+	}
+	return &Loader{batches: f.batches(ctx, reconnectFor), close: func() error {
+		transport.CloseIdleConnections()
+		return nil
+	}}, nil
+}
+
+// parse sets where the server is, and its token.
+func (f *remote) parse(address string) error {
+	base, err := url.Parse(address)
+	if err != nil {
+		return fault.Kindf(fault.Usage, "the address of the feed cannot be read; write https://HOST:PORT")
+	}
+	f.token, _ = base.User.Password()
+	if base.User != nil && (base.User.Username() != "" || f.token == "") {
+		return fault.Kindf(fault.Usage, "open %s: write the server's token as https://:TOKEN@%s", base.Redacted(), base.Host)
+	}
+	host := base.Hostname()
+	if f.token != "" && base.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return fault.Kindf(fault.Usage, "open %s: a token is sent over https only; serve with --tls-cert and --tls-key",
+			base.Redacted())
+	}
+	base.User, f.name, f.base = nil, base.Redacted(), base
+	return nil
+}
+
+// get asks the server. An answer that is an error is returned as one.
+func (f *remote) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
+	u := f.base.JoinPath(path)
+	u.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if f.token != "" {
+		request.Header.Set("Authorization", "Bearer "+f.token)
+	}
+	answer, err := f.client.Do(request)
+	if err != nil {
+		var inner *url.Error // whose text has the whole address
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fault.Kindf(fault.Unreachable, "%w; start the server with dsload serve", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	var said struct{ Error, Hint string }
+	if json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&said) != nil || said.Error == "" {
+		said.Error = "the server answers " + answer.Status
+	}
+	return nil, answered(&feed.RequestError{Status: answer.StatusCode, Reason: said.Error, Hint: said.Hint})
+}
+
+// batches returns the batches of the query, through as many streams as it takes.
+func (f *remote) batches(ctx context.Context, patience time.Duration) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		at, wait := f.start, firstWait
+		until := time.Now().Add(patience)
+		for {
+			began := at
+			err := f.stream(ctx, &at, yield)
+			if err == nil {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(nil, context.Cause(ctx))
+				return
+			}
+			if !isBroken(err) {
+				yield(nil, fmt.Errorf("read %s: %w", f.name, err))
+				return
+			}
+			if at != began {
+				until, wait = time.Now().Add(patience), firstWait
+				continue
+			}
+			if time.Now().After(until) {
+				yield(nil, fault.Kindf(fault.Unreachable, "read %s: the stream ended at row %d, before its end: %w; once the "+
+					"server is back, a query with start=%d continues there", f.name, at, err, at))
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			wait *= 2
+		}
+	}
+}
+
+// isBroken reports whether a stream may be continued after an error: the connection broke, or the server is busy
+// or restarts.
+func isBroken(err error) bool {
+	var r *feed.RequestError
+	if errors.As(err, &r) {
+		return r.Status == http.StatusServiceUnavailable
+	}
+	return !errors.Is(err, errChanged) && !errors.Is(err, arrowipc.ErrCorrupt)
+}
+
+// stream yields the batches from row *at of the order on, which it moves. It returns nil at the end, and when
+// nobody wants more.
+func (f *remote) stream(ctx context.Context, at *int64, yield func(*Batch, error) bool) error {
+	query := maps.Clone(f.query)
+	query.Set("start", strconv.FormatInt(*at, 10))
+	answer, err := f.get(ctx, "/v1/batches", query)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.Header.Get(feed.SealHeader) != f.seal {
+		return errChanged
+	}
+	r, err := arrowipc.NewReader(answer.Body)
+	if err != nil {
+		return err
+	}
+	for {
+		rows, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b, err := received(r, rows)
+		if err != nil {
+			return err
+		}
+		if b.Next <= *at {
+			return fmt.Errorf("%w: after row %d comes row %d", arrowipc.ErrCorrupt, *at, b.Next)
+		}
+		*at = b.Next
+		if !yield(b, nil) {
+			return nil
+		}
+	}
+}
