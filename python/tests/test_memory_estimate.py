@@ -114,6 +114,8 @@ def test_evaluation_and_cache_are_near_what_torch_holds(make: str, target: Optio
 GIB = 2**30
 
 
+@pytest.mark.torch
+@pytest.mark.trainers
 @pytest.mark.parametrize(("config", "rows", "dtype", "attention", "plain", "checkpointed"), peaks.MEASURED)
 def test_peaks_that_were_measured(
     config: dict[str, Any], rows: int, dtype: str, attention: str, plain: float, checkpointed: float
@@ -123,10 +125,12 @@ def test_peaks_that_were_measured(
         assert 0.95 * peak <= got.total / GIB <= 1.2 * peak, checkpointing
 
 
+@pytest.mark.torch
+@pytest.mark.trainers
 @pytest.mark.parametrize(
     ("config", "rows", "length", "target", "dtype", "attention", "checkpointing", "peak"), peaks.COUNTED
 )
-def test_peaks_of_other_families(
+def test_peaks_of_other_architectures(
     config: dict[str, Any],
     rows: int,
     length: int,
@@ -173,7 +177,7 @@ def test_absurd_settings_are_named_with_what_would_fit() -> None:
     assert any("vocabulary of 10,000,000" in w for w in wide.warnings)
     evaluation = estimate(GPT2, 40_000, 128, mode="evaluate")
     assert any("40,000 sequences" in w and "256" in w for w in evaluation.warnings)
-    assert estimate(GPT2, 8, 512).warnings == ()
+    assert estimate(ModelShape.of(GPT2), 8, 512).warnings == ModelShape.of(GPT2).notes
     tight = estimate(GPT2, 64, 512, memory_bytes=16 * 10**9)
     assert tight.max_batch_size is not None and 0 < tight.max_batch_size < 64
     assert any(f"a batch of {tight.max_batch_size} fits" in w for w in tight.warnings)

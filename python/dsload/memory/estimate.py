@@ -103,8 +103,8 @@ def estimate(
     """The peak memory of a run with these settings, in bytes on the device.
 
     Args:
-        config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a
-        ModelShape.
+        config: a Hugging Face config or model, a dict as in a published config.json, or a ModelShape. transformers
+            makes the model of a config without memory, to count it exactly; without it the config's sizes are counted.
         batch_size: rows of one forward pass (the micro-batch).
         sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of the target (default:
         the same).
@@ -125,7 +125,7 @@ def estimate(
             warning.
 
     Raises:
-        ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config of an unknown architecture.
+        ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config without sizes.
     """
     if mode not in ("train", "evaluate", "generate"):
         raise ValueError(f"mode must be train, evaluate or generate, got {mode!r}")
