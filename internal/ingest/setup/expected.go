@@ -16,8 +16,9 @@ import (
 // counts. What comes after does not change which documents are held out.
 const lookAhead = 32
 
-// An ahead is what a look at the beginning of the sources found: documents and bytes of their text, which depend
-// less on the format of the files than their size does.
+// An ahead is what a look at the beginning of the sources found: bytes of text, a line break after each document as in
+// a text file, or documents where a chat template or a command makes their text. Unlike the size of the files, neither
+// depends on their format.
 type ahead struct{ documents, text int64 }
 
 // examples returns a lower bound, by rule of thumb, of the examples that a build makes of this and of what follows; 0
@@ -26,20 +27,20 @@ type ahead struct{ documents, text int64 }
 // An example holds at most maxLength tokens, a token of text some four bytes; documents that are
 // truncated or dropped give one example each whatever their size, so there the estimate is lower.
 //
-// The number is a power of two, so that a record that is fixed under an unfinished build chooses the same documents.
+// What was found counts as its power of two, so that a record that is fixed under an unfinished build chooses the same
+// documents.
 func (a ahead) examples(o *option.Options) int64 {
 	const bytesPerToken = 4
 	perExample := int64(o.MaxLength) * bytesPerToken
 	if o.Overflow != example.Chunk {
 		perExample *= 8
 	}
-	all := a.text / perExample
-	if o.Pack == pack.None {
-		all = max(all, a.documents)
-	}
 	least := int64(math.MaxInt64)
-	if all > 0 {
-		least = 1 << (bits.Len64(uint64(all)) - 1)
+	switch {
+	case a.text > 0:
+		least = powerOfTwo(a.text) / perExample
+	case a.documents > 0:
+		least = powerOfTwo(a.documents)
 	}
 	if o.MaxExamples > 0 {
 		least = min(least, o.MaxExamples+o.MaxValExamples)
@@ -56,14 +57,21 @@ func (a ahead) examples(o *option.Options) int64 {
 	return max(1, least)
 }
 
+// powerOfTwo returns the largest power of two that is not above n, which is above 0.
+func powerOfTwo(n int64) int64 { return 1 << (bits.Len64(uint64(n)) - 1) }
+
 // ExpectedExamples returns a lower bound of the examples that a build can make, as far as it matters for so many
-// wanted ones; 0 if nothing bounds them. It reads the beginning of the sources.
+// wanted ones; 0 if nothing bounds them. It reads the beginning of the sources, unless their size says how much text
+// they hold.
 func (p *Prepared) ExpectedExamples(ctx context.Context, wanted int64) (int64, error) {
 	var a ahead
 	o, set := p.Options, p.Phases[0].Set
 	enough, allowed := min(wanted, math.MaxInt64/lookAhead)*lookAhead, a.examples(o) // what budgets allow
 	if allowed > 0 {
 		enough = min(enough, allowed)
+	}
+	if text, plain := set.TextBytes(); plain && p.looksAtText() {
+		return ahead{text: text}.examples(o), nil
 	}
 	if o.Pack != pack.None && !p.looksAtText() {
 		return allowed, nil
@@ -102,11 +110,13 @@ func (p *Prepared) lookInto(ctx context.Context, set *source.Set, i int, a *ahea
 		if raw, err = reader.Next(raw[:0], &d.Record); err != nil {
 			return
 		}
-		if d.Last {
-			a.documents += d.Rows
-		}
-		if d.Err == nil && !d.Skipped && p.looksAtText() && w.Format(&text, d.Layout(), raw) == nil {
-			a.text += int64(len(text.Prompt) + len(text.Target))
+		switch {
+		case !p.looksAtText():
+			if d.Last {
+				a.documents += d.Rows
+			}
+		case d.Err == nil && !d.Skipped && w.Format(&text, d.Layout(), raw) == nil:
+			a.text += int64(len(text.Prompt) + len(text.Target) + len("\n"))
 		}
 		if d.Last && a.examples(p.Options) >= enough {
 			return

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/listing"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
@@ -127,6 +128,7 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	s.coded = s.coded || in.Synth == nil && (in.Compression != decompress.Plain || in.archive != "" || in.Format.Kind() != Texts)
 	s.noteRecords(&in)
 	if s.opts.Conditions != nil {
 		s.schema.add(&s.opts, &in)

@@ -343,6 +343,29 @@ func TestChecksumsInInputs(t *testing.T) {
 	}
 }
 
+func TestTextBytes(t *testing.T) {
+	dir := t.TempDir()
+	text, records := write(t, dir, "a.txt", "0123456789"), write(t, dir, "a.jsonl", `{"text":"a"}`+"\n")
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	w.Write([]byte("0123456789"))
+	w.Close()
+	for _, c := range []struct {
+		args  []string
+		plain bool
+	}{
+		{[]string{text}, true},
+		{[]string{text, "synth://recipes"}, true},
+		{[]string{text, records}, false},
+		{[]string{text, write(t, dir, "b.txt.gz", zipped.String())}, false},
+	} {
+		n, plain := openSet(t, Options{Args: c.args}).TextBytes()
+		if plain != c.plain || plain && n != 10 {
+			t.Errorf("%v: %d, %t", c.args, n, plain)
+		}
+	}
+}
+
 func TestEstimate(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {

@@ -62,6 +62,7 @@ type Set struct {
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not
+	coded     bool  // one is compressed, or holds text in records
 	total     int64 // bytes on disk, -1 if unknown
 	needs     needs
 	formats   map[Format]int
@@ -282,6 +283,10 @@ var compressedRatio = map[decompress.Compression]int64{decompress.Plain: 1, deco
 // for plain files, a guess for others. It depends on the inputs alone. known is false if one of
 // them has no known end.
 func (s *Set) EstimateBytes() (textBytes int64, known bool) { return s.textBytes, !s.unknown }
+
+// TextBytes returns how many bytes the inputs hold together, those without an end left out. plain is true if these
+// bytes are text: the inputs are text files, not compressed, or generated.
+func (s *Set) TextBytes() (n int64, plain bool) { return s.textBytes, !s.coded }
 
 // compare reports how the list of inputs differs from that of an earlier run.
 func (s *Set) compare(at *Position) error {
