@@ -184,7 +184,7 @@ func (f *finder) follows(x anchor, text string) bool {
 
 // rest returns what follows an anchor up to the next one elsewhere in the text.
 func (f *finder) rest(x anchor) string {
-	for k := f.index(x) + 1; k < len(f.found); k++ {
+	for k := f.indexOf(x) + 1; k < len(f.found); k++ {
 		if f.found[k].pos > x.pos {
 			return string(f.text[x.pos:f.found[k].pos])
 		}
@@ -192,8 +192,8 @@ func (f *finder) rest(x anchor) string {
 	return string(f.text[x.pos:])
 }
 
-// index returns the place of an anchor among those of the text.
-func (f *finder) index(x anchor) int {
+// indexOf returns the place of an anchor among those of the text.
+func (f *finder) indexOf(x anchor) int {
 	n, _ := slices.BinarySearchFunc(f.found, x.pos, func(a anchor, pos int) int { return a.pos - pos })
 	for n < len(f.found) && f.found[n] != x {
 		n++

@@ -13,7 +13,10 @@ import (
 // are the records, or values one after another. A record is an object, or a string, which is the
 // text itself. The framer looks at brackets and strings only: the workers find what is wrong inside
 // a record, and it costs that record alone. An array that is cut off ends in a bad record.
-type valueFramer struct {
+type valueFramer struct{ jsonValues }
+
+// jsonValues are the values of a JSON text, one after another.
+type jsonValues struct {
 	framing
 	place jsonPlace
 }
@@ -31,12 +34,12 @@ const (
 
 // NewJSON returns the framer of JSON over any number of lines.
 func NewJSON(w *Window, o *Options) (Framer, error) {
-	f := valueFramer{framing: framing{w: w, o: o}}
+	values := jsonValues{framing: framing{w: w, o: o}}
 	if o.Records == "" || o.Records == TopRecords {
-		return &f, nil
+		return &valueFramer{values}, nil
 	}
 	path, err := ParseRecords(o.Records)
-	return &belowFramer{valueFramer: f, path: path}, err
+	return &belowFramer{jsonValues: values, path: path}, err
 }
 
 func (f *valueFramer) State() uint32    { return uint32(f.place) }
@@ -73,7 +76,7 @@ func (f *valueFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 }
 
 // token skips white space and returns the byte after it, 0 at the end.
-func (f *valueFramer) token() (byte, error) {
+func (f *jsonValues) token() (byte, error) {
 	for {
 		data := f.w.Unread()
 		rest := bytes.TrimLeft(data, " \t\r\n")
@@ -88,7 +91,7 @@ func (f *valueFramer) token() (byte, error) {
 }
 
 // value gives the value that the window begins with.
-func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error) {
+func (f *jsonValues) value(dst []byte, rec *Record, first byte) ([]byte, error) {
 	if f.place != betweenValues {
 		f.place = afterElement
 	}
@@ -126,7 +129,7 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 }
 
 // skipRest consumes the rest of a value that is not wanted, or too large.
-func (f *valueFramer) skipRest(scan *jsonscan.Bounds, first byte) error {
+func (f *jsonValues) skipRest(scan *jsonscan.Bounds, first byte) error {
 	for !scan.Ended {
 		f.w.Consume(scan.Skip(f.w.Unread()))
 		switch {
@@ -149,7 +152,7 @@ func noComma(b byte) error {
 }
 
 // deliver appends an object as it is, and the text of a string.
-func (f *valueFramer) deliver(dst []byte, rec *Record, first byte, data []byte) []byte {
+func (f *jsonValues) deliver(dst []byte, rec *Record, first byte, data []byte) []byte {
 	switch first {
 	case '{':
 		return append(dst, data...)

@@ -18,7 +18,7 @@ import (
 // All that a position needs is 25 bits: a place, and for each level, the value that the path's first keys
 // lead to, whether an array of it is open and whether the next key was found in its object.
 type belowFramer struct {
-	valueFramer
+	jsonValues
 	path   []string
 	level  int    // how many keys lead to the value that is read
 	arrays uint32 // a bit for each level: an array is open
@@ -26,7 +26,7 @@ type belowFramer struct {
 	keys   []string
 }
 
-// The places inside objects. Those of valueFramer come first; its betweenValues is between values at the top.
+// The places inside objects. Those of jsonValues come first; its betweenValues is between values at the top.
 const (
 	objectBegun      jsonPlace = jsonEnded + 1 + iota // a key, or the object's end
 	afterMember                                       // a comma, or the object's end

@@ -36,14 +36,15 @@ type articles struct {
 
 // NewWikiText returns the framer of WikiText.
 func NewWikiText(w *Window, o *Options) (Framer, error) {
-	c := &wikiFramer{cuttable: cuttable{framing: framing{w: w, o: o}}}
-	c.articles = articles{framing: &c.framing, lineBlank: true, prevBlank: true}
-	c.spanner = &c.articles
+	c := &wikiFramer{pieces: cuttable{framing: framing{w: w, o: o}}}
+	c.articles = articles{framing: &c.pieces.framing, lineBlank: true, prevBlank: true}
+	c.framing, c.pieces.spanner = &c.pieces.framing, &c.articles
 	return c, nil
 }
 
 type wikiFramer struct {
-	cuttable
+	*framing
+	pieces   cuttable
 	articles articles
 }
 
@@ -53,7 +54,7 @@ func (f *wikiFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return f.cuttable.Next(dst, rec)
+	return f.pieces.Next(dst, rec)
 }
 
 func (f *wikiFramer) State() uint32 {

@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/source"
 )
 
 // unusedFields counts the fields of the documents of a job that nothing used, by their numbers in the job.
@@ -45,4 +47,24 @@ func (u *unusedFields) countInto(c *counts.Counts, j *job.Job) {
 		u.times[n] = 0
 	}
 	u.met = u.met[:0]
+}
+
+// noteDamage counts a bad record that stands for a part of an input, and says so at once.
+func (f *flusher) noteDamage(input int, bad *source.RecordError) {
+	var lost *source.DamageError
+	if !errors.As(bad, &lost) {
+		return
+	}
+	d := &f.state.Damaged
+	if d.First == "" {
+		d.First = bad.Error()
+	}
+	if d.Last != input+1 {
+		d.Last = input + 1
+		f.state.DamagedInputs++
+	}
+	if lost.Lost == source.WholeFile {
+		f.state.DamagedCutOff++
+	}
+	f.b.notice("damaged, left out: %v", bad)
 }
