@@ -143,11 +143,12 @@ var allowed = map[string][]string{
 	"internal/refdata":  {},
 
 	"tokenize/builtin":             {"tokenize"},
-	"tokenize/internal":            {},
+	"tokenize/internal":            {"tokenize/wellformed"},
 	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
 	"tokenize/internal/regex":      {},
 	"tokenize/internal/ucd":        {},
 	"tokenize/train":               {"tokenize"},
+	"tokenize/wellformed":          {"tokenize/internal/cpu"},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/lazy"
-	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // A userTemplate is a parsed text/template. Its body, or the template that it defines as "prompt",
@@ -214,9 +214,9 @@ func nullFields(fields map[string]any) string {
 // validate repairs UTF-8 that a template made ill-formed by slicing inside a character.
 func (w *Worker) validate(dst *Formatted, limit int) error {
 	for _, text := range []*[]byte{&dst.Prompt, &dst.Target} {
-		if !tokenize.Valid(*text) {
+		if !wellformed.Valid(*text) {
 			var replaced int
-			w.clean, replaced = tokenize.AppendValid(w.clean[:0], *text)
+			w.clean, replaced = wellformed.Append(w.clean[:0], *text)
 			*text = append((*text)[:0], w.clean...)
 			dst.Replaced += replaced
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/zeebo/xxh3"
 )
 
@@ -177,7 +178,7 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
 	switch {
-	case w.AsIs && d.Decoded && tokenize.Valid(raw):
+	case w.AsIs && d.Decoded && wellformed.Valid(raw):
 		w.record.Prompt, w.text = raw, &w.record
 		return nil
 	case isChat:
