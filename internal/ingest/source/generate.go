@@ -15,10 +15,6 @@ type generator struct {
 	offset int64 // bytes generated before
 }
 
-func newGenerator(spec *synth.Spec, row, offset int64) *generator {
-	return &generator{Place: frame.Place{Row: row}, spec: spec, offset: offset}
-}
-
 func (g *generator) State() uint32  { return 0 }
 func (g *generator) Restore(uint32) {}
 

@@ -13,22 +13,23 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 // A Reader returns the records of a Set from a position on. It must be closed.
 type Reader struct {
 	set  *Set
 	win  frame.Window
-	at   Position     // of the next input where none is open; of the last one's beginning otherwise
+	at   Position     // the beginning of the open input, or of the next one where none is open
 	open *openedInput // the input that is read, nil between two
 	in   Input        // the same
-	// of Options.Conditions, those that hold for all records of the open input
+	// decided has a bit for each of Options.Conditions that holds for all records of the open input.
 	decided uint64
 	read    int64 // bytes on disk of the inputs before it
 	list    hash.Hash
 	err     error // sticky
 
-	noted   Position // by Note
+	noted   Position // what Note noted
 	pending bool     // noted lacks what takes time
 
 	spans spans
@@ -244,8 +245,8 @@ func (r *Reader) finishInput() error {
 	r.read += s.input.consumed()
 	r.noteTrailing(s.input.trailing())
 	members := r.at.Members
-	if archive, ok := s.framer.(*archiveFramer); ok {
-		members = members.note(r.in.URI, &archive.skipped)
+	if archive, ok := s.framer.(interface{ left() *skip.Counts }); ok {
+		members = members.note(r.in.URI, archive.left())
 	}
 	return r.leaveInput(done, members)
 }
