@@ -146,7 +146,7 @@ var table = []Row{
 		Help: "fill rows to `max-length`: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), " +
 			"bfd_split or none",
 		field: func(o *Options) any { return (*string)(&o.Pack) }},
-	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // as in package shard
+	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // the limits of package shard
 		Help:  "target size of a shard",
 		field: func(o *Options) any { return &o.ShardBytes }},
 	{Name: "memory", Group: GroupLimits, Kind: Size, Min: 1,

@@ -88,7 +88,7 @@ func (l *mapLine) write() error {
 func writeText(w *bufio.Writer, before string, text []byte) {
 	_, _ = w.WriteString(before)
 	_ = w.WriteByte('"')
-	for part := range slices.Chunk(text, mapBufferBytes/8) { // of a long text no second copy is made
+	for part := range slices.Chunk(text, mapBufferBytes/8) { // a long text is not copied whole
 		_, _ = w.Write(jsonscan.AppendEscaped(w.AvailableBuffer(), part))
 	}
 	_ = w.WriteByte('"')

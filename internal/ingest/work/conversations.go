@@ -72,7 +72,7 @@ type chatWorker struct {
 	document *job.Document
 	row      []uint32 // the last one
 	most     int      // ids that the job may have with theirs
-	overhead int      // of that, what a text may have beyond its record
+	overhead int      // the part of it that a text may have beyond its record
 }
 
 func (c *Conversations) newWorker(w *Worker, done <-chan struct{}) *chatWorker {

@@ -19,7 +19,7 @@ import (
 // Config is what the workers of a build have in common.
 type Config struct {
 	Tokenizer     *tokenize.Tokenizer
-	CacheBytes    int            // of each worker's encoder
+	CacheBytes    int            // each worker's word cache
 	CausalPairs   bool           // prompt and target make one row
 	AsIs          bool           // text without fields is what documents are made of, no template is
 	Judges        bool           // documents are judged
@@ -37,11 +37,11 @@ type Worker struct {
 	formatter *example.Worker
 	scratch   example.Formatted
 	record    example.Formatted  // a record that is text as it stands
-	text      *example.Formatted // of the document at hand: scratch or record
+	text      *example.Formatted // the document at hand: scratch or record
 	unhashed  bool               // no document is held out by its hash
 	chat      *chatWorker        // nil if no input holds conversations
 	unused    *example.Unused    // nil if all fields are used
-	noted     job.Span           // of the last document with fields that are not, in Job.Unused
+	noted     job.Span           // the last document's span in Job.Unused, of those that have one
 	most      int                // ids of a job so far
 }
 
