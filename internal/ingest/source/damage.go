@@ -60,7 +60,7 @@ func (a *archiveFramer) lose(rec *Record, inside bool, failed error) error {
 // leaveUnread goes past an input whose records could not be begun.
 func (r *Reader) leaveUnread() error {
 	if s := r.open; s != nil {
-		if err := s.input.unchanged(); err != nil {
+		if err := s.raw.unchanged(); err != nil {
 			return r.inputError(err)
 		}
 	}

@@ -38,18 +38,15 @@ type openedInput struct {
 	framer
 	place *frame.Place
 	input input
+	raw   *rawFile // the file that the input is read from; nil for generated text
 }
 
 // An input is what is read of one: text in the reader's window, a file of columns, or generated text.
 type input interface {
 	place(p *Position)                  // adds where the input is, without what takes time
-	settle(p *Position)                 // adds that of the last place, for a resumed reader to find it
 	consumed() int64                    // how far into the file reading is
 	border() (offset int64, ok bool)    // whether a range may end here, and where that is
 	reached(to *Mark) bool              // whether a range that ends there is read
 	span() (sum checksum.Sum, to int64) // ends a stretch that has a checksum of its own
-	unchanged() error                   // whether the file is still the one that was opened
 	finish() Finished                   // what the input held that was read to its end
-	trailing() *Trailing
-	close()
 }

@@ -19,6 +19,7 @@ func (in windowed) place(p *Position) {
 	in.w.Pin()
 }
 
+// settle adds the checksum of the last place, for a resumed reader to find it.
 func (in windowed) settle(p *Position) {
 	var state []byte
 	p.Sum, state = in.w.Unpin()
@@ -50,8 +51,6 @@ func (in windowed) span() (checksum.Sum, int64) {
 
 func (in windowed) finish() Finished { return Finished{Bytes: in.w.Offset(), Sum: in.w.Sum()} }
 
-func (in windowed) close() { in.Close() }
-
 // columns is a file of columns.
 type columns struct {
 	*rawFile
@@ -62,8 +61,6 @@ func (in *columns) place(p *Position) {
 	p.Offset, p.Sum, p.Base, p.Group = in.bytes, in.sum(), in.base, in.group+1
 	p.Groups = slices.Clip(in.cut.sums)
 }
-
-func (in *columns) settle(*Position) {}
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 
@@ -76,13 +73,6 @@ func (in *columns) finish() Finished {
 	return Finished{Bytes: in.bytes, Sum: in.sum(), Groups: in.cut.sums}
 }
 
-func (in *columns) close() {
-	if in.tableFramer != nil {
-		in.rows.Close()
-	}
-	in.Close()
-}
-
 // openInput opens the input of the position and goes to it.
 func (r *Reader) openInput() error {
 	var err error
@@ -93,7 +83,7 @@ func (r *Reader) openInput() error {
 	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.Synth != nil {
 		g := &generator{Place: frame.Place{Row: r.at.Row}, spec: in.Synth, offset: r.at.Offset}
-		r.open = &openedInput{g, g.At(), g}
+		r.open = &openedInput{g, g.At(), g, nil}
 		return nil
 	}
 	in.kept = r.set.kept.take(r.at.Input)
@@ -113,7 +103,7 @@ func (r *Reader) openInput() error {
 	if r.set.cuts(r.at.Input) {
 		raw.leaveCheck() // the hash that a server announces is over all of it
 	}
-	s := &openedInput{input: windowed{raw, &r.win}}
+	s := &openedInput{input: windowed{raw, &r.win}, raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
 	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
@@ -144,7 +134,7 @@ func (r *Reader) openInput() error {
 // openTable opens a file of columns and goes to the position.
 func (r *Reader) openTable(raw *rawFile) error {
 	c := &columns{rawFile: raw}
-	r.open = &openedInput{input: c}
+	r.open = &openedInput{input: c, raw: raw}
 	t, err := newTableFramer(&r.in, &r.set.opts, raw, r.set.needs.decompressor)
 	if err != nil {
 		return r.inputError(err)

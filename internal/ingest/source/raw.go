@@ -41,6 +41,9 @@ func (r *rawFile) leaveCheck() { r.check, r.counted.Watch = nil, nil }
 
 // unchanged reports whether the file is still the one that was opened.
 func (r *rawFile) unchanged() error {
+	if r == nil { // generated text
+		return nil
+	}
 	if r.check != nil {
 		return r.check.finish(&r.counted)
 	}

@@ -189,7 +189,9 @@ func (r *Reader) Noted() Position {
 
 func (r *Reader) settle() {
 	if r.pending && r.open != nil {
-		r.open.input.settle(&r.noted)
+		if in, ok := r.open.input.(windowed); ok {
+			in.settle(&r.noted)
+		}
 	}
 	r.pending = false
 }
@@ -215,8 +217,13 @@ func (r *Reader) Close() error {
 
 func (r *Reader) closeInput() {
 	r.settle()
-	if r.open != nil {
-		r.open.input.close()
+	if s := r.open; s != nil {
+		if t, ok := s.framer.(*tableFramer); ok {
+			t.rows.Close()
+		}
+		if s.raw != nil {
+			s.raw.Close()
+		}
 	}
 	r.open = nil
 }
@@ -233,7 +240,7 @@ func (r *Reader) row() int64 {
 // notes its checksum.
 func (r *Reader) finishInput() error {
 	s := r.open
-	if err := s.input.unchanged(); err != nil {
+	if err := s.raw.unchanged(); err != nil {
 		return r.inputError(err)
 	}
 	r.endSpan()
@@ -243,7 +250,9 @@ func (r *Reader) finishInput() error {
 		return err
 	}
 	r.read += s.input.consumed()
-	r.noteTrailing(s.input.trailing())
+	if s.raw != nil {
+		r.noteTrailing(s.raw.trailing())
+	}
 	members := r.at.Members
 	if archive, ok := s.framer.(interface{ left() *skip.Counts }); ok {
 		members = members.note(r.in.URI, archive.left())
