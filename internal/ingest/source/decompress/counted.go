@@ -10,7 +10,7 @@ import "io"
 type Counted struct {
 	Source io.Reader
 	N      int64                       // bytes that were read
-	Err    error                       // that ended it, io.EOF too
+	Err    error                       // why reading ended, io.EOF too
 	Check  func() error                // called at the end: is the file still the one that was opened?
 	Watch  func(p []byte, begin int64) // called with what was read and where it begins, where not nil
 }

@@ -44,13 +44,13 @@ type lz4Reader struct {
 	inFrame, legacy, linked bool
 	blockSums, contentSum   bool
 	blockBytes, limit       int
-	left                    int64 // of the content, where the frame says how long it is, else -1
+	left                    int64 // bytes of content to come, -1 where the frame does not say how many
 	sum                     xxh32
 
 	in   []byte // a block as it is stored
 	out  []byte // history, then the block
 	from int    // where in out the block begins
-	rest []byte // of it, not yet handed out
+	rest []byte // what of it was not handed out yet
 	err  error
 }
 

@@ -29,8 +29,8 @@ type ReadAhead struct {
 	once sync.Once
 	wait sync.WaitGroup
 
-	block aheadBlock // that is read
-	rest  []byte     // of it
+	block aheadBlock // the one that is read
+	rest  []byte     // what is left of it
 }
 
 // An aheadBlock is bytes of the source, how much of the file they took, and what came after them.

@@ -33,7 +33,7 @@ const (
 type Entry struct {
 	Name   string
 	Folder bool
-	Size   int64 // of its text
+	Size   int64 // bytes of its text
 
 	method    uint16
 	encrypted bool
