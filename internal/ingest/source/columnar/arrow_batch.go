@@ -36,7 +36,7 @@ func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error
 	}
 	at, n := t.vector(4, 8)
 	have := n
-	n = min(n, max(views, 1)) // of the values of a dictionary, the one
+	n = min(n, max(views, 1)) // the values of a dictionary have one
 	h.views = make([]int, 1, n+1)
 	for i := range n {
 		count := i64(t.b, at+8*i)
@@ -88,7 +88,7 @@ func (f *arrowFile) measure() error {
 			return err
 		}
 		if h.compression == compressionNone {
-			break // as all others of the file
+			break // all others of the file are uncompressed too
 		}
 		var sum int64
 		for _, a := range f.top {

@@ -15,7 +15,7 @@ type dictBatch struct {
 	batch
 	id      int64
 	isDelta bool
-	bytes   int64 // that its values take in memory
+	bytes   int64 // what its values take in memory
 }
 
 // A dictionaryOf is what a column's schema says about its dictionary.
@@ -181,11 +181,11 @@ func (f *arrowFile) mostOf(id int64) (most int64) {
 type arrowDictionary struct {
 	of     *dictionaryOf
 	reader *arrowReader
-	meta   flat // of the message that is read
+	meta   flat // describes the message that is read
 	loaded int  // messages of the file that were looked at
 
 	text  []byte  // the values one after another: texts as they are, others as JSON
-	ends  []int64 // of the values
+	ends  []int64 // where each value ends
 	valid []bool
 }
 
@@ -299,7 +299,7 @@ func (f *arrowFile) footerDictionaries(footer table, end int64) error {
 		}
 		m, from, size, err := f.message(offset)
 		if err == io.EOF {
-			err = corrupt("dictionary %d is not there", i+1)
+			err = corrupt("missing dictionary %d", i+1)
 		}
 		if err != nil {
 			return err

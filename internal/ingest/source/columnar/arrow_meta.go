@@ -34,24 +34,24 @@ type arrowFile struct {
 	options Options
 	isOpen  bool // its schema was read
 	columns columnList
-	count   int           // of fields
+	count   int           // number of fields
 	top     []*arrowField // the wanted columns
 	batches blocks[batch]
-	rows    int64 // of all
-	number  int   // of batches, also of those that are not kept
+	rows    int64 // in all batches
+	number  int   // batches, also those that are not kept
 	broken  map[int]error
-	nodes   int // of a record batch
+	nodes   int // in a record batch, as are buffers
 	buffers int
 	views   int   // columns of views
 	footer  int64 // its length, or that of the schema's message
-	meta    flat  // of the message that is looked at while the file is opened
-	window  int64 // that decompressors of all wanted buffers take together
+	meta    flat  // describes the message that is looked at while the file is opened
+	window  int64 // what decompressors of all wanted buffers take together
 
-	encoded      []*arrowField         // wanted, by dictionaries
-	dictionaries blocks[dictBatch]     // of these
+	encoded      []*arrowField         // wanted columns whose values are in dictionaries
+	dictionaries blocks[dictBatch]     // what these refer to
 	viewBytes    map[*arrowField]int64 // what the compressed buffers of a column of views take at most
 	values       int64                 // bytes that dictionaries, and compressed buffers of views, take
-	streams      int64                 // that the wanted columns are read through at most
+	streams      int64                 // how many read the wanted columns at most
 }
 
 const (
@@ -341,7 +341,7 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 	}
 	m, from, size, err := f.message(offset)
 	if err == io.EOF {
-		err = corrupt("record batch %d is not there", i+1)
+		err = corrupt("missing record batch %d", i+1)
 	}
 	if err != nil {
 		return err
@@ -364,7 +364,7 @@ func (f *arrowFile) Group(number int) Group {
 }
 
 func (f *arrowFile) MemoryBytes() (n int64, why string) {
-	n = f.meter.held + arrowBytes + f.window + f.values + 16*int64(f.views) // of a batch, and its garbage
+	n = f.meter.held + arrowBytes + f.window + f.values + 16*int64(f.views) // the last term is a batch and its garbage
 	switch {
 	case f.meter.held > max(usualPages, f.window, f.values):
 		why = fmt.Sprintf("%s takes %d bytes", f.describe(), f.meter.held)

@@ -11,7 +11,7 @@ import (
 type arrowRows struct {
 	f     *arrowFile
 	group int
-	rows  int64 // of the group
+	rows  int64 // in the group
 	row   int64
 	top   []*arrowReader
 
@@ -22,9 +22,9 @@ type arrowRows struct {
 	start int
 	over  bool
 
-	values  int // of the row
+	values  int // in the row
 	omitted omitted
-	meta    flat // of the record batch
+	meta    flat // describes the record batch
 }
 
 // maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
@@ -43,7 +43,7 @@ type arrowReader struct {
 	begun  bool
 
 	dictionary *arrowDictionary // nil where the column has none
-	data       viewData         // of a column of views
+	data       viewData         // the buffers of a column of views
 	view       arrowView
 }
 

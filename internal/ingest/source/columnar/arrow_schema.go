@@ -42,7 +42,7 @@ type arrowField struct {
 	unit       int
 	signed     bool
 	scale      int
-	utc        bool // of times: they are of UTC
+	utc        bool // times are in UTC
 	json       bool // its text is JSON
 	sparse     sparseness
 	dictionary *dictionaryOf // nil where it is not encoded by one

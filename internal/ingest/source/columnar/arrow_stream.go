@@ -25,7 +25,7 @@ type stream struct {
 	read  bool  // all bytes of the last buffer were read
 	zstd  *zstd.Decoder
 	lz4   *lz4.Reader
-	value []byte // that was read last
+	value []byte // the last one read
 }
 
 const (

@@ -27,8 +27,8 @@ type viewData struct {
 	f       *arrowFile
 	b       *batch
 	h       *batchHeader
-	most    int64 // that its compressed buffers take in a batch
-	first   int   // of its buffers in the batch
+	most    int64 // what its compressed buffers take in a batch at most
+	first   int   // number of its first buffer in the batch
 	buffers []viewBuffer
 	window  []byte // a stretch of the file
 	from    int64  // where it begins
@@ -41,7 +41,7 @@ type viewBuffer struct {
 	at     int64  // in the file
 	length int64  // after decompression
 	packed bool   // compressed
-	data   []byte // of one that is compressed, once it is wanted
+	data   []byte // decompressed bytes, once they are wanted
 }
 
 func (v *viewData) open(f *arrowFile, b *batch, h *batchHeader, first, n int) error {
@@ -84,7 +84,7 @@ func (v *viewData) text(view *arrowView) ([]byte, error) {
 	}
 	i, offset := view.place()
 	if i < 0 || i >= int64(len(v.buffers)) {
-		return nil, corrupt("a value lies in a buffer that is not there")
+		return nil, corrupt("a value lies in a missing buffer")
 	}
 	buf := &v.buffers[i]
 	if offset < 0 || offset > buf.length-n {
@@ -198,7 +198,7 @@ func (f *arrowFile) viewWindow(a *arrowField, b *batch, h *batchHeader) (most in
 		sum, most = sum+n, max(most, window)
 	}
 	if f.options.Remote {
-		sum += max(sum, usualPages) // of batches that are not looked at
+		sum += max(sum, usualPages) // batches that are not looked at may be larger
 	}
 	f.viewBytes[a] = max(f.viewBytes[a], sum)
 	return most, nil

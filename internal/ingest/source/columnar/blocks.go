@@ -45,13 +45,13 @@ type columnInfo struct {
 // columnList holds the wanted columns, and of the others as many as fit.
 type columnList struct {
 	columns []columnInfo
-	bytes   int // of the names of those that are not wanted
+	bytes   int // length of the names that are not wanted
 }
 
 // namesBytes bounds the names that are kept for messages, and their list.
 const (
 	namesBytes  = 64 << 10
-	maxNameTold = 4 << 10 // of one
+	maxNameTold = 4 << 10 // the longest name
 )
 
 func (l *columnList) add(c columnInfo, wanted bool) {

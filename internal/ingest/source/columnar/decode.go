@@ -13,8 +13,8 @@ type hybrid struct {
 	width uint
 	run   uint64 // values left of a run
 	value uint32
-	bits  []byte // of the packed values that are left
-	bit   uint   // of bits[0] that is next
+	bits  []byte // the packed values that are left
+	bit   uint   // the next one of bits[0]
 	left  uint64
 }
 
@@ -24,7 +24,7 @@ func (h *hybrid) next() (uint32, error) {
 	for h.run == 0 && h.left == 0 {
 		head, n := binary.Uvarint(h.data)
 		if n <= 0 {
-			return 0, corrupt("a page has fewer values than its header says")
+			return 0, corrupt(shortPage)
 		}
 		h.data = h.data[n:]
 		if head&1 == 0 {
@@ -55,7 +55,7 @@ func (h *hybrid) next() (uint32, error) {
 	h.left--
 	v, n := uint64(0), (h.bit+h.width+7)/8
 	if int(n) > len(h.bits) {
-		return 0, corrupt("a page has fewer values than its header says")
+		return 0, corrupt(shortPage)
 	}
 	for i := range n {
 		v |= uint64(h.bits[i]) << (8 * i)
@@ -106,7 +106,7 @@ func newDelta(data []byte) (d delta, err error) {
 
 func (d *delta) next() (int64, error) {
 	if d.left == 0 {
-		return 0, corrupt("a page has fewer values than its header says")
+		return 0, corrupt(shortPage)
 	}
 	d.left--
 	if d.first {

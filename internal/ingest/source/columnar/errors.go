@@ -17,10 +17,16 @@ var (
 	ErrType = fmt.Errorf("type: %w", ErrUnsupported)
 )
 
+// What is wrong with the values of a page or dictionary that ends early.
+const (
+	shortPage       = "page has fewer values than its header says"
+	shortDictionary = "dictionary has fewer values than its header says"
+)
+
 // SizeError means that a part of a file takes more memory than was planned for.
 type SizeError struct {
 	What  string // the page, dictionary or buffer
-	Bytes int64  // that reading the file takes at once
+	Bytes int64  // what reading it takes at once
 }
 
 func (e *SizeError) Error() string {

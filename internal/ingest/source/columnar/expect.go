@@ -11,14 +11,14 @@ type Expecter interface {
 	Expect(spans []Span, inTurns bool)
 }
 
-// tell tells a file what will be read of it, if it is one that wants to know.
-func (f *parquetFile) tell(spans []Span, inTurns bool) {
+// announce passes spans to a file that is an Expecter.
+func (f *parquetFile) announce(spans []Span, inTurns bool) {
 	if e, ok := f.at.(Expecter); ok {
 		e.Expect(spans, inTurns)
 	}
 }
 
-// expectBytes is how far ahead the groups of a single column are told.
+// expectBytes is how far ahead the groups of a single column are announced.
 const expectBytes = 64 << 20
 
 // expect tells the file which chunks are read from a group on: several columns in turns, one at a time
@@ -32,17 +32,17 @@ func (r *parquetRows) expect(group int) {
 		for _, ch := range r.f.groups.at(group).chunks {
 			spans = append(spans, Span{ch.offset, ch.offset + ch.size})
 		}
-		r.f.tell(spans, true)
+		r.f.announce(spans, true)
 		return
 	}
-	if group >= r.told || group == 0 {
-		r.told = group
-		for n := int64(0); r.told < r.f.Groups() && n < expectBytes; r.told++ {
-			if ch := r.f.groups.at(r.told).chunks[0]; !r.f.groups.at(r.told).skip {
+	if group >= r.announced || group == 0 {
+		r.announced = group
+		for n := int64(0); r.announced < r.f.Groups() && n < expectBytes; r.announced++ {
+			if ch := r.f.groups.at(r.announced).chunks[0]; !r.f.groups.at(r.announced).skip {
 				spans = append(spans, Span{ch.offset, ch.offset + ch.size})
 				n += ch.size
 			}
 		}
-		r.f.tell(spans, false)
+		r.f.announce(spans, false)
 	}
 }

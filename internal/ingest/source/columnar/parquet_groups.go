@@ -6,7 +6,7 @@ import (
 
 // A chunk is a column of a row group.
 type chunk struct {
-	offset, size int64 // of its pages in the file, the dictionary first
+	offset, size int64 // where its pages lie in the file, the dictionary first
 	values       int64
 	codec        int
 	uncompressed int64
@@ -21,8 +21,8 @@ type rowGroup struct {
 }
 
 const (
-	groupBytes = 64 // of a row group's metadata
-	chunkBytes = 48 // of a chunk's
+	groupBytes = 64 // what a row group's metadata takes
+	chunkBytes = 48 // what a chunk's takes
 )
 
 // measure notes what reading the chunks of a row group takes.
@@ -45,7 +45,7 @@ func (ch *chunk) bound() int64 { return min(ch.uncompressed+ch.size+4*ch.values,
 // rowGroup reads a row group.
 func (f *parquetFile) rowGroup(c *compact) {
 	g := rowGroup{rows: -1}
-	var first *leafReader // of a first group whose pages are checked
+	var first *leafReader // reads the first group, whose pages are checked
 	if f.numGroups == 0 && !f.options.Remote && !f.options.Lenient {
 		first = &leafReader{f: f}
 	}

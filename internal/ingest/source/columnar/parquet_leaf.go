@@ -21,11 +21,11 @@ type leafReader struct {
 
 	group    int
 	ch       *chunk
-	pos, end int64 // of the pages in the file
+	pos, end int64 // where the pages to come lie in the file
 	left     int64 // entries in pages to come
 	inPage   int32 // entries of the page that are left
 
-	head   compact // of a page's header
+	head   compact // reads a page's header
 	stored []byte  // a page as it is in the file, where it is compressed
 	page   []byte
 	dict   dictionary
@@ -80,7 +80,7 @@ func (l *leafReader) plausible(h *pageHeader) error {
 		return corrupt("a page is larger than its column")
 	}
 	if h.kind == pageDictionary && h.values > h.uncompressed {
-		return corrupt("a dictionary has fewer values than its header says")
+		return corrupt(shortDictionary)
 	}
 	return nil
 }
@@ -274,13 +274,13 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 	d.data, d.width, d.n, d.ends = data, widthOf(l.n), int(h.values), d.ends[:0]
 	if d.width > 0 {
 		if len(data) < d.n*d.width {
-			return corrupt("a dictionary has fewer values than its header says")
+			return corrupt(shortDictionary)
 		}
 		l.hasOne = true
 		return nil
 	}
 	if l.n.kind == typeBoolean || len(data) < 4*d.n {
-		return corrupt("a dictionary has fewer values than its header says")
+		return corrupt(shortDictionary)
 	}
 	if cap(d.ends) < d.n {
 		d.ends = nil
@@ -289,11 +289,11 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 	at := 0
 	for range d.n {
 		if len(data)-at < 4 {
-			return corrupt("a dictionary has fewer values than its header says")
+			return corrupt(shortDictionary)
 		}
 		size := binary.LittleEndian.Uint32(data[at:])
 		if uint64(size) > uint64(len(data)-at-4) {
-			return corrupt("a dictionary has fewer values than its header says")
+			return corrupt(shortDictionary)
 		}
 		at += 4 + int(size)
 		d.ends = append(d.ends, uint32(at))
@@ -369,7 +369,7 @@ func (l *leafReader) finish() error {
 const (
 	firstPages      = 64
 	firstPlainPages = 4
-	firstBytes      = 4 << 20 // that are asked for at once
+	firstBytes      = 4 << 20 // what is asked for at once
 )
 
 // largest returns the bytes that reading a chunk takes at most, from the headers of its pages. It
@@ -383,7 +383,7 @@ func (l *leafReader) largest(enough int64) (int64, error) {
 	pages, plain := 0, 0
 	left := l.ch.values
 	if l.f.options.Remote {
-		l.f.tell([]Span{{l.pos, l.pos + min(firstBytes, l.ch.size)}}, false)
+		l.f.announce([]Span{{l.pos, l.pos + min(firstBytes, l.ch.size)}}, false)
 	}
 	for left > 0 && l.pos < l.end {
 		h, err := l.header()

@@ -23,10 +23,10 @@ type parquetFile struct {
 
 	columns   columnList
 	hasSchema bool
-	leaves    int     // of all columns
-	spans     []span  // of the wanted ones
-	numWanted int     // of the leaves
-	wanted    []*node // these
+	leaves    int     // how many all columns have
+	spans     []span  // the wanted ones
+	numWanted int     // how many are wanted
+	wanted    []*node // the wanted leaves
 	top       []*node // the wanted columns
 	tests     []test
 	groups    blocks[rowGroup]

@@ -10,22 +10,22 @@ import (
 
 // parquetRows reads the rows of a parquet file.
 type parquetRows struct {
-	f       *parquetFile
-	leaves  []*leafReader // the wanted ones
-	codec   codec
-	group   int
-	pages   pageRoom
-	told    int   // the group before which all are expected
-	rows    int64 // of the group
-	row     int64 // of the group, that is read
-	began   bool
-	text    *leafReader
-	null    bool
-	limit   int
-	start   int
-	over    bool
-	values  int // of the row
-	omitted omitted
+	f         *parquetFile
+	leaves    []*leafReader // the wanted ones
+	codec     codec
+	group     int
+	pages     pageRoom
+	announced int   // the group before which all are expected
+	rows      int64 // in the group
+	row       int64 // the one that is read
+	began     bool
+	text      *leafReader
+	null      bool
+	limit     int
+	start     int
+	over      bool
+	values    int // in the row
+	omitted   omitted
 
 	bad   int64 // where the last error was: rows of the group before it
 	ended bool  // the rest of the group cannot be read

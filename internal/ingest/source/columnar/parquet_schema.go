@@ -7,8 +7,8 @@ import (
 
 // The limits of a schema.
 const (
-	maxLeaves    = 1 << 16 // that are wanted
-	maxDepth     = 30      // of a wanted column
+	maxLeaves    = 1 << 16 // wanted ones
+	maxDepth     = 30      // levels of a wanted column
 	maxNameBytes = 64 << 10
 	maxPathBytes = 1000 // it is for messages
 )
@@ -46,9 +46,9 @@ type node struct {
 
 	leaf   int // number among the wanted leaves, -1 for a group
 	kind   physical
-	width  int // of typeFixed
+	width  int // bytes of a value of typeFixed
 	mean   meaning
-	utc    bool // of times: they are of UTC
+	utc    bool // times are in UTC
 	scale  int
 	format listFormat
 	path   string
@@ -208,7 +208,7 @@ type schemaReader struct {
 	c    *compact
 	f    *parquetFile
 	left int    // lines to come
-	name []byte // of the last line
+	name []byte // the one on the last line
 }
 
 // nodeBytes bounds what a node takes besides its name and path, with its places in lists.

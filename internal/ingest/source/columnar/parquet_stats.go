@@ -14,7 +14,7 @@ type Condition struct {
 
 // Stats is what a file says of the values that a column has in a row group.
 type Stats struct {
-	Min, Max []byte // as JSON; nil where they are not known
+	Min, Max []byte // JSON values; nil where they are not known
 	Null     bool   // there is none
 	NaN      bool   // some may be NaN, whatever Min and Max are
 }

@@ -10,7 +10,7 @@ import (
 type compact struct {
 	at        io.ReaderAt
 	next, end int64  // what follows the window in the file
-	buf       []byte // of the window
+	buf       []byte // holds the window
 	b         []byte // the window
 	pos       int    // in b
 	err       error
@@ -92,7 +92,7 @@ func (c *compact) uvarint() uint64 {
 		return 0
 	}
 	if len(c.b)-c.pos < binary.MaxVarintLen64 {
-		c.has(binary.MaxVarintLen64) // or what is left
+		c.has(binary.MaxVarintLen64) // fewer may be left
 	}
 	v, n := binary.Uvarint(c.b[c.pos:])
 	switch {

@@ -39,7 +39,7 @@ type values struct {
 // A dictionary is the values that pages refer to.
 type dictionary struct {
 	data  []byte
-	ends  []uint32 // of values of various widths, without their lengths
+	ends  []uint32 // where values of various widths end, their lengths left out
 	width int
 	n     int
 }
@@ -81,7 +81,7 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 		return nil
 	case encodingDictionary, encodingDictRLE:
 		if dict == nil {
-			return corrupt("a page refers to a dictionary that is not there")
+			return corrupt("missing dictionary")
 		}
 		return v.beginIndices(data)
 	case encodingRLE:
@@ -90,7 +90,7 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 		}
 		size := binary.LittleEndian.Uint32(data)
 		if uint64(size) > uint64(len(data)-4) {
-			return corrupt("a page of truth values ends early")
+			return corrupt("boolean page is cut off")
 		}
 		v.indices = newHybrid(data[4:4+size], 1)
 		return nil
@@ -116,7 +116,7 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 	case encodingSplit:
 		if v.width > 0 {
 			if len(data) != n*v.width {
-				return corrupt("a page has another number of values than its header says")
+				return corrupt("page has %d values, its header says %d", len(data)/v.width, n)
 			}
 			return nil
 		}
@@ -129,7 +129,7 @@ func (v *values) beginIndices(data []byte) error {
 	v.encoding = encodingDictRLE
 	if len(data) == 0 {
 		if v.n > 0 {
-			return corrupt("a page has fewer values than its header says")
+			return corrupt(shortPage)
 		}
 		return nil
 	}
@@ -173,7 +173,7 @@ func (v *values) next() ([]byte, error) {
 		return v.joined()
 	}
 	if v.at >= v.n {
-		return nil, corrupt("a page has fewer values than its header says")
+		return nil, corrupt(shortPage)
 	}
 	if cap(v.last) < v.width {
 		v.last = make([]byte, v.width)
@@ -191,7 +191,7 @@ func (v *values) plain() ([]byte, error) {
 	switch {
 	case v.kind == typeBoolean:
 		if len(v.data) == 0 {
-			return nil, corrupt("a page has fewer values than its header says")
+			return nil, corrupt(shortPage)
 		}
 		v.number[0] = v.data[0] >> v.bit & 1
 		if v.bit++; v.bit == 8 {
@@ -200,7 +200,7 @@ func (v *values) plain() ([]byte, error) {
 		return v.number[:1], nil
 	case n == 0:
 		if len(v.data) < 4 {
-			return nil, corrupt("a page has fewer values than its header says")
+			return nil, corrupt(shortPage)
 		}
 		size := binary.LittleEndian.Uint32(v.data)
 		if v.data = v.data[4:]; uint64(size) > uint64(len(v.data)) {
@@ -209,7 +209,7 @@ func (v *values) plain() ([]byte, error) {
 		n = int(size)
 	}
 	if n > len(v.data) {
-		return nil, corrupt("a page has fewer values than its header says")
+		return nil, corrupt(shortPage)
 	}
 	out := v.data[:n]
 	v.data = v.data[n:]
@@ -241,14 +241,14 @@ func (v *values) joined() ([]byte, error) {
 		return nil, err
 	}
 	if prefix < 0 || prefix > int64(len(v.last)) {
-		return nil, corrupt("a value begins like more than there is")
+		return nil, corrupt("shared prefix is longer than the previous value")
 	}
 	if int(prefix)+len(suffix) > v.limit {
 		return nil, &SizeError{"a value", prefix + int64(len(suffix))}
 	}
 	v.last = append(v.last[:prefix], suffix...)
 	if v.width > 0 && len(v.last) != v.width {
-		return nil, corrupt("a value has another width than its column")
+		return nil, corrupt("value is %d bytes, the column's are %d", len(v.last), v.width)
 	}
 	return v.last, nil
 }
