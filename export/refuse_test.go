@@ -13,7 +13,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsload/dsload/export"
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -47,7 +46,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := export.Run(context.Background(), test.d, test.o)
-			var option *fault.Error
+			var option *export.OptionError
 			if !errors.As(err, &option) || !strings.Contains(err.Error(), test.mention) {
 				t.Errorf("got %v, want an option error that mentions %q", err, test.mention)
 			}
@@ -188,7 +187,7 @@ func TestLinkedFoldersAreRefused(t *testing.T) {
 		}
 		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out,
 			Overwrite: true})
-		var option *fault.Error
+		var option *export.OptionError
 		if !errors.As(err, &option) || !strings.Contains(err.Error(), "not a folder") {
 			t.Errorf("%s: %v", link, err)
 		}

@@ -54,9 +54,15 @@ type BuildOptions struct {
 	// a JSON object, with one, and what it answers is the record; null leaves it out. Default: none.
 	// Changes the bytes.
 	Map string
-	// Template is a built-in name or a file that turns a record into prompt and target. Changes the
-	// bytes.
+	// Template makes the text of a record: a Jinja template, as text or in a file, or the name of a
+	// built-in one. With the blocks prompt and target it makes both. Default: the text is in TextField.
+	// Changes the bytes.
 	Template string
+	// Prompt makes the prompt of a pair, in place of Template: a Jinja template, as text or in a file.
+	// It needs Target. Changes the bytes.
+	Prompt string
+	// Target makes the target of a pair, as Prompt makes the prompt. Changes the bytes.
+	Target string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the target:
 	// for decoder-only models. It needs prompts and targets. Changes the bytes.
 	CausalPairs bool
@@ -259,9 +265,9 @@ func (o *BuildOptions) options() option.Options {
 			Sources: o.Sources, Tokenizer: o.Tokenizer, TokenizerPattern: o.TokenizerPattern,
 			Format: source.Format(o.Format), TextField: o.TextField, Records: o.Records, Columns: o.Columns,
 			Delimiter: o.Delimiter, Include: o.Include, Exclude: o.Exclude, Map: o.Map, Template: o.Template,
-			CausalPairs: o.CausalPairs, ChatTemplate: o.ChatTemplate, TrainOn: chat.TrainOn(o.TrainOn),
-			Reasoning: chat.Reasoning(o.Reasoning), SplitTurns: o.SplitTurns, Roles: o.Roles, Date: o.Date,
-			EOS: option.Token(o.EOS), BOS: option.Token(o.BOS),
+			Prompt: o.Prompt, Target: o.Target, CausalPairs: o.CausalPairs, ChatTemplate: o.ChatTemplate,
+			TrainOn: chat.TrainOn(o.TrainOn), Reasoning: chat.Reasoning(o.Reasoning), SplitTurns: o.SplitTurns,
+			Roles: o.Roles, Date: o.Date, EOS: option.Token(o.EOS), BOS: option.Token(o.BOS),
 			SpecialTokens: option.SpecialTokens(o.SpecialTokens), Dedup: filter.Dedup(o.Dedup),
 			MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, ValSources: o.ValSources,
 			MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens, MaxLength: o.MaxLength,

@@ -10,8 +10,8 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// headline returns a sentence that says what the dataset is and what to do about its padding.
-func (r *Report) headline() string {
+// Headline returns a sentence that says what the dataset is and what to do about its padding.
+func (r *Report) Headline() string {
 	var rows, tokens int64
 	for _, s := range r.Splits {
 		rows += s.Examples
@@ -24,19 +24,19 @@ func (r *Report) headline() string {
 	best := r.Splits[0].Best
 	if best.Bucket == 0 {
 		return text + fmt.Sprintf("; batch %d wastes %s, and a bucket saves next to nothing", best.BatchSize,
-			percent(best.Waste))
+			Percent(best.Waste))
 	}
 	return text + fmt.Sprintf("; batch %d with bucket %d wastes %s instead of %s", best.BatchSize, best.Bucket,
-		percent(best.Waste), percent(best.Without))
+		Percent(best.Waste), Percent(best.Without))
 }
 
-// loader returns the advised setting as a line of Python.
-func (r *Report) loader() string {
+// Loader returns the advised setting as a line of Python, and Query as a query of the feed.
+func (r *Report) Loader() string {
 	return fmt.Sprintf("dsload.Loader(%s, %s)", pythonString(r.Dataset), strings.ReplaceAll(r.parameters(), "&", ", "))
 }
 
-// query returns the advised setting as a query of the feed.
-func (r *Report) query() string { return "/v1/batches?" + r.parameters() }
+// Query returns the advised setting as a query of the feed.
+func (r *Report) Query() string { return "/v1/batches?" + r.parameters() }
 
 func (r *Report) parameters() string {
 	if len(r.Splits) == 0 {
@@ -56,9 +56,9 @@ func (r *Report) parameters() string {
 // pythonString quotes as Python reads it. Go's escapes for printable text are Python's too.
 func pythonString(s string) string { return strconv.QuoteToASCII(s) }
 
-// namesOf returns a short name for each report: the last element of its folder, or the whole folder
+// Names returns a short name for each report: the last element of its folder, or the whole folder
 // if two would be equal.
-func namesOf(reports []*Report) []string {
+func Names(reports []*Report) []string {
 	names := make([]string, len(reports))
 	seen := map[string]int{}
 	for i, r := range reports {
@@ -76,8 +76,8 @@ func namesOf(reports []*Report) []string {
 	return names
 }
 
-// percent formats a share, with one decimal below 10%.
-func percent(x float64) string {
+// Percent formats a share, with one decimal below 10%.
+func Percent(x float64) string {
 	switch {
 	case x > 0 && x < 0.0005:
 		return "<0.1%"
@@ -87,8 +87,8 @@ func percent(x float64) string {
 	return fmt.Sprintf("%.0f%%", 100*x)
 }
 
-// rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
-func rate(n, total int64) string {
+// Rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
+func Rate(n, total int64) string {
 	if n == 0 || total == 0 {
 		return units.Count(n)
 	}
@@ -116,8 +116,8 @@ func compact(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// A figure is a row of a table that compares splits: what is counted, and its value for each.
-type figure struct {
+// Figure is a row of a table that compares splits: what is counted, and its value for each.
+type Figure struct {
 	Name   string
 	Values []string
 }
@@ -125,8 +125,8 @@ type figure struct {
 // unknown stands where a figure cannot be known.
 const unknown = "–"
 
-// comparison lists the figures of splits, side by side.
-func comparison(splits []*Split) []figure {
+// Figures lists the figures of splits, side by side.
+func Figures(splits []*Split) []Figure {
 	about := func(text string, approximate bool) string {
 		if approximate {
 			return "about " + text
@@ -137,7 +137,7 @@ func comparison(splits []*Split) []figure {
 		if n == nil {
 			return unknown
 		}
-		return about(rate(*n, total), approximate)
+		return about(Rate(*n, total), approximate)
 	}
 	type line struct {
 		name string
@@ -170,13 +170,13 @@ func comparison(splits []*Split) []figure {
 					s.ApproximateReplaced)
 			}},
 			{"duplicate rows", func(s *Split) string {
-				return about(rate(s.Duplicates, s.Examples),
+				return about(Rate(s.Duplicates, s.Examples),
 					s.ApproximateDuplicates)
 			}},
 		})
-	var out []figure
+	var out []Figure
 	for _, row := range rows {
-		f := figure{Name: row.name}
+		f := Figure{Name: row.name}
 		for _, s := range splits {
 			f.Values = append(f.Values, row.of(s))
 		}

@@ -79,7 +79,7 @@ def prepare(dsload: str, folder: pathlib.Path) -> dict[str, str]:
     """Writes the inputs, and gives the path of each."""
     size = 2_000_000
     paths = {name: str(folder / file) for name, file in
-             {"text": "text.txt", "gzip": "text.jsonl.gz", "chats": "chats.jsonl", "template": "template.jinja", "data": "data", "csv": "rows.csv", "row": "row.tmpl",
+             {"text": "text.txt", "gzip": "text.jsonl.gz", "chats": "chats.jsonl", "template": "template.jinja", "data": "data", "csv": "rows.csv", "row": "row.jinja",
               "wordpiece": "wordpiece.json", "unigram": "unigram.json"}.items()}  # fmt: skip
     text.write_lines(folder / "text.txt", size)
     text.write_jsonl(folder / "text.jsonl", text.documents(size, seed=2))
@@ -93,7 +93,7 @@ def prepare(dsload: str, folder: pathlib.Path) -> dict[str, str]:
         pathlib.Path(paths[kind]).write_text(json.dumps(text.tokenizer(kind)), encoding="utf-8")
     with open(folder / "rows.csv", "w", encoding="utf-8", newline="") as f:
         csv.writer(f).writerows([["title", "body"], *([d[:40], d] for d in text.documents(size, seed=4, mean=500))])
-    (folder / "row.tmpl").write_text("{{.title | upper}}\n{{.body}}")
+    (folder / "row.jinja").write_text("{{ title | upper }}\n{{ body }}")
     subprocess.run([dsload, "build", paths["text"], "--out", paths["data"], "--progress", "none"], check=True, stdout=subprocess.DEVNULL)
     return paths
 

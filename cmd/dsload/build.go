@@ -65,7 +65,7 @@ are dropped.`,
   dsload build hf://datasets/Salesforce/wikitext --text-field text
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
-  dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build pairs.jsonl --prompt 'Q: {{ q }}\nA: ' --target '{{ a }}' --causal-pairs --eos
   dsload build chats.jsonl --format chat --tokenizer path/to/model
   dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096

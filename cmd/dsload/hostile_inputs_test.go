@@ -61,36 +61,33 @@ func (m *hostileMaker) word() string {
 // template draws templates that double, pad, escape, loop, recur and print.
 func (m *hostileMaker) template() hostileCase {
 	var b strings.Builder
-	big := pick(m, `"x"`, `.text`, `.big`, `(printf "%99999d" 1)`, `(printf "%999999s" "")`)
-	fmt.Fprintf(&b, `{{$x := %s}}`, big)
+	big := pick(m, `"x"`, `text`, `big`, `"%99999d" % 1`, `"%999999s" % ""`)
+	fmt.Fprintf(&b, `{%% set n = namespace(x=%s) %%}`, big)
 	for range 1 + m.rnd.IntN(5) {
-		step := pick(m, `{{$x = printf "%s%s" $x $x}}`, `{{$x = print $x $x $x}}`, `{{$x = println $x $x}}`,
-			`{{$x = html $x}}`, `{{$x = js $x}}`, `{{$x = urlquery $x}}`, `{{$x = upper $x}}`,
-			`{{$x = printf "%q" $x}}`, `{{$x = printf "% #x" $x}}`, `{{$x = printf "%[1]s%[1]s%[1]s%[1]s" $x}}`,
-			`{{$y := printf "%999999d%999999d" 1 2}}`, `{{$y := print $.map}}`, `{{$y := printf "%#v" $}}`,
-			`{{if eq $x $x}}{{end}}`, `{{range $.list}}{{range $.list}}{{end}}{{end}}`, `{{range $.map}}{{end}}`,
-			`{{$x}}`, `{{$.map}}`)
+		step := pick(m, `{% set n.x = n.x ~ n.x %}`, `{% set n.x = [n.x, n.x, n.x] | join(n.x) %}`,
+			`{% set n.x = n.x | escape | string %}`, `{% set n.x = n.x | urlencode %}`, `{% set n.x = n.x | upper %}`,
+			`{% set n.x = n.x | tojson %}`, `{% set n.x = "%s%s%s%s" % (n.x, n.x, n.x, n.x) %}`,
+			`{% set n.x = n.x | replace("<", n.x) %}`, `{% set y = "%999999d%999999d" % (1, 2) %}`,
+			`{% set y = map | string %}`, `{% set y = record | tojson(indent=999999) %}`, `{% set y = 9 ** 99999 %}`,
+			`{% if n.x == n.x %}{% endif %}`, `{% for i in list %}{% for i in list %}{% endfor %}{% endfor %}`,
+			`{% for k in map %}{% endfor %}`, `{{ n.x }}`, `{{ map }}`, `{{ list | sort | unique | list }}`)
 		switch m.rnd.IntN(4) {
 		case 0:
-			fmt.Fprintf(&b, `{{range %d}}%s{{end}}`, pick(m, 10, 1000, 100000, 1<<62), step)
+			fmt.Fprintf(&b, `{%% for i in range(%d) %%}%s{%% endfor %%}`, pick(m, 10, 1000, 99999, 1<<62), step)
 		case 1:
 			b.WriteString(strings.Repeat(step, 1+m.rnd.IntN(40)))
 		case 2:
 			name := pick(m, "r", "s", "t")
-			if !strings.Contains(b.String(), fmt.Sprintf("define %q", name)) {
-				fmt.Fprintf(&b, `{{define %q}}{{$x := .}}%s{{template %q $x}}{{end}}`, name,
-					strings.ReplaceAll(step, "$.", "$x."), name)
-			}
-			fmt.Fprintf(&b, `{{template %q $x}}`, name)
+			fmt.Fprintf(&b, `{%% macro %s() %%}%s{{ %[1]s() }}{%% endmacro %%}{{ %[1]s() }}`, name, step)
 		default:
 			b.WriteString(step)
 		}
 	}
-	b.WriteString(`{{len $x}} {{.text}}`)
+	b.WriteString(`{{ n.x | length }} {{ text }}`)
 	n := pick(m, 1, 1000, 100000)
 	data := m.file(".jsonl", `{"text":"t","big":"`, times{"b<é", n}, `","list":[`, times{"1,", n}, `1],"map":{"":0`,
 		times{`,"k":1`, 3}, `}}`, "\n")
-	return hostileCase{cap: m.caps(), args: []string{"build", data, "--template", m.file(".tmpl", b.String()),
+	return hostileCase{cap: m.caps(), args: []string{"build", data, "--template", m.file(".jinja", b.String()),
 		"--on-bad-record", pick(m, "fail", "skip")}}
 }
 
@@ -136,8 +133,8 @@ func (m *hostileMaker) data() hostileCase {
 		all = append(all, parts...)
 	}
 	args := []string{"build", m.file(".jsonl", all...), "--on-bad-record", pick(m, "fail", "skip")}
-	if body := pick(m, "", "{{.text}}", "{{range .x}}{{.}}{{end}}", "{{len .x}}", "{{.}}"); body != "" {
-		args = append(args, "--template", m.file(".tmpl", body))
+	if body := pick(m, "", "{{ text }}", "{% for i in x %}{{ i }}{% endfor %}", "{{ x | length }}", "{{ record }}"); body != "" {
+		args = append(args, "--template", m.file(".jinja", body))
 	}
 	return hostileCase{cap: m.caps(), args: args}
 }

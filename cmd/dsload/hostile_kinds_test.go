@@ -44,8 +44,8 @@ func (m *hostileMaker) csv() hostileCase {
 		parts = append(parts, body...)
 	}
 	args := []string{"build", m.file(".csv", parts...), "--on-bad-record", pick(m, "fail", "skip")}
-	if body := pick(m, "", "{{.text}}", "{{.}}", "{{range $k, $v := .}}{{$k}}{{end}}", "{{.missing}}"); body != "" {
-		args = append(args, "--template", m.file(".tmpl", body))
+	if body := pick(m, "", "{{ text }}", "{{ record }}", "{% for k in record %}{{ k }}{% endfor %}", "{{ missing }}"); body != "" {
+		args = append(args, "--template", m.file(".jinja", body))
 	}
 	if m.rnd.IntN(4) == 0 {
 		args = append(args, "--format", "recipes")
@@ -86,10 +86,10 @@ func (m *hostileMaker) json() hostileCase {
 		all = append(all, parts...)
 	}
 	args := []string{"build", m.file(".jsonl", all...), "--on-bad-record", pick(m, "fail", "skip")}
-	body := pick(m, "", "{{.text}}", "{{.}}", "{{.missing}}", `{{printf "%s" .n}}`, `{{.n}}{{len .x}}`,
-		`{{define "prompt"}}{{.text}}{{end}}{{define "target"}}{{printf "%v" .}}{{end}}`)
+	body := pick(m, "", "{{ text }}", "{{ record }}", "{{ missing }}", `{{ "%s" % n }}`, `{{ n }}{{ x | length }}`,
+		`{% block prompt %}{{ text }}{% endblock %}{% block target %}{{ record }}{% endblock %}`)
 	if body != "" {
-		args = append(args, "--template", m.file(".tmpl", body))
+		args = append(args, "--template", m.file(".jinja", body))
 		if strings.Contains(body, "target") && m.rnd.IntN(2) == 0 {
 			args = append(args, "--causal-pairs", "--eos")
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/preview"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/pack"
@@ -67,7 +66,7 @@ type previewScreen struct {
 
 func (s *previewScreen) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
 
-func (s *previewScreen) write(p *preview.Preview, whole bool) {
+func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 	for i := range p.Inputs {
 		s.input(&p.Inputs[i], &p.Options)
 	}
@@ -88,7 +87,7 @@ func (s *previewScreen) write(p *preview.Preview, whole bool) {
 }
 
 // input writes an input with its documents.
-func (s *previewScreen) input(in *preview.Input, o *option.Options) {
+func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
 	if in.Compression != decompress.Plain {
 		s.printf(" in %s", in.Compression)
@@ -111,7 +110,7 @@ func (s *previewScreen) input(in *preview.Input, o *option.Options) {
 }
 
 // howRead returns where the text of a record comes from, or "" if the record is text.
-func howRead(in *preview.Input, o *option.Options) string {
+func howRead(in *ingest.PreviewInput, o *option.Options) string {
 	switch {
 	case in.Format.HoldsChat() || o.Format == source.Chat:
 		return ", by the chat template"
@@ -119,6 +118,8 @@ func howRead(in *preview.Input, o *option.Options) string {
 		return ""
 	case o.Template != "":
 		return ", template " + oneLine(o.Template)
+	case o.HasTemplate():
+		return ", templates of prompt and target"
 	case o.TextField != "":
 		return ", field " + oneLine(o.TextField)
 	case in.Format == source.Recipes:
@@ -128,7 +129,7 @@ func howRead(in *preview.Input, o *option.Options) string {
 }
 
 // document writes how a document is cut and tokenized, or why it is left out.
-func (s *previewScreen) document(d *preview.Document) {
+func (s *previewScreen) document(d *ingest.PreviewDocument) {
 	if d.Unread > 1 {
 		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
 	} else {
@@ -177,7 +178,7 @@ func (s *previewScreen) document(d *preview.Document) {
 }
 
 // example writes the tokens of an example: a line for each stretch with the same loss.
-func (s *previewScreen) example(r *preview.Example) {
+func (s *previewScreen) example(r *ingest.PreviewExample) {
 	if r.Labels != nil {
 		s.tokens("prompt  ", r.InputIDs, nil)
 		s.tokens("target  ", r.Labels, nil)
@@ -238,7 +239,7 @@ func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
 }
 
 // examples writes what all examples have in common.
-func (s *previewScreen) examples(p *preview.Preview) {
+func (s *previewScreen) examples(p *ingest.Previewed) {
 	o := &p.Options
 	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"),
 		loss(p))
@@ -250,7 +251,7 @@ func (s *previewScreen) examples(p *preview.Preview) {
 }
 
 // loss returns which tokens of the examples are trained on.
-func loss(p *preview.Preview) string {
+func loss(p *ingest.Previewed) string {
 	for _, in := range p.Inputs {
 		for _, d := range in.Documents {
 			for _, x := range d.Examples {
@@ -267,7 +268,7 @@ func loss(p *preview.Preview) string {
 }
 
 // estimate writes what the build would make.
-func (s *previewScreen) estimate(p *preview.Preview) {
+func (s *previewScreen) estimate(p *ingest.Previewed) {
 	e := &p.Estimate
 	if !e.Known {
 		s.printf("estimate: none, since the size of the sources is not known\n")
@@ -297,8 +298,8 @@ func (s *previewScreen) estimate(p *preview.Preview) {
 		return
 	}
 	s.printf("          if the rest is like the first %s of the inputs above; where documents are sorted or mixed, "+
-		"it can be 10 times off\n", formatSize(preview.SampleBytes))
-	if slices.ContainsFunc(p.Inputs, func(in preview.Input) bool { return in.Compression != decompress.Plain }) {
+		"it can be 10 times off\n", formatSize(ingest.PreviewSample))
+	if slices.ContainsFunc(p.Inputs, func(in ingest.PreviewInput) bool { return in.Compression != decompress.Plain }) {
 		s.printf("          the size of compressed text is a guess too, from that of its file\n")
 	}
 }

@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/ingest/source/checksum": {"internal/fault", "internal/ingest/source/cause"},
 	"internal/ingest/source/cause":    {"internal/fault", "internal/remote"},
 	"internal/ingest/example": {"internal/counts", "internal/csvscan", "internal/fault", "internal/ingest/jinja",
-		"internal/jsonscan", "internal/lazy", "tokenize"},
+		"internal/jsonscan", "internal/lazy", "internal/spelling", "tokenize"},
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/ingest/jinja",
 		"internal/jsonscan", "internal/lazy", "internal/spelling", "tokenize"},
 	"internal/ingest/jinja": {},
@@ -67,9 +67,6 @@ var allowed = map[string][]string{
 		"internal/ingest/option", "internal/ingest/read", "internal/ingest/rows", "internal/ingest/source",
 		"internal/ingest/work", "internal/origins", "internal/pack", "internal/remote", "internal/shell",
 		"internal/spelling", "internal/store", "internal/tokenizers", "internal/units", "shard", "tokenize"},
-	"internal/ingest/preview": {"internal/counts", "internal/fault", "internal/ingest/example", "internal/ingest/filter",
-		"internal/ingest/job", "internal/ingest/option", "internal/ingest/report", "internal/ingest/setup",
-		"internal/ingest/source", "tokenize"},
 	"internal/ingest/heldout": {"shard"},
 	"internal/ingest/job": {"internal/budget", "internal/ingest/example", "internal/ingest/filter",
 		"internal/ingest/source"},
@@ -146,12 +143,11 @@ var allowed = map[string][]string{
 	"internal/refdata":  {},
 
 	"tokenize/builtin":             {"tokenize"},
-	"tokenize/internal":            {"tokenize/wellformed"},
+	"tokenize/internal":            {},
 	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
 	"tokenize/internal/regex":      {},
 	"tokenize/internal/ucd":        {},
 	"tokenize/train":               {"tokenize"},
-	"tokenize/wellformed":          {"tokenize/internal/cpu"},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

@@ -171,13 +171,17 @@ one that looks like the text.`),
 func templatesPage(build *cobra.Command) *Page {
 	return &Page{
 		about: paragraphs(`
-A template makes text from a record's fields. It is a Go text/template in a file: one body makes a document.
+A template makes text from a record's fields, which are its variables. It is written in Jinja, as chat
+templates are, and given as text or in a file. In text on a command line \n is a line break, \t a tab.
 
-A template that defines "prompt" and "target" makes two columns, for encoder-decoder models. With
---causal-pairs each pair is one row, prompt first, with the loss on the target and its end only, for
-decoder-only models. Rows without any of the target are dropped.
+  --template '{{ title }}\n\n{{ text | trim }}{% if tags %} ({{ tags | join(", ") }}){% endif %}'
 
-  {{define "prompt"}}Summarize: {{.body}}{{end}}{{define "target"}}{{.title}}{{end}}
+A field that a record lacks makes it a bad record, unless the template asks: {{ note | default('') }} or
+{% if note is defined %}. A field whose name is no name in Jinja is {{ record['a-b'] }}.
+
+--prompt and --target make two columns, for encoder-decoder models. With --causal-pairs each pair is one
+row, prompt first, with the loss on the target and its end only, for decoder-only models. Rows without any
+of the target are dropped. One file makes both with {% block prompt %}…{% endblock %} and a block target.
 
 With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and completion, the
 chosen side of a preference), which the tokenizer's chat template, or that of --chat-template, turns into
@@ -187,7 +191,7 @@ The tokens of the tokenizer's post-processor surround each document once, or eac
 --special-tokens chunk. --bos and --eos put a token before and after each document, and around each
 prompt and target of two columns, unless the post-processor does so.`),
 		examples: []string{
-			"dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos",
+			"dsload build pairs.jsonl --prompt 'Q: {{ q }}\\nA: ' --target '{{ a }}' --causal-pairs --eos",
 			"dsload build recipes.csv --format recipes --template recipe-seq2seq",
 			"dsload build chats.jsonl --format chat --tokenizer path/to/model --train-on last",
 		},

@@ -42,7 +42,7 @@ var (
 // is asked while they are opened; who remembers copies, flusher.isCopy; and who writes, flusher.out.
 type build struct {
 	opts            option.Options
-	partition       *plan.Chosen      // nil for all of the sources
+	partition       *plan.Chosen      // of a plan; nil for all
 	addition        *earlier.Addition // nil unless the build adds to a dataset
 	scan            *plan.Scan        // nil unless the build makes a plan
 	bucket          bool              // Out is the scratch folder of a build into a bucket
@@ -54,7 +54,7 @@ type build struct {
 	// Of the phase that runs.
 	current *setup.Phase
 	lanes   job.Lanes
-	readErr error // reading the sources failed, once all stages have ended
+	readErr error // of the sources, once all stages have ended
 	workers []*work.Worker
 }
 
@@ -227,6 +227,11 @@ func PartitionMemory(o option.Options, p *plan.Chosen) (*setup.MemoryPlan, error
 	}
 	b := newBuild(o, p)
 	b.bucket = remote.Writable(o.Out)
+	return b.memoryPlan()
+}
+
+// memoryPlan prepares a build for its memory plan alone.
+func (b *build) memoryPlan() (*setup.MemoryPlan, error) {
 	if err := b.prepare(context.Background()); err != nil {
 		return nil, err
 	}

@@ -46,11 +46,8 @@ func tableOf(t *testing.T, names ...string) string {
 func TestAdviceOnFields(t *testing.T) {
 	const skip, takes = "on-bad-record", "take it with"
 	with := func(change func(o *option.Options)) func(o *option.Options) { return change }
-	pairs := func(body string) func(o *option.Options) {
-		return func(o *option.Options) {
-			o.CausalPairs, o.Template = true, filepath.Join(t.TempDir(), "pair.tmpl")
-			put(t, o.Template, []byte(body))
-		}
+	pairs := func(prompt, target string) func(o *option.Options) {
+		return func(o *option.Options) { o.CausalPairs, o.Prompt, o.Target = true, prompt, target }
 	}
 	for _, c := range []struct {
 		name, data string
@@ -74,18 +71,17 @@ func TestAdviceOnFields(t *testing.T) {
 		{"null.jsonl", `{"text":null}`, []string{"is null, not a string; fix the record"}, nil, nil},
 		{"n.jsonl", `{"n":1}`, []string{"`text-field`, or", "`template`"}, []string{skip, "looks like"}, nil},
 		{"alpaca.jsonl", `{"instruction":"Add","input":"1 2","output":"A long answer of many words"}`,
-			[]string{"`format` chat", "`chat-template`", "`causal-pairs`", "{{.instruction}}", "{{.input}}",
-				"{{.output}}",
+			[]string{"`format` chat", "`chat-template`", "`causal-pairs`", `'{{ instruction }}\n{{ input }}\n'`, "'{{ output }}'",
 				"as Alpaca's instruction data has them"},
 			[]string{takes, "looks like the text", skip},
-			pairs(`{{define "prompt"}}{{.instruction}}{{"\n"}}{{.input}}{{"\n"}}{{end}}{{define "target"}}{{.output}}{{end}}`)},
+			pairs(`{{ instruction }}\n{{ input }}\n`, "{{ output }}")},
 		{"prompt.jsonl", `{"prompt":"Why?","response":"Because."}`, []string{"`format` chat", "`causal-pairs`"},
 			[]string{takes, skip}, nil},
 		{"question.csv", "question,answer\nWhy?,Because.\n", []string{"`format` chat"}, []string{takes, skip}, nil},
-		{"qa.jsonl", `{"q":"Why?","a":"Because."}`, []string{"{{.q}}", "`causal-pairs`"},
+		{"qa.jsonl", `{"q":"Why?","a":"Because."}`, []string{"{{ q }}", "`causal-pairs`"},
 			[]string{"`format` chat", takes, skip},
-			pairs(`{{define "prompt"}}{{.q}}{{"\n"}}{{end}}{{define "target"}}{{.a}}{{end}}`)},
-		{"case.jsonl", `{"My Id":1,"Question":"Why?","Answer":"Because."}`, []string{"{{.Question}}"},
+			pairs(`{{ q }}\n`, "{{ a }}")},
+		{"case.jsonl", `{"My Id":1,"Question":"Why?","Answer":"Because."}`, []string{"{{ Question }}"},
 			[]string{"`format` chat", takes}, nil},
 		{"dpo.jsonl", `{"prompt":"Why?","chosen":"Because.","rejected":"No."}`, []string{"`format` chat"},
 			[]string{takes}, nil},
@@ -214,7 +210,7 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 		{"b", "the columns of text are body; if that is the text, take it with `text-field` body", later},
 		{"a b", "if that is the text, take it with `text-field` body" + later, ""},
 		{"a c", "take one with `text-field`" + later, ""},
-		{"a q", "{{.answer}}{{end}}" + later, ""},
+		{"a q", "'{{ answer }}'" + later, ""},
 	} {
 		o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()}}
 		for _, name := range strings.Fields(c.sources) {

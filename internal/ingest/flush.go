@@ -3,7 +3,6 @@ package ingest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"github.com/dsload/dsload/internal/dataset"
 	"slices"
@@ -29,7 +28,7 @@ import (
 type flusher struct {
 	b      *build
 	out    dataset.Writer
-	shards func(split string) int // shards that have begun; nil where none are written
+	shards func(split string) int // of a split that have begun; nil where none are written
 	cutter *example.Cutter
 	cut    cut                          // what makes examples of documents, with the cutter
 	turns  turnRows                     // scratch
@@ -45,8 +44,8 @@ type flusher struct {
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
-	unused  unusedFields    // counted for the job at hand
-	shared  *heldout.Shared // documents of train and val; nil if that is not of interest, or not known
+	unused  unusedFields    // of the job at hand
+	shared  *heldout.Shared // by train and val; nil if that is not of interest, or not known
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -345,7 +344,7 @@ func (f *flusher) save() ([][]byte, error) {
 	if err := errors.Join(f.saveSeen(), f.origins.sync()); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(&f.state)
+	data, err := f.state.encode()
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type Identity struct {
 	// Options are those of the build, with what was loaded to find this out.
 	Options option.Options
 
-	known []source.Stat // all sources
+	known []source.Stat // of all sources
 }
 
 // Identify looks at the sources and settings of a build. Local sources are named by their whole

@@ -60,7 +60,7 @@ func linearStages(dir string) map[string]linearStage {
 func TestTimeIsLinear(t *testing.T) {
 	effort.OneGoroutine(t)
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "template"), []byte(`{{.text}}{{len .text}}`))
+	put(t, filepath.Join(dir, "template"), []byte(`{{ text }}{{ text | length }}`))
 	put(t, filepath.Join(dir, "chat.jinja"), []byte("{% for m in messages %}{{ m.role }}: {{ m.content | trim }}\n{% endfor %}"))
 	units := []string{"\xff", `\n`, "a", "\u0316\u0301", `\"`, `\ud800`, " ", "\n", `""`, ",", "= a =\n", "\xe2\x82", `\u0301`, "{", "[[],"}
 	units = units[:effort.Of(4, len(units), len(units))]

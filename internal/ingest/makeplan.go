@@ -195,7 +195,7 @@ func planable(o *option.Options, partitions int) error {
 func relativeTo(o *option.Options) (string, error) {
 	relative := func(name string) bool { return !filepath.IsAbs(name) && !strings.Contains(name, "://") }
 	names := slices.Concat(o.Sources, o.ValSources)
-	for _, name := range []string{o.Tokenizer, o.Template} {
+	for _, name := range []string{o.Tokenizer, o.Template, o.Prompt, o.Target} {
 		if _, err := os.Stat(name); err == nil {
 			names = append(names, name)
 		}

@@ -18,6 +18,14 @@ const maxSourcesShown = 6
 // waits is how long each stage has waited for the others.
 type waits struct{ reader, workers, flusher job.Waiting }
 
+// watch attaches the build to its monitor.
+func (b *build) watch() {
+	if b.opts.Monitor != nil {
+		b.meter.formats = b.Formats()
+		b.opts.Monitor.Show(b.details)
+	}
+}
+
 // show shows the flusher's state to reports.
 func (f *flusher) show() {
 	s := &f.state
@@ -119,7 +127,7 @@ type meter struct {
 	began                   atomic.Int64 // when the pipeline began, Unix nanoseconds
 	resumed                 report.Totals
 	start                   time.Time
-	formats                 map[string]int // inputs by their format
+	formats                 map[string]int // of the inputs
 
 	mu    sync.Mutex
 	shown shown
@@ -137,7 +145,7 @@ type shown struct {
 // saved describes the checkpoints of this run.
 type saved struct {
 	count, examples int64
-	at              time.Time // when the last was taken
+	at              time.Time // of the last
 }
 
 func (m *meter) show(s shown) {

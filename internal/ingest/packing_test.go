@@ -244,9 +244,9 @@ func TestPackedMasks(t *testing.T) {
 		}
 		fmt.Fprintf(&lines, "{\"p\": %q, \"t\": %q}\n", prompt, strings.Repeat(" answer", 1+rnd.IntN(9)))
 	}
-	source, template := filepath.Join(dir, "pairs.jsonl"), filepath.Join(dir, "pair.tmpl")
+	source, template := filepath.Join(dir, "pairs.jsonl"), filepath.Join(dir, "pair.jinja")
 	put(t, source, []byte(lines.String()))
-	put(t, template, []byte(`{{define "prompt"}}{{.p}}{{end}}{{define "target"}}{{.t}}{{end}}`))
+	put(t, template, []byte(`{% block prompt %}{{ p }}{% endblock %}{% block target %}{{ t }}{% endblock %}`))
 	for _, policy := range pack.Policies[1:] {
 		o := packOptions(t, policy, 1, 1)
 		o.Sources, o.Template, o.CausalPairs, o.LoadedTokenizer = []string{source}, template, true, gpt2()

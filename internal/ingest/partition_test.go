@@ -153,8 +153,8 @@ func sameDataset(t *testing.T, got, want string, counters bool) {
 // TestPartitionsEqualWhole builds the same sources whole and in partitions.
 func TestPartitionsEqualWhole(t *testing.T) {
 	sources := partitionSources(t)
-	pair := filepath.Join(t.TempDir(), "pair.tmpl")
-	put(t, pair, []byte(`{{define "prompt"}}{{.n}}{{end}}{{define "target"}}{{.text}}{{end}}`))
+	pair := filepath.Join(t.TempDir(), "pair.jinja")
+	put(t, pair, []byte(`{% block prompt %}{{ n }}{% endblock %}{% block target %}{{ text }}{% endblock %}`))
 	chats, chatTemplate := writeChats(t, 300)
 	ofChats := option.Options{Settings: option.Settings{Sources: []string{chats}, Format: source.Chat,
 		ChatTemplate: chatTemplate}}

@@ -165,7 +165,7 @@ func TestSettingsOfOldBuilds(t *testing.T) {
 	}
 }
 
-const pairTemplate = `{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{{end}}`
+const pairTemplate = `{% block prompt %}{{ q }}{% endblock %}{% block target %}{{ a }}{% endblock %}`
 
 func TestCausalPairs(t *testing.T) {
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func TestCausalPairs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			o := option.Options{Settings: c.o}
-			o.Template = filepath.Join(dir, "pair.tmpl")
+			o.Template = filepath.Join(dir, "pair.jinja")
 			put(t, o.Template, []byte(pairTemplate))
 			path := filepath.Join(dir, "pairs.jsonl")
 			put(t, path, fmt.Appendf(nil, "{\"q\": %q, \"a\": %q}\n", c.q, c.a))
@@ -234,7 +234,7 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	dir := t.TempDir()
 	o := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: tok, FS: shardtest.New()},
-		Settings: option.Settings{Template: filepath.Join(dir, "pair.tmpl"),
+		Settings: option.Settings{Template: filepath.Join(dir, "pair.jinja"),
 			Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: option.OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
@@ -250,7 +250,7 @@ func TestPairsCarryTheirEnds(t *testing.T) {
 	dir := t.TempDir()
 	o := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: word(t, noPost), FS: shardtest.New()},
-		Settings: option.Settings{Template: filepath.Join(dir, "pair.tmpl"),
+		Settings: option.Settings{Template: filepath.Join(dir, "pair.jinja"),
 			Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: option.OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "a b", "a": "x"}`))

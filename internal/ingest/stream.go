@@ -81,10 +81,7 @@ func (f *flusher) restore(cursor []byte) error {
 		return &cause.ChangedError{URI: b.Phases[0].Set.URI(0),
 			What: "number of documents, by which some are chosen for val,"}
 	}
-	if f.seen != nil && state.Seen != nil {
-		err = f.seen.Restore(*state.Seen)
-	}
-	if err := errors.Join(f.origins.restore(&f.state), err); err != nil {
+	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
 		return err
 	}
 	b.meter.resumed = state.Totals
@@ -109,10 +106,7 @@ func (b *build) stream(ctx context.Context, f *flusher, finish func(*flusher) (*
 		}
 	}
 	f.show()
-	if b.opts.Monitor != nil {
-		b.meter.formats = b.Formats()
-		b.opts.Monitor.Show(b.details)
-	}
+	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.Phases) {
@@ -170,10 +164,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
-		if i == len(b.workers) {
-			b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
-		}
-		w := b.workers[i]
+		w := b.workerOf(i)
 		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
@@ -186,7 +177,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr = reading.Failed()
 	switch {
 	case errors.Is(err, errStopped):
-	case err != nil && !errors.Is(err, errUnfinished): // the jobs before an unfinished one are kept
+	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
 		return err
 	case err == nil && reading.Ended():
 		f.state.Position = reader.Position() // includes trailing input that gave no record
@@ -197,6 +188,14 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		b.scan.End(f.stopped == "")
 	}
 	return nil
+}
+
+// workerOf returns the i-th worker.
+func (b *build) workerOf(i int) *work.Worker {
+	if i == len(b.workers) {
+		b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
+	}
+	return b.workers[i]
 }
 
 // interrupted keeps everything up to the end of the last job. A folder that holds no rows yet stays open to
@@ -225,7 +224,7 @@ func (f *flusher) interrupted(ctx context.Context) error {
 
 func (b *build) newWorker(cacheBytes int) *work.Worker {
 	c := work.Config{Tokenizer: b.Tokenizer, CacheBytes: cacheBytes, CausalPairs: b.opts.CausalPairs,
-		AsIs: b.Template == "", Judges: b.opts.JudgesDocuments(), Filter: b.Filter, Dedup: b.opts.Dedup,
+		AsIs: b.Templates.IsZero(), Judges: b.opts.JudgesDocuments(), Filter: b.Filter, Dedup: b.opts.Dedup,
 		Conversations: b.Chat}
 	if b.scan != nil {
 		c.Skip = b.scan.Skip

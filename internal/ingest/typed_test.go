@@ -44,9 +44,9 @@ func TestTypedColumns(t *testing.T) {
 		text(option.Settings{OnBadRecord: skip}, `a "word"`)
 		text(option.Settings{OnBadRecord: skip, TextField: "meta.lang"}, "en")
 		text(option.Settings{OnBadRecord: skip, TextField: "meta.lang", Filter: filter.Options{Where: []string{"meta.lang=en"}}}, "en")
-		text(option.Settings{Template: "{{.day}} {{.n}}{{with .at}} {{.}}{{end}}", OnBadRecord: skip},
+		text(option.Settings{Template: "{{ day }} {{ n }}{% if at %} {{ at }}{% endif %}", OnBadRecord: skip},
 			"1969-12-30 1e+16 2020-01-05T03:00:00Z", "2021-02-06 -3.0")
-		text(option.Settings{Template: "{{.n}}", Filter: filter.Options{Where: []string{"day=2021-02-06"}}}, "-3.0")
+		text(option.Settings{Template: "{{ n }}", Filter: filter.Options{Where: []string{"day=2021-02-06"}}}, "-3.0")
 
 		o := option.Options{Out: "data", Resources: option.Resources{FS: shardtest.New(), LoadedTokenizer: small()},
 			Settings: option.Settings{Sources: []string{path}, Format: source.Chat, OnBadRecord: skip}}

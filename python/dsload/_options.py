@@ -26,6 +26,8 @@ class TextOptions(TypedDict, total=False):
     include: Union[str, Sequence[str], None]
     exclude: Union[str, Sequence[str], None]
     template: Optional[PathLike]
+    prompt: Optional[PathLike]
+    target: Optional[PathLike]
     causal_pairs: Optional[bool]
     chat_template: Optional[PathLike]
     train_on: Optional[Literal["assistant", "last", "all"]]
@@ -85,7 +87,9 @@ class BuildOptions(PlanOptions, total=False):
         delimiter: separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line).
         include: in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable).
         exclude: in folders and globs, skip files and folders that match this glob (repeatable).
-        template: built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target.
+        template: Jinja template that makes the text of a record, as text ('{{ title }}: {{ text }}') or in a file, or a built-in one (recipe, recipe-seq2seq).
+        prompt: Jinja template, as text or in a file, that makes the prompt of a pair; target makes the rest.
+        target: Jinja template, as text or in a file, that makes the target of a pair.
         causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
         chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.

@@ -75,6 +75,7 @@ def make(folder, dsload):
         (folder / name).parent.mkdir(exist_ok=True)
         with pa.CompressedOutputStream(str(folder / name), codec) as out:
             out.write(lines)
+    json_lines(folder / "pairs.jsonl", [{"q": f"What is {i}?", "a": sentence(i), "title": f"Title {i}", "body": sentence(i)} for i in range(50)])
     model(folder, dsload)
 
 
@@ -82,8 +83,6 @@ def more(folder):
     """Adds what only the examples of help read."""
     json_lines(folder / "more.jsonl", [{"text": t} for t in texts(50, 5000)])
     json_lines(folder / "pages.jsonl", [{"text": " ".join(texts(12, i)), "lang": "en"} for i in range(50)])
-    json_lines(folder / "pairs.jsonl", [{"title": f"Title {i}", "body": sentence(i)} for i in range(50)])
-    (folder / "pair.tmpl").write_text('{{define "prompt"}}Summarize: {{.body}}{{end}}{{define "target"}}{{.title}}{{end}}')
     (folder / "table.csv").write_text("".join(f'{i},"{sentence(i)}",en\n' for i in range(50)))
     (folder / "logs").mkdir()
     (folder / "logs/a.txt").write_text("\n".join(texts(300)) + "\n")

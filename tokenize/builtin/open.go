@@ -59,9 +59,5 @@ func OpenWithin(name string, maxMemory int64) (*tokenize.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := spec.NewTokenizer(s, mem)
-	if err != nil {
-		return nil, err
-	}
-	return t.(*tokenize.Tokenizer), nil
+	return tokenize.FromSpec(s, mem)
 }

@@ -49,12 +49,12 @@ func pairAdvice(names []string) fault.Text {
 	for _, more := range []string{"input", "context"} {
 		if prompt != more && answer != more && strings.HasPrefix(prompt, "instruction") &&
 			slices.Contains(names, more) {
-			body += `{{"\n"}}` + reference(more)
+			body += `\n` + reference(more)
 			break
 		}
 	}
-	template := fmt.Sprintf(`{{define "prompt"}}%s{{"\n"}}{{end}}{{define "target"}}%s{{end}}`, body, reference(answer))
-	pair := fault.Textf("pass {causal-pairs} with {template} and a file such as %s", template)
+	pair := fault.Textf("pass {causal-pairs} {prompt} %s {target} %s", shell.Quote(body+`\n`),
+		shell.Quote(reference(answer)))
 	if shape == chat.Alpaca {
 		return fault.Textf("%q and %q look like a question and its answer, as Alpaca's instruction data has them: %v; or %v",
 			prompt, answer, read, pair)
@@ -96,9 +96,9 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // reference returns what writes a field in a template.
 func reference(name string) string {
 	if identifier.MatchString(name) {
-		return "{{." + name + "}}"
+		return "{{ " + name + " }}"
 	}
-	return fmt.Sprintf("{{index . %q}}", name)
+	return fmt.Sprintf("{{ record[%q] }}", name)
 }
 
 // wantedField is about a record without the field of the text. It does not advise to leave such records out if
@@ -106,7 +106,7 @@ func reference(name string) string {
 // one that reads this.
 func wantedField(f Facts, err error) (error, bool) {
 	bad := f.record(err)
-	if bad == nil || f.Options.Template != "" {
+	if bad == nil || f.Options.HasTemplate() {
 		return err, false
 	}
 	field, ok := errors.AsType[*example.FieldError](bad.Cause)
@@ -153,7 +153,7 @@ func wantedField(f Facts, err error) (error, bool) {
 // notText is about a first record whose field of the text holds something else.
 func notText(f Facts, err error) (error, bool) {
 	bad := f.record(err)
-	if bad == nil || bad.Row != 1 || f.Options.Template != "" {
+	if bad == nil || bad.Row != 1 || f.Options.HasTemplate() {
 		return err, false
 	}
 	found, ok := errors.AsType[*example.NotTextError](bad.Cause)

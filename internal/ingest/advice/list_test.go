@@ -132,7 +132,7 @@ func TestList(t *testing.T) {
 		{"field, later", Rows, own, later(&example.FieldError{Likely: "body"}), "wantedField", fault.Corrupt,
 			opts{"text-field", "on-bad-record"}},
 		{"pair", Rows, own, bad(&example.FieldError{Has: []string{"question", "solution"}, Likely: "solution"}), "wantedField",
-			fault.Corrupt, opts{"causal-pairs", "template"}},
+			fault.Corrupt, opts{"causal-pairs", "prompt", "target"}},
 		{"conversation", Rows, own, bad(&example.FieldError{Chat: "messages"}), "wantedField", fault.Corrupt, opts{"format"}},
 		{"field of a template", Rows, templated, bad(&example.FieldError{Likely: "body"}), "badRecord", fault.Corrupt,
 			opts{"on-bad-record"}},
@@ -173,7 +173,7 @@ func TestList(t *testing.T) {
 		{"columns", Sources, own, &source.ColumnError{Has: []string{"body"}}, "missingColumn", fault.Corrupt,
 			opts{"text-field"}},
 		{"columns of a pair", Sources, own, &source.ColumnError{Has: []string{"question", "solution"}}, "missingColumn",
-			fault.Corrupt, opts{"causal-pairs", "template"}},
+			fault.Corrupt, opts{"causal-pairs", "prompt", "target"}},
 		{"later columns", Sources, own, &source.ColumnError{Later: true}, "missingColumn", fault.Corrupt,
 			opts{"template", "append", "exclude"}},
 

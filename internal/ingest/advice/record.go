@@ -55,7 +55,7 @@ func recordsInside(f Facts, err error) (error, bool) {
 	}
 	lists := recordLists(bad, &example.FieldError{}, f.inputOf(bad))
 	if lists.IsZero() || !errors.Is(bad.Cause, cause.TooLarge) && !errors.Is(bad.Cause, chat.ErrShape) &&
-		(f.Options.Template != "" || !errors.Is(bad.Cause, cause.UnknownField)) {
+		(f.Options.HasTemplate() || !errors.Is(bad.Cause, cause.UnknownField)) {
 		return err, false
 	}
 	return fault.Errorf("%w; %v", err, lists), true
@@ -74,7 +74,7 @@ func tooLongToMap(f Facts, err error) (error, bool) {
 // tooLongToJudge is about a record that is bad only because filters judge it whole.
 func tooLongToJudge(f Facts, err error) (error, bool) {
 	bad := f.record(err)
-	if bad == nil || !f.Options.JudgesDocuments() || f.Options.Template != "" || !errors.Is(bad.Cause, cause.TooLarge) {
+	if bad == nil || !f.Options.JudgesDocuments() || f.Options.HasTemplate() || !errors.Is(bad.Cause, cause.TooLarge) {
 		return err, false
 	}
 	return fault.Errorf("%w; filters and {dedup} judge whole documents: "+

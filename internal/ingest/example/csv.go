@@ -5,7 +5,6 @@ import (
 
 	"github.com/dsload/dsload/internal/csvscan"
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // csvFields holds the decoded fields of a CSV record, concatenated.
@@ -49,28 +48,3 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 }
 
 var errNoList = errors.New("not a JSON list of strings")
-
-// appendStrings decodes a JSON list of strings: it appends their texts and where each ends.
-func appendStrings(text []byte, ends []int, data []byte) ([]byte, []int, error) {
-	var s jsonscan.Scanner
-	s.Reset(data)
-	if s.Token() != '[' {
-		return text, ends, errNoList
-	}
-	s.Enter()
-	for first := true; ; first = false {
-		more, err := s.Element(first)
-		switch {
-		case err != nil || more && s.Token() != '"' || !more && s.End() != nil:
-			return text, ends, errNoList
-		case !more:
-			return text, ends, nil
-		}
-		span, err := s.String()
-		if err != nil {
-			return text, ends, err
-		}
-		text, _ = jsonscan.Unescape(text, s.Raw(span))
-		ends = append(ends, len(text))
-	}
-}

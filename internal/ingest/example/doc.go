@@ -13,8 +13,7 @@
 //	I2  Text is formatted once: the content of a field reaches the tokenizer unchanged, even if it
 //	    looks like a template.
 //	I3  Prompt and target together are at most 3 times the record's bytes plus Formatter.OverheadBytes.
-//	I4  A built-in template's hand-written code gives the same result as its text/template form.
-//	I5  A template's execution ends: it visits a bounded number of nodes and makes a bounded
+//	I4  A template's execution ends: it takes a bounded number of steps and makes a bounded
 //	    number of bytes. Both bounds depend only on the record's size and the template.
 //	    Formatter.ScratchBytes returns the latter.
 package example

@@ -16,7 +16,4 @@ var (
 	// ErrStopped means that the worker was stopped while a template ran. The record is not to
 	// blame.
 	ErrStopped = errors.New("stopped")
-
-	// errNull means that a template prints a null, which text/template would write as "<no value>".
-	errNull = errors.New("null")
 )

@@ -5,13 +5,18 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/refdata"
-	"github.com/dsload/dsload/tokenize/wellformed"
+	"github.com/dsload/dsload/tokenize"
 )
+
+// of returns the options of a template.
+func of(template string) FormatOptions { return FormatOptions{Templates: Templates{Text: template}} }
 
 func newWorker(t testing.TB, o FormatOptions) *Worker {
 	t.Helper()
@@ -47,7 +52,7 @@ func TestFormat(t *testing.T) {
 		err      error
 	}{
 		{"text", FormatOptions{}, text, "a {{.b}}\xff", "a {{.b}}\uFFFD", 1, nil},
-		{"text in a template", FormatOptions{Template: "<{{.text}}>"}, text, "a {{.b}}\xff", "<a {{.b}}\uFFFD>", 1,
+		{"text in a template", of("<{{ text }}>"), text, "a {{.b}}\xff", "<a {{.b}}\uFFFD>", 1,
 			nil},
 		{"field", FormatOptions{}, jsonl, `{"id":1,"text":"a\n\"\u00e9"}`, "a\n\"é", 0, nil},
 		{"other field", FormatOptions{TextField: "b"}, jsonl, ` {"a":[{"b":"no"}],"b":"yes","c":{"b":"no"}} ` + "\r",
@@ -68,12 +73,12 @@ func TestFormat(t *testing.T) {
 		{"control character", FormatOptions{}, jsonl, "{\"text\":\"a\tb\"}", "", 0, ErrMalformed},
 		{"zero bytes behind", FormatOptions{}, jsonl, "{\"text\":\"a\"}\x00", "", 0, ErrMalformed},
 		{"nested too deep", FormatOptions{}, jsonl, `{"a":` + strings.Repeat("[", 2000), "", 0, ErrMalformed},
-		{"json template", FormatOptions{Template: `{{define "prompt"}}Q: {{.q}}{{end}}{{define "target"}}{{.a.n}}{{end}}`}, jsonl, `{"q":"why","a":{"n":1e3}}`, "Q: why -> 1e3", 0, nil},
-		{"json template, missing", FormatOptions{Template: `{{.nope}}`}, jsonl, `{"q":"why"}`, "", 0, ErrTemplate},
-		{"json template, malformed", FormatOptions{Template: `{{.q}}`}, jsonl, `{"q":"why"} x`, "", 0, ErrMalformed},
-		{"template without end", FormatOptions{Template: `{{range 100000000}}{{.}}{{end}}`}, jsonl, `{}`, "", 0,
+		{"json template", of(`{% block prompt %}Q: {{ q }}{% endblock %}{% block target %}{{ a.n }}{% endblock %}`), jsonl, `{"q":"why","a":{"n":1e3}}`, "Q: why -> 1000.0", 0, nil},
+		{"json template, missing", of("{{ nope }}"), jsonl, `{"q":"why"}`, "", 0, ErrTemplate},
+		{"json template, malformed", of("{{ q }}"), jsonl, `{"q":"why"} x`, "", 0, ErrMalformed},
+		{"template without end", of(`{{ q }}{% for i in range(99999) %}{{ i }}{% endfor %}`), jsonl, `{"q":1}`, "", 0,
 			ErrTooLarge},
-		{"half a character", FormatOptions{Template: `{{slice .q 0 1}}`}, jsonl, `{"q":"é"}`, "\uFFFD", 1, nil},
+		{"half a surrogate pair", of(`{{ q[0] }}`), jsonl, `{"q":"\ud83dx"}`, "\uFFFD", 1, nil},
 		{"csv", FormatOptions{}, table, `1,"a ""b"", c` + "\n" + `d"`, "a \"b\", c\nd", 0, nil},
 		{"csv, quote in the middle", FormatOptions{}, table, `1,a "b"`, `a "b"`, 0, nil},
 		{"csv, empty", FormatOptions{}, table, `,`, "", 0, nil},
@@ -84,7 +89,7 @@ func TestFormat(t *testing.T) {
 		{"csv, too many", FormatOptions{}, table, "1,2,3", "", 0, ErrMalformed},
 		{"csv, after a quote", FormatOptions{}, table, `1,"a"b`, "", 0, ErrMalformed},
 		{"csv, open quote", FormatOptions{}, table, `1,"a`, "", 0, ErrMalformed},
-		{"csv template", FormatOptions{Template: "{{.id}}/{{upper .text}}"}, table, "1,a", "1/A", 0, nil},
+		{"csv template", of("{{ id }}/{{ text | upper }}"), table, "1,a", "1/A", 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, replaced, err := format(newWorker(t, c.o), c.rec, c.data)
@@ -105,15 +110,15 @@ func TestErrorsNameWhatThereIs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "x, y") {
 		t.Error(err)
 	}
-	_, _, err = format(newWorker(t, FormatOptions{Template: "{{.z}}", TemplateName: "qa.tmpl"}),
+	_, _, err = format(newWorker(t, of("{{ z }}")),
 		Record{}, `{"x":1}`)
-	if err == nil || !strings.Contains(err.Error(), "qa.tmpl:1") || !strings.Contains(err.Error(), "the fields are x") {
+	if err == nil || !strings.Contains(err.Error(), `no field "z"`) || !strings.Contains(err.Error(), "the record has x;") {
 		t.Error(err)
 	}
-	for _, body := range []string{"a\n{{.x", "a\n{{nofunc .x}}", `{{define "prompt"}}{{end}}`, " \n",
-		`{{template "gone"}}{{`} {
-		_, err := NewFormatter(FormatOptions{Template: body, TemplateName: "qa.tmpl"})
-		if !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), "qa.tmpl:") {
+	for _, body := range []string{"a\n{{ x", "a\n{{ nofilter.x | }}", `{% block prompt %}{% endblock %}`, " \n",
+		`{% include "gone" %}`} {
+		_, err := NewFormatter(FormatOptions{Templates: Templates{Text: body}, Given: Templates{Text: "qa.jinja"}})
+		if !errors.Is(err, ErrTemplate) || fault.OptionOf(err) != "template" || !strings.Contains(err.Error(), "qa.jinja") {
 			t.Errorf("%q: %v", body, err)
 		}
 	}
@@ -129,9 +134,9 @@ func TestRecipes(t *testing.T) {
 		"":               "Tea\n\nIngredients:\n- 1 c. water\n- 1 bag \"tea\"\n\nDirections:\n1. Boil at 100°.\n2. Steep.\n",
 		"recipe":         "Tea\n\nIngredients:\n- 1 c. water\n- 1 bag \"tea\"\n\nDirections:\n1. Boil at 100°.\n2. Steep.\n",
 		"recipe-seq2seq": "Ingredients:\n- 1 c. water\n- 1 bag \"tea\"\n -> Tea\n\nDirections:\n1. Boil at 100°.\n2. Steep.\n",
-		`{{.title}}: {{join .NER "+"}} of {{len .ingredients}}`: " Tea : tea of 2",
+		`{{ title }}: {{ NER | join("+") }} of {{ ingredients | length }}`: " Tea : tea of 2",
 	} {
-		w := newWorker(t, FormatOptions{Template: template})
+		w := newWorker(t, of(template))
 		if got, _, err := format(w, recipeRecord, recipeLine); err != nil || got != want {
 			t.Errorf("%s: %q, %v", template, got, err)
 		}
@@ -152,7 +157,8 @@ func TestRecipes(t *testing.T) {
 		}
 	}
 	if _, _, err := format(newWorker(t, FormatOptions{}), Record{Template: "recipe",
-		Columns: []string{"title", "steps"}, Comma: ','}, "a,b"); !errors.Is(err, ErrUnknownField) {
+		Columns: []string{"title", "steps"}, Comma: ','}, "a,b"); !errors.Is(err, ErrTemplate) ||
+		!strings.Contains(err.Error(), `no column "ingredients"`) || strings.Contains(err.Error(), "default") {
 		t.Error(err)
 	}
 	if !IsBuiltin("recipe") || IsBuiltin("poem") || strings.Join(Builtins(), " ") != "recipe recipe-seq2seq" {
@@ -166,31 +172,33 @@ func sampleRecipes(t testing.TB) [][]byte {
 	return bytes.Split(bytes.TrimSpace(data), []byte("\n"))[1:] // its records are lines
 }
 
-// I4, and the decoding, against the standard library on real recipes.
-func TestBuiltinsEqualTheirTemplates(t *testing.T) {
-	for _, b := range builtins {
-		fast := newWorker(t, FormatOptions{Template: b.name})
-		slow := newWorker(t, FormatOptions{Template: b.body})
-		for _, line := range sampleRecipes(t) {
-			got, _, err := format(fast, recipeRecord, string(line))
-			want, _, slowErr := format(slow, recipeRecord, string(line))
-			if err != nil || slowErr != nil || got != want {
-				t.Fatalf("%s: %q, %v; its template %q, %v", b.name, got, err, want, slowErr)
-			}
-			fields, err := csv.NewReader(bytes.NewReader(line)).Read()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, column := range []int{2, 3} {
-				var list []string
-				if err := json.Unmarshal([]byte(fields[column]), &list); err != nil {
-					t.Fatal(err)
-				}
-				for _, item := range list {
-					if !strings.Contains(got, item) {
-						t.Fatalf("%q is missing in %q", item, got)
-					}
-				}
+// What the built-in templates make of real recipes is what this makes of the columns, read by the standard library.
+func TestBuiltinsOnRealRecipes(t *testing.T) {
+	recipe, pair, byDefault := newWorker(t, of("recipe")), newWorker(t, of("recipe-seq2seq")), newWorker(t, FormatOptions{})
+	for _, line := range sampleRecipes(t) {
+		fields, err := csv.NewReader(bytes.NewReader(line)).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		title, ingredients, directions := strings.TrimSpace(fields[1]), "Ingredients:\n", "Directions:\n"
+		var list []string
+		if err := json.Unmarshal([]byte(fields[2]), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list {
+			ingredients += "- " + item + "\n"
+		}
+		if err := json.Unmarshal([]byte(fields[3]), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range list {
+			directions += fmt.Sprintf("%d. %s\n", i+1, step)
+		}
+		text := title + "\n\n" + ingredients + "\n" + directions
+		for w, want := range map[*Worker]string{recipe: text, byDefault: text,
+			pair: ingredients + " -> " + title + "\n\n" + directions} {
+			if got, _, err := format(w, recipeRecord, string(line)); err != nil || got != want {
+				t.Fatalf("%q, %v; want %q", got, err, want)
 			}
 		}
 	}
@@ -233,7 +241,8 @@ func TestFormatAllocatesNothing(t *testing.T) {
 		{FormatOptions{}, Record{Decoded: true}, "a line\xff"},
 		{FormatOptions{}, Record{}, `{"a":[1,{}],"text":"a\n"}`},
 		{FormatOptions{}, Record{Columns: []string{"text"}, Comma: ','}, `"a"`},
-		{FormatOptions{Template: "recipe-seq2seq"}, recipeRecord, recipeLine},
+		{of("recipe-seq2seq"), recipeRecord, recipeLine},
+		{of("{{ id }}: {{ text | trim }}"), Record{}, `{"id":7,"text":" a\n","x":[1]}`},
 	} {
 		w, data := newWorker(t, c.o), []byte(c.data)
 		var out Formatted
@@ -297,7 +306,7 @@ func FuzzCSVRecord(f *testing.F) {
 		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Columns: []string{"a", "b"},
 			Comma: comma}, data)
 		checkFormat(t, newWorker(t, FormatOptions{}), recipeRecord, data)
-		checkFormat(t, newWorker(t, FormatOptions{Template: "recipe-seq2seq"}), recipeRecord, data)
+		checkFormat(t, newWorker(t, of("recipe-seq2seq")), recipeRecord, data)
 	})
 }
 
@@ -305,13 +314,14 @@ func FuzzTemplate(f *testing.F) {
 	for _, b := range builtins {
 		f.Add(b.body, recipeLine)
 	}
-	f.Add(`{{.title}} {{range .ingredients}}{{.}}{{end}}`, recipeLine)
-	f.Add(`{{define "target"}}{{len .}}{{end}}x`, recipeLine)
-	f.Add(`{{printf "%9999d" 1}}`, recipeLine)
-	f.Add(`{{range $i := 99999999}}{{end}}`, recipeLine)
-	f.Add(`{{define "prompt"}}{{template "prompt" .}}{{end}}`, recipeLine)
+	f.Add(`{{ title }} {% for i in ingredients %}{{ i }}{% endfor %}`, recipeLine)
+	f.Add(`{% block prompt %}{{ record | length }}{% endblock %}{% block target %}x{% endblock %}`, recipeLine)
+	f.Add(`{{ "%9999d" % 1 }}{{ title[3] }}{{ "\ud800" }}`, recipeLine)
+	f.Add(`{% for i in range(99999) %}{% endfor %}{{ title }}`, recipeLine)
+	f.Add(`{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}{{ x.y }}`, recipeLine)
+	f.Add(`{% generation %}{{ title }}{% endgeneration %}`, recipeLine)
 	f.Fuzz(func(t *testing.T, body, data string) {
-		formatter, err := NewFormatter(FormatOptions{Template: body})
+		formatter, err := NewFormatter(of(body))
 		if err != nil {
 			return
 		}
@@ -322,7 +332,7 @@ func FuzzTemplate(f *testing.F) {
 func FuzzUTF8(f *testing.F) {
 	f.Add([]byte("a\xe2\x82\xf0\x9f\x98b\xed\xa0\x80"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, replaced := wellformed.Append(nil, data)
+		got, replaced := tokenize.AppendValid(nil, data)
 		if !utf8.Valid(got) || (replaced == 0) != utf8.Valid(data) || len(got) > 3*len(data) {
 			t.Fatalf("%q: %q, %d", data, got, replaced)
 		}
@@ -356,7 +366,7 @@ func BenchmarkFormat(b *testing.B) {
 		{"text", FormatOptions{}, Record{Decoded: true}, [][]byte{bytes.Repeat([]byte("plain text, élan "), 60)}},
 		{"jsonl", FormatOptions{}, Record{}, [][]byte{[]byte(line)}},
 		{"recipe", FormatOptions{}, recipeRecord, recipes},
-		{"recipe-template", FormatOptions{Template: builtins[0].body}, recipeRecord, recipes},
+		{"template", of("{{ id }}: {{ text }}"), Record{}, [][]byte{[]byte(plain)}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := newWorker(b, c.o)

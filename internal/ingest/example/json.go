@@ -2,8 +2,6 @@ package example
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
@@ -101,8 +99,6 @@ func notText(path *FieldPath, found foundValue, data []byte) error {
 	}
 	return &NotTextError{path.name, kind, inside, byRow}
 }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // foundValue is the value that a path leads to: its first byte, 0 if there is none, and its offsets
 // in the record. escaped is set for a string with escapes.

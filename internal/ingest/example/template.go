@@ -3,248 +3,332 @@ package example
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"text/template"
-	"text/template/parse"
+	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/lazy"
-	"github.com/dsload/dsload/tokenize/wellformed"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
-// A userTemplate is a parsed text/template. Its body, or the template that it defines as "prompt",
-// makes the prompt; the template that it defines as "target", if any, makes the target. A template
-// sees only the record's fields: no files, no environment, no clock.
-type userTemplate struct {
-	set            *template.Template
-	prompt, target string  // names in set; target or ""
-	makesStrings   bool    // it calls functions that make strings
-	actionBytes    int     // see actionBytes
-	direct         *direct // nil if it is more than text and fields
+// Templates make the text of records. Text alone makes documents, or pairs by its blocks prompt and target; Prompt
+// and Target make pairs. Each is the text of a Jinja template; Text may also be the name of a built-in one.
+type Templates struct{ Text, Prompt, Target string }
+
+// IsZero reports whether there is none.
+func (t Templates) IsZero() bool { return t == Templates{} }
+
+const (
+	// The bounds of one execution. They depend only on the record and the template, since a build's output must not
+	// depend on the memory cap.
+	templateSteps        = 4 << 20
+	templateStepsPerByte = 32
+	templateBytes        = 1 << 20
+	templateBytesPerByte = 16
+	// stackBytes is the memory of the deepest nesting of an execution.
+	stackBytes = 2 << 20
+
+	builtinOverhead = 64 // the fixed text of a built-in template
+	userOverhead    = 4 << 10
+)
+
+// wholeRecord is the variable that holds all fields, for names that are not names in Jinja.
+const wholeRecord = "record"
+
+// A template is the parsed form of Templates. A template sees only the record's fields: no files, no environment, no
+// clock. It is immutable.
+type template struct {
+	parts     []*jinja.Template // of the text, or of prompt and target
+	names     []string          // sorted: the variables that they read
+	whole     bool              // they read wholeRecord
+	isBuiltin bool
+	lists     []string // columns that hold JSON lists
+	overhead  int64    // bytes of text beyond three times the record's
 }
 
-// templateFuncs lists the functions besides text/template's own. Workers bind metered versions.
-var templateFuncs = template.FuncMap{
-	"join":  strings.Join,
-	"trim":  strings.TrimSpace,
-	"lower": strings.ToLower,
-	"upper": strings.ToUpper,
-	"inc":   func(i int) int { return i + 1 },
-}
-
-// MaxTemplateBytes is the length of the longest template in bytes.
-const MaxTemplateBytes = 1 << 20
-
-func parseTemplate(name, body string) (*userTemplate, error) {
-	if len(body) > MaxTemplateBytes {
-		return nil, fault.Of(ErrTemplate, "%s: %d bytes are too long for a template, which may have %d", name,
-			len(body), MaxTemplateBytes)
+// parseTemplates returns nil where there is no template. given is what people typed, for errors.
+func parseTemplates(t, given Templates) (*template, error) {
+	if t.Prompt == "" && t.Target == "" {
+		return parseText(t.Text, given.Text)
 	}
-	actions, parens := actionBytes(body)
-	if actions > maxActionBytes {
-		return nil, fault.Of(ErrTemplate, "%s: %d bytes of actions are too many for a template, "+
-			"which may have %d between {{ and }}", name, actions, maxActionBytes)
+	if t.Text != "" {
+		return nil, badTemplate("template", given.Text, "{prompt} and {target} make pairs without it; give it, or these")
 	}
-	if parens > maxTemplateNesting {
-		return nil, fault.Of(ErrTemplate, "%s: %d parentheses within each other, at most %d are allowed", name,
-			parens, maxTemplateNesting)
+	if t.Prompt == "" || t.Target == "" {
+		has, lacks := fault.Option("prompt"), fault.Option("target")
+		if t.Prompt == "" {
+			has, lacks = lacks, has
+		}
+		return nil, badTemplate(has, "", "it makes a pair together with %v; give that too, or a {template} for documents",
+			lacks)
 	}
-	t, err := template.New(name).Funcs(templateFuncs).Option("missingkey=error").Parse(body)
+	prompt, err := parseTemplate("prompt", t.Prompt, given.Prompt)
 	if err != nil {
-		return nil, fault.Of(ErrTemplate, "%s", unparsed(err))
-	}
-	if err := checkDefinitions(t, name, actions); err != nil {
 		return nil, err
 	}
-	u := &userTemplate{set: t, prompt: name, actionBytes: actions}
-	if t.Lookup("prompt") != nil {
-		u.prompt = "prompt"
-	}
-	if t.Lookup("target") != nil {
-		u.target = "target"
-	}
-	if !hasText(t.Lookup(u.prompt)) {
-		return nil, fault.Of(ErrTemplate, "%s:1: it is empty; write a body, or {{define \"prompt\"}}", name)
-	}
-	if len(t.Templates()) == 1 {
-		u.direct = directOf(t.Root) // before it is instrumented
-	}
-	for _, defined := range t.Templates() {
-		if defined.Tree == nil {
-			continue
-		}
-		found, err := instrument(defined.Tree)
-		if err != nil {
-			return nil, err
-		}
-		u.makesStrings = u.makesStrings || found.makesStrings
-	}
-	return u, nil
-}
-
-func hasText(t *template.Template) bool {
-	return t != nil && t.Tree != nil && !parse.IsEmptyTree(t.Root)
-}
-
-// checkDefinitions refuses a template of which a part would be left out without a word, or that writes the
-// same for every record.
-func checkDefinitions(t *template.Template, name string, actions int) error {
-	prompt, target := t.Lookup("prompt") != nil, t.Lookup("target") != nil
-	switch {
-	case prompt && !target:
-		return fault.Of(ErrTemplate, "%s:1: it defines \"prompt\" and no \"target\"; define both, or write a body "+
-			"without definitions for a document", name)
-	case prompt && hasText(t.Lookup(name)):
-		return fault.Of(ErrTemplate, "%s:1: it has text outside of \"prompt\" and \"target\", which would be left out; "+
-			"move it into one of them", name)
-	case actions == 0 && hasText(t.Lookup(name)):
-		return fault.Of(ErrTemplate, "%s:1: it names no field, so that all documents would be the same; "+
-			"write a field as {{.title}}", name)
-	}
-	return nil
-}
-
-// noFunction matches the name of a function that text/template does not know.
-var noFunction = lazy.Regexp(`function "(\w+)" not defined$`)
-
-// unparsed says why a template cannot be parsed. A field without its dot looks like a function.
-func unparsed(err error) string {
-	s := strings.TrimPrefix(err.Error(), "template: ")
-	switch found := noFunction().FindStringSubmatch(s); {
-	case found != nil:
-		s += fmt.Sprintf("; write a field with a dot before it: {{.%s}}", found[1])
-	case strings.Contains(s, "bad character"), strings.Contains(s, "in operand"):
-		s += "; write a field whose name has other characters than letters, digits and _ as {{index . \"a-b\"}}, " +
-			"and an element of a list as {{index .list 0}}"
-	}
-	return s
-}
-
-// allowance returns what an execution may take for a record.
-func (u *userTemplate) allowance(recordBytes int64) meterAllowance {
-	perByte := int64(meterPerByte)
-	if u.makesStrings {
-		perByte = meterPerByteText
-	}
-	return meterAllowance{steps: meterSteps + meterStepsPerByte*recordBytes, bytes: meterBytes + perByte*recordBytes}
-}
-
-// boundTemplate is a template with the meter of one worker.
-type boundTemplate struct {
-	meter          meter
-	prompt, target *template.Template
-}
-
-// bind returns the template with its functions bound to a new meter. The parsed bodies are shared.
-func (u *userTemplate) bind(done <-chan struct{}) (*boundTemplate, error) {
-	set, err := u.set.Clone()
+	target, err := parseTemplate("target", t.Target, given.Target)
 	if err != nil {
-		return nil, fault.Of(ErrTemplate, "%v", err)
+		return nil, err
 	}
-	b := &boundTemplate{meter: meter{done: done}}
-	set.Funcs(b.meter.funcs())
-	b.prompt = set.Lookup(u.prompt)
-	if u.target != "" {
-		b.target = set.Lookup(u.target)
+	if prompt.IsConstant() && target.IsConstant() {
+		return nil, noField("prompt", given.Prompt)
 	}
-	return b, nil
+	return newTemplate(t, prompt, target), nil
+}
+
+func parseText(text, given string) (*template, error) {
+	if text == "" {
+		return nil, nil
+	}
+	b := findBuiltin(text)
+	if b != nil {
+		text = b.body
+	}
+	all, err := parseTemplate("template", text, given)
+	if err != nil {
+		return nil, err
+	}
+	prompt, target := all.Block("prompt"), all.Block("target")
+	var t *template
+	switch {
+	case prompt == nil && target == nil:
+		t = newTemplate(Templates{Text: text}, all)
+	case prompt == nil || target == nil:
+		return nil, badTemplate("template", given, "it has one of the blocks prompt and target, which make a pair together; "+
+			"write both at its top, or a template without them for a document")
+	case all.WritesOutside():
+		return nil, badTemplate("template", given, "it has text outside of the blocks prompt and target, which would be "+
+			"left out; move it into one of them")
+	default:
+		t = newTemplate(Templates{Text: text}, prompt, target)
+	}
+	if all.IsConstant() {
+		return nil, noField("template", given)
+	}
+	if b != nil {
+		t.isBuiltin, t.lists, t.overhead = true, b.lists, builtinOverhead
+	}
+	return t, nil
+}
+
+func parseTemplate(option fault.Option, text, given string) (*jinja.Template, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, badTemplate(option, given, "it is empty; write a template into it, such as {{ title }}: {{ text }}")
+	}
+	if !utf8.ValidString(text) {
+		return nil, badTemplate(option, given, "it is not UTF-8; save it in that encoding")
+	}
+	if isGoTemplate(text) {
+		return nil, goTemplateError(option, text, given)
+	}
+	t, err := jinja.Parse(text)
+	if err != nil {
+		return nil, badTemplate(option, given, "%v", err)
+	}
+	return t, nil
+}
+
+// badTemplate returns the error of an option that gives a template. The text of one is not repeated.
+func badTemplate(option fault.Option, given, format string, args ...any) error {
+	err := fault.Error{Class: fault.Usage, Option: option, What: fault.Textf(format, args...), Err: ErrTemplate}
+	if given != "" && !isTemplateText(given) {
+		err.Value = given
+	}
+	return &err
+}
+
+func noField(option fault.Option, given string) error {
+	return badTemplate(option, given,
+		"it names no field of a record, so that all documents would be the same; write a field as {{ title }}")
+}
+
+func newTemplate(t Templates, parts ...*jinja.Template) *template {
+	made := &template{parts: parts, overhead: 4*int64(len(t.Text)+len(t.Prompt)+len(t.Target)) + userOverhead}
+	for _, part := range parts {
+		made.names = append(made.names, part.Names()...)
+	}
+	slices.Sort(made.names)
+	made.names = slices.Compact(made.names)
+	made.whole = slices.Contains(made.names, wholeRecord)
+	return made
+}
+
+func (t *template) limits(recordBytes int64) jinja.Limits {
+	return jinja.Limits{Steps: templateSteps + templateStepsPerByte*recordBytes,
+		Bytes: templateBytes + templateBytesPerByte*recordBytes}
+}
+
+func (t *template) scratchBytes(recordBytes int64) int64 {
+	n := int64(len(t.parts))*t.limits(recordBytes).Bytes + decodedBytes(recordBytes)
+	if !t.isBuiltin {
+		n += stackBytes
+	}
+	return n
+}
+
+func (t *template) residentBytes() (n int64) {
+	for _, part := range t.parts {
+		n += part.ResidentBytes()
+	}
+	return n
+}
+
+// A rendering is a template with the fields of a worker's record.
+type rendering struct {
+	*template
+	variables []*jinja.Variables // of each part
+	places    [][]int            // of each name among the variables of each part, -1 for none
+	columns   []int              // of each name in a header, -1 for none
+	used      []int              // of each column the place of its name, -1 for none
+	values    []any              // of the names
+	has       []bool             // which of them the record has
+	record    *jinja.Dict        // all fields, if they are asked for
+	scratch   jinja.Scratch
+}
+
+func (t *template) newRendering() *rendering {
+	r := &rendering{template: t, values: make([]any, len(t.names)), has: make([]bool, len(t.names))}
+	for _, part := range t.parts {
+		r.variables = append(r.variables, part.NewVariables())
+		places := make([]int, len(t.names))
+		for i, name := range t.names {
+			places[i] = slices.Index(part.Names(), name)
+		}
+		r.places = append(r.places, places)
+	}
+	return r
+}
+
+// begin drops the fields of the last record.
+func (r *rendering) begin() {
+	clear(r.values)
+	clear(r.has)
+	r.record = nil
+	for _, v := range r.variables {
+		v.Clear()
+	}
+}
+
+// put sets the field of the i-th name.
+func (r *rendering) put(i int, value any) {
+	r.values[i], r.has[i] = value, true
+	for part, places := range r.places {
+		if places[i] >= 0 {
+			r.variables[part].Set(places[i], value)
+		}
+	}
+}
+
+// putAll sets the fields of a record of which all are asked for.
+func (r *rendering) putAll(record *jinja.Dict) {
+	r.record = record
+	for i, name := range r.names {
+		if value, ok := record.Look(name); ok {
+			r.put(i, value)
+		} else if name == wholeRecord {
+			r.put(i, record)
+			r.has[i] = false
+		}
+	}
+}
+
+// unread calls f with the fields that have a value and that the template did not read.
+func (r *rendering) unread(f func(name string)) {
+	if r.record != nil {
+		r.record.Unread(func(name string, value any) {
+			if i, ok := slices.BinarySearch(r.names, name); jinja.HasValue(value) && !(ok && r.read(i)) {
+				f(name)
+			}
+		})
+		return
+	}
+	for i, name := range r.names {
+		if r.has[i] && jinja.HasValue(r.values[i]) && !r.read(i) {
+			f(name)
+		}
+	}
+}
+
+// read reports whether the template read the field of the i-th name.
+func (r *rendering) read(i int) bool {
+	for part, places := range r.places {
+		if places[i] >= 0 && r.variables[part].Read(places[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // execute renders prompt and target, together at most limit bytes.
-func (w *Worker) execute(dst *Formatted, fields map[string]any, recordBytes, limit int) error {
-	if w.template == nil {
-		var err error
-		if w.template, err = w.f.template.bind(w.done); err != nil {
-			return err
-		}
-	}
-	w.template.meter.begin(w.f.template.allowance(int64(recordBytes)))
-	left := limit
-	for i, t := range []*template.Template{w.template.prompt, w.template.target} {
-		if t == nil {
-			continue
-		}
+func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) error {
+	left := int64(limit)
+	for i, v := range r.variables {
 		text := &dst.Prompt
 		if i == 1 {
 			text, dst.HasTarget = &dst.Target, true
 		}
-		out := boundedWriter{data: *text, left: left}
-		err := t.Execute(&out, fields)
-		*text, left = out.data, out.left
+		limits := r.limits(int64(recordBytes))
+		limits.Output = left
+		var err error
+		*text, err = v.Render(*text, jinja.Options{Limits: limits, Done: w.done, Scratch: &r.scratch, Strict: true})
 		if err != nil {
-			return explainFailure(err, limit, fields)
+			return err
 		}
+		left -= int64(len(*text))
 	}
-	return w.validate(dst, limit)
+	dst.Replaced += w.decode.lone
+	return nil
 }
 
-// explainFailure returns why an execution failed: it exceeded a bound, it was stopped, or the
-// template does not fit the record.
-func explainFailure(err error, limit int, fields map[string]any) error {
-	var bounded *fault.Error
+// explain says why a template failed on a record, which has the fields.
+func (r *rendering) explain(err error, rec Record, fields func() []string) error {
+	var missing *jinja.UndefinedError
+	var raised *jinja.RaisedError
+	reason := strings.Clone(err.Error()) // it may share the memory of the record
 	switch {
-	case errors.Is(err, ErrStopped):
+	case errors.Is(err, jinja.ErrStopped):
 		return ErrStopped
-	case errors.Is(err, errNull):
-		return fault.Of(ErrTemplate, "the template prints a null%s", nullFields(fields))
-	case errors.As(err, &bounded):
-		return bounded
-	case errors.Is(err, ErrTooLarge):
-		return fault.Of(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
+	case errors.As(err, &missing) && missing.Name != "":
+		kind, all := "field", "the record has"
+		if rec.Columns != nil {
+			kind, all = "column", "the columns are"
+		}
+		err = fault.Of(ErrTemplate, "no %s %q, which the template uses; %s %s", kind, missing.Name, all,
+			clip(strings.Join(fields(), ", "), maxExplained))
+		if r.isBuiltin {
+			return err
+		}
+		return fault.Errorf("%w; where some lack it, write {{ %s | default('') }} or {%% if %[2]s is defined %%}", err,
+			missing.Name)
+	case errors.As(err, &missing):
+		return fault.Of(ErrTemplate, "the template fails: %s; where some lack it, write {{ … | default('') }} or "+
+			"{%% if … is defined %%}", reason)
+	case errors.Is(err, jinja.ErrNull):
+		return fault.Of(ErrTemplate, "the template writes a null%s", r.nulls())
+	case errors.As(err, &raised):
+		return fault.Of(ErrTemplate, "the template refuses the record: %s", reason)
+	case errors.Is(err, jinja.ErrLimit):
+		return fault.Of(ErrTooLarge, "%s", clip(reason, maxExplained))
+	case rec.Columns != nil && strings.Contains(reason, "str"):
+		reason += "; columns of CSV hold text: write {{ n | int }} or {{ n | float }} for a number"
 	}
-	return fault.Of(ErrTemplate, "%s", explain(err, fields))
+	return fault.Of(ErrTemplate, "the template fails: %s", clip(reason, maxExplained))
 }
 
-// nullFields names the fields that are null, and says how a template tests for one. It does not
-// name nulls inside fields.
-func nullFields(fields map[string]any) string {
+// nulls names the fields that are null, and says how a template tests for one. It does not name nulls inside fields.
+func (r *rendering) nulls() string {
 	var null []string
-	for _, name := range sortedKeys(fields) {
-		if fields[name] == nil {
+	for i, name := range r.names {
+		if r.has[i] && r.values[i] == nil {
 			null = append(null, name)
 		}
 	}
 	if len(null) == 0 {
-		return "; test for it with {{if …}}"
+		return "; write {{ … or '' }}, or test for it with {% if … is not none %}"
 	}
-	return fmt.Sprintf(" (null in this record: %s); test for it with {{if .%s}}…{{end}}", strings.Join(null, ", "),
-		null[0])
+	return fmt.Sprintf(" (null in this record: %s); write {{ %s or '' }}, or test for it with {%% if %[2]s is not none %%}",
+		strings.Join(null, ", "), null[0])
 }
-
-// validate repairs UTF-8 that a template made ill-formed by slicing inside a character.
-func (w *Worker) validate(dst *Formatted, limit int) error {
-	for _, text := range []*[]byte{&dst.Prompt, &dst.Target} {
-		if !wellformed.Valid(*text) {
-			var replaced int
-			w.clean, replaced = wellformed.Append(w.clean[:0], *text)
-			*text = append((*text)[:0], w.clean...)
-			dst.Replaced += replaced
-		}
-	}
-	if len(dst.Prompt)+len(dst.Target) > limit {
-		return fault.Of(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
-	}
-	return nil
-}
-
-func explain(err error, fields map[string]any) string {
-	s := strings.TrimPrefix(err.Error(), "template: ")
-	missing, number := strings.Contains(s, "map has no entry"), strings.Contains(s, "json.Number")
-	list := strings.Contains(s, "got []interface {}")
-	s = clip(weighedArg().ReplaceAllString(s, "$1"), maxExplained)
-	switch {
-	case missing:
-		s += "; the fields are " + clip(strings.Join(sortedKeys(fields), ", "), maxExplained)
-	case number:
-		s += "; numbers of a record are texts in a template: write {{if eq .n \"3\"}}, and {{.n}} or %s to print one"
-	case list:
-		s += "; go through a list with {{range .list}}{{.}}{{end}}"
-	}
-	return s
-}
-
-// weighedArg matches an argument as instrument rewrote it.
-var weighedArg = lazy.Regexp(`\((\S+) \| ` + weighedFunc + `\)`)
 
 // maxExplained bounds how much of a record a message repeats.
 const maxExplained = 1 << 10
@@ -255,19 +339,4 @@ func clip(s string, n int) string {
 		return s
 	}
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
-}
-
-// A boundedWriter appends until its limit is reached.
-type boundedWriter struct {
-	data []byte
-	left int
-}
-
-func (w *boundedWriter) Write(p []byte) (int, error) {
-	if len(p) > w.left {
-		return 0, ErrTooLarge
-	}
-	w.left -= len(p)
-	w.data = append(w.data, p...)
-	return len(p), nil
 }

@@ -3,111 +3,57 @@ package example
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
-	"text/template"
-	"text/template/parse"
 
-	"pgregory.net/rapid"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
-// I5: a template that would run, or grow, without an end is a bad record, and what it took until then is bounded.
+// I4: a template that would run, or grow, without an end is a bad record.
 func TestHostileTemplatesEnd(t *testing.T) {
-	doubling := `{{$x := printf "%99999d" 1}}` + strings.Repeat(`{{$x = printf "%s%s" $x $x}}`, 12) + "{{len $x}}"
-	text := `{"text":"a","big":"` + strings.Repeat("<é ", 20000) + `","list":[` + strings.Repeat(`"x",`, 5000) +
-		`"x"],"map":{` + keys(5000) + `}}`
-	for i, c := range []struct {
-		name, body string
-		says       string
-	}{
-		{"doubling", doubling, "makes strings of more than"},
-		{"width", `{{len (printf "%999999d%999999d%999999d" 1 2 3)}}`, "makes strings of more than"},
-		{"width by argument", `{{range 9}}{{len (printf "%*d" 999999 1)}}{{end}}`, "makes strings of more than"},
-		{"precision by argument", `{{range 9}}{{len (printf "%.*d" 999999 1)}}{{end}}`, "makes strings of more than"},
-		{"width of a list", `{{len (printf "%9999v" .list)}}`, "makes strings of more than"},
-		{"argument by index", `{{len (printf "` + strings.Repeat("%[1]s", 500) + `" .big)}}`,
-			"makes strings of more than"},
-		{"print", `{{range 100000}}{{$x := print $.big $.big}}{{end}}`, "makes strings of more than"},
-		{"println", `{{range 100000}}{{$x := println $.big}}{{end}}`, "makes strings of more than"},
-		{"print a map", `{{range 100000}}{{$x := print $.map}}{{end}}`, "for this record"},
-		{"html", `{{range 100000}}{{$x := html $.big}}{{end}}`, "makes strings of more than"},
-		{"html by a pipe", `{{range 100000}}{{$x := $.big | html}}{{end}}`, "makes strings of more than"},
-		{"html of html", `{{$x := .big}}` + strings.Repeat(`{{$x = html $x}}`, 40), "makes strings of more than"},
-		{"js of js", `{{$x := .big}}` + strings.Repeat(`{{$x = js $x}}`, 40), "makes strings of more than"},
-		{"urlquery of urlquery", `{{$x := .big}}` + strings.Repeat(`{{$x = urlquery $x}}`, 40),
-			"makes strings of more than"},
-		{"upper", `{{range 100000}}{{$x := upper $.big}}{{end}}`, "makes strings of more than"},
-		{"lower", `{{range 100000}}{{$x := lower $.big}}{{end}}`, "makes strings of more than"},
-		{"output", `{{range 100000000}}aaaaaaaaaaaaaaaa{{end}}`, "writes more than"},
-		{"output of data", `{{range 1000}}{{$.big}}{{end}}`, "writes more than"},
-		{"output of a map", `{{range 100000}}{{$.map}}{{end}}`, "for this record"},
-		{"loop", `{{range $i := 4611686018427387904}}{{end}}`, "more than"},
-		{"loop in a loop", `{{range 1000000}}{{range 1000000}}{{end}}{{end}}`, "more than"},
-		{"loop that goes on", `{{range 4611686018427387904}}{{continue}}{{end}}`, "more than"},
-		{"long body", `{{range 4611686018427387904}}` + strings.Repeat(`{{$x := len $.text}}`, 1000) + `{{end}}`,
-			"steps"},
-		{"loop over a map", `{{range 100000}}{{range $.map}}{{break}}{{end}}{{end}}`, "for this record"},
-		{"comparison", `{{range 100000000}}{{if eq $.big $.big}}{{end}}{{end}}`, "steps"},
-		{"white space", `{{range 100000000}}{{$x := trim $.big}}{{end}}`, "steps"},
-		{"recursion", `{{define "prompt"}}{{template "prompt" .}}{{end}}{{define "target"}}{{end}}`, "calls itself"},
-		{"recursion by two", `{{define "a"}}{{if true}}{{template "b" .}}{{end}}{{end}}{{define "b"}}{{template "a" .}}{{end}}{{template "a" .}}`, "calls itself"},
-		{"tree of templates", doublingTemplates(30), "steps"},
+	long := `{"text":"a","big":"` + strings.Repeat("<é ", 20000) + `","list":[` + strings.Repeat(`"x",`, 5000) + `"x"]}`
+	grow := func(step string) string {
+		return "{% set n = namespace(s=text) %}" + strings.Repeat("{% for i in range(999) %}", 2) + step +
+			strings.Repeat("{% endfor %}", 2)
+	}
+	for name, body := range map[string]string{
+		"doubling":        grow("{% set n.s = n.s ~ n.s %}"),
+		"width":           `{{ text }}{{ "%99999999d" % 1 }}`,
+		"width of a list": `{% for x in list %}{{ "%9999s" % list }}{% endfor %}`,
+		"escape":          grow("{% set n.s = big | escape %}"),
+		"urlencode":       grow("{% set n.s = big | urlencode %}"),
+		"upper":           grow("{% set n.s = big | upper %}"),
+		"output":          "{% for i in range(99999) %}aaaaaaaaaaaaaaaaaaaaaaaaa{{ text }}{% endfor %}",
+		"output, plainly": "{% for i in list %}{{ i }}" + strings.Repeat("a", 100) + "{% endfor %}",
+		"output of data":  "{% for i in range(999) %}{{ big }}{% endfor %}",
+		"loops":           "{% for i in range(99999) %}{% for i in range(99999) %}{% endfor %}{% endfor %}{{ text }}",
+		"comparison":      grow("{% if big ~ 'a' == big ~ 'b' %}{% endif %}"),
+		"recursion":       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}{{ text }}",
+		"two macros":      "{% macro a() %}{{ b() }}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{{ a() }}{% endmacro %}{{ a() }}{{ text }}",
+		"a target that loops": "{% block prompt %}{{ text }}{% endblock %}{% block target %}{% for i in range(99999) %}" +
+			"{% for i in range(99999) %}{% endfor %}{% endfor %}{% endblock %}",
 	} {
-		if testing.Short() && i%4 > 0 {
-			continue
+		var out Formatted
+		err := newWorker(t, of(body)).Format(&out, Record{}, []byte(long))
+		if !errors.Is(err, ErrTooLarge) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %d bytes, %v", name, len(out.Prompt), err)
 		}
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorker(t, FormatOptions{Template: c.body})
-			record := text
-			if !strings.Contains(c.body, ".big") && !strings.Contains(c.body, ".map") &&
-				!strings.Contains(c.body, ".list") {
-				record = `{"text":"a"}` // a shorter record allows fewer steps
-			}
-			var out Formatted
-			err := w.Format(&out, Record{}, []byte(record))
-			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%d bytes, %v; want an error with %q", len(out.Prompt), err, c.says)
-			}
-			if !errors.Is(err, ErrTooLarge) {
-				t.Errorf("%v is not ErrTooLarge", err)
-			}
-		})
 	}
-}
-
-// keys are n members of a JSON object.
-func keys(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, `"k%d":0,`, i)
-	}
-	return b.String() + `"k":0`
-}
-
-// doublingTemplates are templates of which each calls the next twice.
-func doublingTemplates(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, `{{define "t%d"}}{{template "t%d"}}{{template "t%d"}}{{end}}`, i, i+1, i+1)
-	}
-	return b.String() + fmt.Sprintf(`{{define "t%d"}}{{end}}{{template "t0"}}`, n)
 }
 
 // What strings take is within ScratchBytes, also where they come one after another in one execution.
 func TestTemplateStringsAreWithinScratch(t *testing.T) {
 	big := strings.Repeat("<é \x01", 50000)
-	for _, body := range []string{
-		`{{range 1000}}{{$x := printf "%s" $.text}}{{end}}`, `{{range 1000}}{{$x := printf "%q" $.text}}{{end}}`,
-		`{{range 1000}}{{$x := printf "%999999d" 1}}{{end}}`,
-		`{{range 1000}}{{$x := print $.text $.text}}{{end}}`, `{{range 1000}}{{$x := html $.text}}{{end}}`,
-		`{{range 1000}}{{$x := js $.text}}{{end}}`,
-		`{{range 1000}}{{$x := urlquery $.text}}{{end}}`, `{{range 1000}}{{$x := upper $.text}}{{end}}`,
-		`{{range 1000}}{{$x := lower $.text}}{{end}}`,
-		`{{$x := .text}}{{range 1000}}{{$x = html $x}}{{end}}`,
-		`{{$x := .text}}{{range 1000}}{{$x = printf "%s%s" $x $x}}{{end}}`,
-	} {
-		w := newWorker(t, FormatOptions{Template: body})
+	for _, step := range []string{`{% set x = "%s" % text %}`, `{% set x = "%r" % text %}`, `{% set x = "%999999d" % 1 %}`,
+		"{% set x = text ~ text %}", "{% set x = text | escape %}", "{% set x = text | tojson %}",
+		"{% set x = text | urlencode %}", "{% set x = text | upper %}", "{% set n.s = n.s ~ n.s %}",
+		"{% set x = text | list %}", "{% set x = text.split(' ') %}"} {
+		w := newWorker(t, of("{% set n = namespace(s=text) %}{% for i in range(1000) %}"+step+"{% endfor %}{{ text }}"))
 		var out Formatted
 		_ = w.Format(&out, Record{Decoded: true}, []byte("warm up"))
 		var before, after runtime.MemStats
@@ -115,12 +61,12 @@ func TestTemplateStringsAreWithinScratch(t *testing.T) {
 		err := w.Format(&out, Record{Decoded: true}, []byte(big))
 		runtime.ReadMemStats(&after)
 		if err == nil {
-			t.Errorf("%s: no error", body)
+			t.Errorf("%s: no error", step)
 		}
 		// The bounds count what strings take; each call takes a little more, which the collector frees as it goes.
 		took, limit := int64(after.TotalAlloc-before.TotalAlloc), w.f.ScratchBytes(int64(len(big)))+1<<20
 		if took > limit {
-			t.Errorf("%s: %d bytes were allocated, more than %d", body, took, limit)
+			t.Errorf("%s: %d bytes were allocated, more than %d", step, took, limit)
 		}
 	}
 }
@@ -129,207 +75,210 @@ func TestTemplateStringsAreWithinScratch(t *testing.T) {
 func TestStoppedTemplate(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
-	f, err := NewFormatter(FormatOptions{Template: `{{range 4611686018427387904}}{{end}}`})
+	f, err := NewFormatter(of("{% for i in range(9999) %}{% for j in range(99) %}{% endfor %}{% endfor %}{{ text }}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out Formatted
-	if err := f.NewWorker().StopAt(done).Format(&out, Record{Decoded: true}, []byte("a")); !errors.Is(err,
-		ErrStopped) {
+	if err := f.NewWorker().StopAt(done).Format(&out, Record{Decoded: true}, []byte("a")); err != ErrStopped {
 		t.Error(err)
 	}
 }
 
-// A template that is too large to be parsed in little memory is refused.
+// A template that is too large to be parsed in little memory is refused, and so is one of which a part would be left
+// out, or that makes the same of every record. The error names the option, and a file, but repeats no text.
 func TestTemplatesAreBounded(t *testing.T) {
-	for _, c := range []struct{ name, body, says string }{
-		{"size", strings.Repeat("a", MaxTemplateBytes+1), "too long"},
-		{"actions", strings.Repeat("{{.text}}", 10000), "bytes of actions"},
-		{"one action", `{{print "}}"` + strings.Repeat(" 1", maxActionBytes) + "}}", "bytes of actions"},
-		{"parentheses", "{{" + strings.Repeat("(", 500) + ".text" + strings.Repeat(")", 500) + "}}", "parentheses"},
-		{"nesting", strings.Repeat("{{if .text}}", 200) + "x" + strings.Repeat("{{end}}", 200), "levels deep"},
-		{"else", "{{if .text}}" + strings.Repeat("{{else if .text}}", 200) + "{{end}}", "levels deep"},
+	pair := func(prompt, target string) Templates { return Templates{Prompt: prompt, Target: target} }
+	text := func(body string) Templates { return Templates{Text: body} }
+	for _, c := range []struct {
+		of     Templates
+		option fault.Option
+		says   string
+	}{
+		{text("{{ text }}" + strings.Repeat("a", jinja.MaxTemplateBytes)), "template", "limit"},
+		{text("{{ " + strings.Repeat("(", 500) + "text" + strings.Repeat(")", 500) + " }}"), "template", "deeper"},
+		{text(strings.Repeat("{% if text %}", 500) + strings.Repeat("{% endif %}", 500)), "template", "deeper"},
+		{text("{{ text"), "template", "not closed"},
+		{text("{title}"), "template", "names no field"},
+		{text(" \n"), "template", "empty"},
+		{text("{{ text }}\xff"), "template", "UTF-8"},
+		{text("{{ range(3) }}{% set x = 1 %}{% for y in [1] %}{{ x + y }}{{ loop.index }}{% endfor %}"), "template", "names no field"},
+		{text("{% block prompt %}{{ a }}{% endblock %}"), "template", "write both"},
+		{text("{% block prompt %}{{ a }}{% endblock %}{% block target %}{{ b }}{% endblock %} and {{ c }}"), "template",
+			"left out"},
+		{text("{% block prompt %}a{% endblock %}{% block target %}b{% endblock %}"), "template", "names no field"},
+		{pair("{{ a }}", ""), "prompt", "`target`"},
+		{pair("", "{{ a }}"), "target", "`prompt`"},
+		{Templates{"{{ a }}", "{{ b }}", "{{ c }}"}, "template", "`prompt` and `target`"},
+		{pair("{{ 'Write:' }}", "{{ 'a' }}"), "prompt", "names no field"},
+		{pair("{{ a }}", "{{ b"), "target", "not closed"},
 	} {
-		if _, err := NewFormatter(FormatOptions{Template: c.body}); !errors.Is(err, ErrTemplate) ||
-			!strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want an error with %q", c.name, err, c.says)
+		_, err := NewFormatter(FormatOptions{Templates: c.of, Given: c.of})
+		if !errors.Is(err, ErrTemplate) || fault.KindOf(err) != fault.Usage || fault.OptionOf(err) != c.option ||
+			!strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
+			t.Errorf("%.60v: %.500v, want an error of %s with %q", c.of, err, c.option, c.says)
 		}
 	}
-	long := strings.Repeat("Words of an instruction (with parentheses), as long as they come. ", 10000) +
-		`{{/* a comment's quote */}}{{.text}}`
-	if out, _, err := format(newWorker(t, FormatOptions{Template: long}), Record{Decoded: true}, "x"); err != nil ||
-		!strings.HasSuffix(out, "x") {
-		t.Errorf("a long template of few actions: %v", err)
+	if got, _, err := format(newWorker(t, FormatOptions{Templates: pair("{{ 'Write:' }}", "{{ a }}")}), Record{}, `{"a":1}`); err != nil ||
+		got != "Write: -> 1" {
+		t.Errorf("a prompt that is the same for all: %q, %v", got, err)
+	}
+	if got, _, err := format(newWorker(t, of("{% set q = a | trim %}{% macro m(x) %}<{{ x }}>{% endmacro %}"+
+		"{% block prompt %}\n{{ m(q) }}\n{% endblock %}\n\n{% block target %}{{ q }}{% endblock %}\n")), Record{},
+		`{"a":" b "}`); err != nil || got != "<b>\n -> b" {
+		t.Errorf("what is set before the blocks: %q, %v", got, err)
 	}
 }
 
-// Instrumented templates write what plain ones do.
-func TestInstrumentedTemplatesEqualPlainOnes(t *testing.T) {
-	record := `{"s":"a <b> \"c\" 'd' é\u0001","empty":"","n":12.5,"list":["x","y","z"],"deep":{"k":{"v":[1,[2,{"w":null}]]}},"null":null,"yes":true,"map":{"b":1,"a":"2"}}`
-	fields, _, err := new(jsonDecoder).fields([]byte(record), &fieldSet{all: true})
-	if err != nil {
+// What a record lacks, or has no value for, is an error where it is used, and none where the template asks for it.
+func TestLackingFields(t *testing.T) {
+	record := `{"a":null,"b":"text","in":{"x":null},"list":[{"n":1},{}]}`
+	for body, want := range map[string]string{
+		"{{ title }}":                                                        `! no field "title", which the template uses; the record has a, b, in, list; where some lack it, write {{ title | default('') }}`,
+		"{% if title %}x{% endif %}{{ b }}":                                  `! no field "title"`,
+		"{{ title or 'x' }}":                                                 `! no field "title"`,
+		"{{ b ~ title }}":                                                    `! no field "title"`,
+		"{{ in.y }}{{ b }}":                                                  "! no attribute 'y'",
+		"{{ record['y'] }}":                                                  "! no attribute 'y'",
+		"{{ list | map(attribute='n') | join(' ') }}":                        "! no attribute 'n'",
+		"{{ title | default('none') }}{{ b }}":                               "nonetext",
+		"{{ title is defined }}{{ b is defined }}":                           "FalseTrue",
+		"{{ in.y | default('-') }}{{ in['y'] is undefined }}":                "-True",
+		"{{ record.title | default(b) }}":                                    "text",
+		"{{ list | map(attribute='n', default=0) | join(' ') }}":             "1 0",
+		"{{ 'x' if a else 'y' }}{{ 'x' if a }}":                              "y",
+		"{% if b is defined and b %}{{ loop is defined }}{{ b }}{% endif %}": "Falsetext",
+		"{{ b }} {{ a }}":                                                    "! null in this record: a",
+		"{{ a ~ b }}":                                                        "! writes a null",
+		"{{ [a, b] | join(' ') }}":                                           "! writes a null",
+		"{{ in.x }}":                                                         "! writes a null; write {{ … or '' }}",
+		"{% block prompt %}{{ b }}{% endblock %}{% block target %}{{ a }}{% endblock %}":     "! {% if a is not none %}",
+		"{{ b }}{% if a %}{{ a }}{% endif %}{{ in.x or 'none' }}{{ a is none }}{{ a == 1 }}": "textnoneTrueFalse",
+		"{{ raise_exception('not ' ~ b) }}":                                                  "! the template refuses the record: not text",
+		"{{ b + 1 }}":                                                                        "! the template fails: line 1",
+	} {
+		got, _, err := format(newWorker(t, of(body)), Record{}, record)
+		if says, fails := strings.CutPrefix(want, "! "); fails {
+			if !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q, %v; want an error with %q", body, got, err, says)
+			}
+		} else if err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", body, got, err, want)
+		}
+	}
+}
+
+// A field that an execution reads is used, and no other, however the record comes.
+func TestWhatTemplatesUse(t *testing.T) {
+	row := Record{Columns: []string{"title", "body", "note", "tags"}, Comma: ','}
+	for body, want := range map[string]string{
+		"{{ title }}": "body note tags",
+		"{% if note == 'long' %}{{ body }}{% endif %}{{ title }}": "body tags",
+		"{{ body | default(note) }}{{ title }}":                   "tags",
+		"{% for title in [1] %}{{ title }}{% endfor %}{{ body }}": "note tags title",
+		"{{ record.title }}{{ note }}":                            "body tags",
+		"{{ record | length }}":                                   "body note tags title",
+		"{{ record }}":                                            "",
+		"{% block prompt %}{{ title }}{% endblock %}{% block target %}{{ body }}{% endblock %}": "note tags",
+	} {
+		for _, c := range []struct {
+			rec  Record
+			data string
+		}{
+			{Record{}, `{"note":"n","title":"t","empty":"","none":null,"body":"b","tags":["x"]}`},
+			{row, "t,b,n,x"},
+		} {
+			u := NewUnused(nil)
+			w := newWorker(t, of(body)).Note(u)
+			for range 2 { // the second like the one before
+				if _, _, err := format(w, c.rec, c.data); err != nil {
+					t.Fatal(body, err)
+				}
+				var got []string
+				numbers, _ := u.Numbers()
+				for _, n := range numbers {
+					got = append(got, u.Names()[n])
+				}
+				slices.Sort(got)
+				if strings.Join(got, " ") != want {
+					t.Errorf("%s, %s: %q are not used, want %q", body, c.data, got, want)
+				}
+			}
+		}
+	}
+}
+
+// What the templates of Go say is translated where that is simple; and no template of Jinja is taken for one.
+func TestGoTemplates(t *testing.T) {
+	for body, want := range map[string]string{
+		"Title: {{.title}}":                 "Title: {{ title }}",
+		"{{ .a.b }} {{- $.c -}} x":          "{{ a.b }} {{- c -}} x",
+		"{{trim .a}}{{upper .b}}{{len .c}}": "{{ a | trim }}{{ b | upper }}{{ c | length }}",
+		`{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{{end}}`: "{% block prompt %}{{ q }}{% endblock %}" +
+			"{% block target %}{{ a }}{% endblock %}",
+		"{{range .tags}}\n{{.}} {{$.n}}{{.x}}{{end}}":          "{% for item in tags +%}\n{{ item }} {{ n }}{{ item.x }}{% endfor %}",
+		`{{if eq .a "b"}}1{{else if not .c}}2{{else}}3{{end}}`: `{% if a == "b" %}1{% elif not c %}2{% else %}3{% endif %}`,
+		`{{printf "%d" .n}}`:                                   "",
+		`{{index . "a-b"}}`:                                    "",
+		"{{with .a}}{{.}}{{end}}":                              "",
+		"{{$x := .a}}{{$x}}":                                   "",
+		"{{/* note */}}{{.title}}":                             "",
+		"{{.a}}" + strings.Repeat("b", 600):                    "",
+	} {
+		got, ok := fromGo(body)
+		if !isGoTemplate(body) || ok && len(got) <= maxTranslated != (want != "") || want != "" && got != want {
+			t.Errorf("%s: %q, %t; want %q", body, got, ok, want)
+		}
+		_, err := NewFormatter(of(body))
+		if !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), "Jinja") ||
+			want != "" && !strings.Contains(err.Error(), escaped.Replace(want)) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	for _, body := range []string{"{{ end }}", "{{ a | replace('x', ' .y') }}", "{{ if_ }}{{ range(3) | list }}{{ a }}",
+		"{{ a\n  .upper() }}", "{{ a.b }}", "{% raw %}{{.title}}{% endraw %}{{ a }}", "{{ '{{.title}}' ~ a }}{% if a %}{% endif %}",
+		"price: $5 {{ index }}"} {
+		if isGoTemplate(body) {
+			t.Errorf("%s is taken for a Go template", body)
+		}
+	}
+}
+
+// What people give is text, a file, or a name.
+func TestReadTemplate(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "t.jinja")
+	if err := os.WriteFile(file, []byte("a\\n{{ b }}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []string{
-		`{{.s}}`, `{{.n}} {{.yes}} {{.list}} {{.deep}} {{.map}} {{.empty}}`, `{{.}}`,
-		`{{1}} {{1.5}} {{"a"}} {{'b'}} {{true}} {{1e3}}`,
-		`{{range .list}}{{.}},{{end}}`, `{{range $i, $x := .list}}{{$i}}{{$x}}{{else}}none{{end}}`,
-		`{{range .null}}x{{else}}none{{end}}`, `{{range 3}}{{.}}{{end}}`,
-		`{{range $k, $v := .map}}{{$k}}={{$v}};{{end}}`,
-		`{{range .list}}{{if eq . "y"}}{{continue}}{{end}}{{.}}{{end}}`,
-		`{{range .list}}{{if eq . "y"}}{{break}}{{end}}{{.}}{{end}}`,
-		`{{$x := "1"}}{{range $x = .list}}{{end}}{{$x}}`, `{{with .deep}}{{with .k}}{{.v}}{{end}}{{end}}`,
-		`{{with $x := .empty}}a{{else}}b{{end}}`, `{{with .null}}a{{else with .s}}{{.}}{{end}}`,
-		`{{if and .yes (not .empty)}}a{{else}}b{{end}}`, `{{if or .empty .null}}a{{else if .yes}}c{{end}}`,
-		`{{if eq .s "a" "b"}}a{{else}}b{{end}}`, `{{if eq .empty ""}}a{{end}}`,
-		`{{if ne (len .list) 3}}a{{else}}b{{end}}`, `{{if lt 1 2}}a{{end}}{{if ge (len .s) 2}}b{{end}}`,
-		`{{"a" | eq "a"}} {{.s | ne "a"}}`, `{{index .list 1}} {{index .deep "k" "v" 1 1}}`,
-		`{{(index .list 0)}} {{(.deep).k.v}} {{slice .s 0 3}} {{slice .list 1}} {{len .map}}`, `{{1 | index .list}}`,
-		`{{print .s 1 2 "a"}}|{{println .list .map}}|{{print}}|{{println}}`,
-		`{{printf "%s|%q|%v|%d|%5.2f|%-5s|%05d|%x|% x|%+v|%#v|%T|%%|%t" .s .s .list 3 1.5 "a" 7 "hi" "hi" .map .deep .n .yes}}`,
-		`{{printf "%[2]s %[1]s" "a" "b"}} {{printf "%*d|%-*d|%.*f" 5 1 4 2 1 2.5}}`,
-		`{{html .s}} {{.s | html}} {{html .list}} {{html 1 "a"}}`, `{{js .s}} {{js .list}}`,
-		`{{urlquery .s}} {{urlquery .n}}`, `{{join (slice .names 0) "+"}}`,
-		`{{upper .s}} {{lower "ÀB"}} {{trim "  a "}} {{inc 3}}`,
-		`{{define "t"}}[{{.}}]{{end}}{{template "t" .s}}{{range .list}}{{template "t" .}}{{end}}`,
-		`{{block "b" .list}}{{len .}}{{end}}`,
-		`{{define "tree"}}{{if .}}({{template "tree" (slice . 1)}}){{end}}{{end}}{{template "tree" .list}}`,
-		`{{- .s -}} x {{- /* no */ -}} y`,
-		`{{$x := 1}}{{$x = 2}}{{$x}}{{$}}`, `{{.missing}}`, `{{.s.t}}`, `{{index .list 9}}`, `{{range .s}}{{end}}`,
-		`{{eq .list .list}}`, `{{nil}}`, `{{slice .s 9 1}}`, `{{.n.Float64}} {{.n.String}}`,
+	for given, want := range map[string]string{
+		`Q: {{ title }}\nA: `:                   "Q: {{ title }}\nA: ",
+		`{{ a | join('\n') }}\n`:                "{{ a | join('\\n') }}\n\n",
+		`\\n \t{% if x %}\n{% endif %}{# \n #}`: "\\n \t{% if x %}\n{% endif %}{# \\n #}",
+		`$\frac{{{ a }}}{b}$`:                   `$\frac{{{ a }}}{b}$`,
+		"{{ a":                                  "{{ a",
+		file:                                    "a\\n{{ b }}\n",
+		"recipe":                                "recipe",
+		"":                                      "",
 	} {
-		fields["names"] = []string{"p", "q"}
-		var want strings.Builder
-		plain, err := template.New("template").Funcs(templateFuncs).Option("missingkey=error").Parse(body)
-		if err != nil {
-			continue // {{nil}}: refused by both
-		}
-		wantErr := plain.Execute(&want, fields)
-		f, err := NewFormatter(FormatOptions{Template: body})
-		if err != nil {
-			t.Errorf("%s: %v", body, err)
-			continue
-		}
-		var out Formatted
-		gotErr := f.NewWorker().execute(&out, fields, 1<<20, 1<<20)
-		if (wantErr == nil) != (gotErr == nil) || wantErr == nil && string(out.Prompt) != want.String() {
-			t.Errorf("%s: %q, %v; want %q, %v", body, out.Prompt, gotErr, want.String(), wantErr)
+		if got, err := ReadTemplate("template", given); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", given, got, err, want)
 		}
 	}
-}
-
-// A null is an error where it is printed, and none where it is only tested.
-func TestTemplatesPrintNoNull(t *testing.T) {
-	fields := map[string]any{"a": nil, "b": "text", "in": map[string]any{"x": nil}}
-	for _, c := range []struct{ body, want, says string }{
-		{body: `{{.b}} {{.a}}`, says: "null in this record: a"},
-		{body: `{{print .a}}`, says: "null in this record: a"},
-		{body: `{{printf "%v" .a}}`, says: "null in this record: a"},
-		{body: `{{println .b .a}}`, says: "null in this record: a"},
-		{body: `{{html .a}}`, says: "null in this record: a"},
-		{body: `{{.a | urlquery}}`, says: "null in this record: a"},
-		{body: `{{js .a}}`, says: "null in this record: a"},
-		{body: `{{.in.x}}`, says: "prints a null"},
-		{body: `{{define "t"}}[{{.}}]{{end}}{{template "t"}}`, says: "prints a null"},
-		{body: `{{define "prompt"}}{{.b}}{{end}}{{define "target"}}{{.a}}{{end}}`, says: "{{if .a}}"},
-		{body: `{{.b}}{{if .a}}{{.a}}{{end}}{{with .in.x}}{{.}}{{end}}{{or .a "none"}}{{eq .a nil}}`,
-			want: "textnonetrue"},
+	for given, says := range map[string]string{
+		"recipes": "did you mean recipe?", file + "x": "did you mean " + file, dir: "not a file",
+		"Title: {title}": "'{{ title }}: {{ text }}'", strings.Repeat("a", 9000): "{{ }}",
 	} {
-		f, err := NewFormatter(FormatOptions{Template: c.body})
-		if err != nil {
-			t.Fatalf("%s: %v", c.body, err)
-		}
-		var out Formatted
-		err = f.NewWorker().execute(&out, fields, 1<<20, 1<<20)
-		if c.says == "" && (err != nil || string(out.Prompt) != c.want) {
-			t.Errorf("%s: %q, %v; want %q", c.body, out.Prompt, err, c.want)
-		}
-		if c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%s: %q, %v; want an error with %q", c.body, out.Prompt, err, c.says)
+		_, err := ReadTemplate("template", given)
+		if fault.KindOf(err) != fault.Usage || !strings.Contains(fmt.Sprint(err), says) || len(fmt.Sprint(err)) > 1000 {
+			t.Errorf("%.99s: %.999v; want %s", given, err, says)
 		}
 	}
-}
-
-// A mistake in a template is an error that says what to write, and never a part of the text.
-func TestMistakesInTemplates(t *testing.T) {
-	record := `{"title":"T","n":3,"price":1.50,"tags":["a"],"go":"%!d(string=x)"}`
-	for body, says := range map[string]string{
-		`{{title}}`: "{{.title}}", `{{.a-b}}`: `{{index . "a-b"}}`, `{{.tags.0}}`: "{{index .list 0}}",
-		`{title}`: "names no field", `{{define "prompt"}}{{.title}}{{end}}`: `no "target"`,
-		`{{define "prompt"}}{{.title}}{{end}}{{define "completion"}}{{.n}}{{end}}`:       `no "target"`,
-		`{{define "prompt"}}{{.title}}{{end}}{{define "target"}}{{.n}}{{end}} {{.tags}}`: "would be left out",
-		`{{printf "%d" .n}}`: "%!d(json.Number=…", `{{printf "%.2f" .price}}`: "printed with %s",
-		`{{printf "%s %s" .title}}`: "%!s(MISSING)", `{{printf "%s" .title .n}}`: "%!(EXTRA ",
-		`{{printf "%d" .title}}`: "%!d(string=", `{{printf "%*s" .n .title}}`: "%!(BADWIDTH", `{{printf "%" .n}}`: "%!(NOVERB",
-		`{{if gt .n 2}}x{{end}}`: `at <gt .n 2>`, `{{if eq .n 3}}x{{end}}`: `{{if eq .n "3"}}`,
-		`{{join .tags ", "}}`:                            "{{range .list}}",
-		`{{if eq .n "3"}}{{.n}}{{end}}`:                  "",
-		`{{printf "%s %v %s!(%5s) %%!" .go .n "9%" .n}}`: "",
-	} {
-		f, err := NewFormatter(FormatOptions{Template: body})
-		if err == nil {
-			err = f.NewWorker().Format(&Formatted{}, Record{}, []byte(record))
-		}
-		if says == "" && err != nil || says != "" && (err == nil || !errors.Is(err, ErrTemplate) ||
-			!strings.Contains(err.Error(), says)) {
-			t.Errorf("%s: %v; want an error with %q", body, err, says)
-		}
+	if _, err := ReadTemplate("prompt", "recipe"); err == nil || strings.Contains(err.Error(), "built-in") {
+		t.Errorf("a prompt of the name of a template: %v", err)
 	}
-}
-
-// No format and arguments give more than printfBound says.
-func TestPrintfBound(t *testing.T) {
-	pieces := []string{"%", "%", "%", "s", "d", "v", "q", "x", "X", "T", "U", "c", "f", "e", "g", "b", "o", "t", "z",
-		"w", "p", "#", "+", "-", " ", "0", "5", "30", "999", "*", ".", "[1]", "[2]", "[", "]", "[9]", "é", "ab",
-		"\xff", "1000001"}
-	m := &meter{}
-	rapid.Check(t, func(t *rapid.T) {
-		format := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 14).Draw(t, "format"), "")
-		value := rapid.OneOf(
-			rapid.Map(rapid.String(), func(s string) any { return s }),
-			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) any { return string(b) }),
-			rapid.Map(rapid.Int(), func(n int) any { return n }), rapid.Map(rapid.IntRange(-2000, 2000),
-				func(n int) any { return n }),
-			rapid.Map(rapid.Float64(), func(x float64) any { return x }),
-			rapid.SampledFrom([]any{nil, true, 1e308, complex(1e308, -1e308),
-				[]any{"a", nil, []any{1.5, "\U000e0001"}}, []string{"a", "\x00"},
-				map[string]any{"k": "v", "\ufeff": nil, "m": map[string]any{"": true}}, uint8(7), []any{},
-				map[string]any{}}),
-		)
-		args := rapid.SliceOfN(value, 0, 5).Draw(t, "args")
-		parts := make([]extent, len(args))
-		for i, arg := range args {
-			m.begin(meterAllowance{1 << 30, 1 << 30})
-			e, err := m.measure(arg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts[i] = e
-		}
-		bound, _ := printfBound(format, args, parts)
-		if s := fmt.Sprintf(format, args...); int64(len(s)) > bound {
-			t.Fatalf("%q of %#v is %d bytes long, more than %d: %.200q", format, args, len(s), bound, s)
-		}
-		all, err := m.measureAll(args)
-		if err != nil && !errors.Is(err, errNull) {
-			t.Fatal(err)
-		}
-		if s := fmt.Sprintln(args...); err == nil && int64(len(s)) > all.bytes+all.elements*plainBytes+1 {
-			t.Fatalf("%#v is %d bytes long: %q", args, len(s), s)
-		}
-	})
-}
-
-// actionOf is made of constants, and its panic is of no user's making.
-func TestInsertedNodesParse(t *testing.T) {
-	for _, name := range []string{stepFunc, enterFunc, leaveFunc} {
-		if n := call(name, 1, 2); n.Type() != parse.NodeAction {
-			t.Errorf("%s: %v", name, n)
-		}
-	}
-	for _, name := range []string{shownFunc, rangedFunc, weighedFunc} {
-		if c := filter(name); len(c.Args) != 1 {
-			t.Errorf("%s: %v", name, c)
-		}
+	text, _ := ReadTemplate("template", `{{ a }}\n`)
+	if got, _, err := format(newWorker(t, of(text)), Record{}, `{"a":"b"}`); err != nil || got != "b\n" {
+		t.Errorf("a line break at the end of a text: %q, %v", got, err)
 	}
 }

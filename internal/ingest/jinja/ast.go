@@ -21,6 +21,7 @@ type (
 		target     node
 		over, test node
 		body, none []node
+		plain      *plainLoop // nil if it has no such form
 		recursive  bool
 	}
 	setNode struct {
@@ -62,7 +63,10 @@ type (
 		line int
 		body []node
 	}
-	scopeNode    struct{ body []node }
+	blockNode struct {
+		name string
+		body []node
+	}
 	breakNode    struct{}
 	continueNode struct{}
 )
@@ -75,7 +79,8 @@ type (
 		name   string
 		id     int
 		global any
-		hint   string // of what is undefined
+		none   *undefined // the value of the variable where there is none
+		mayLack
 	}
 	// attributeExpr is a.name, and itemExpr a[key].
 	attributeExpr struct {
@@ -86,10 +91,12 @@ type (
 		dict dictMethod
 		// field is set if a dict has no method of that name, so that it is a key.
 		field bool
+		mayLack
 	}
 	itemExpr struct {
 		line    int
 		of, key node
+		mayLack
 	}
 	sliceExpr struct{ start, stop, step node }
 	callExpr  struct {
@@ -143,6 +150,12 @@ type (
 		id         int // of the name
 	}
 )
+
+// mayLack is set for what is asked for in a way that allows for nothing being there: value|default(…), or value is
+// defined.
+type mayLack struct{ lacks bool }
+
+func (m *mayLack) allow() { m.lacks = true }
 
 type argumentList struct {
 	positional []node

@@ -1,5 +1,7 @@
 package jinja
 
+import "unsafe"
+
 // A Builder makes dicts and lists of which the length is not known before. They lie in memory that it uses
 // again after Reset. The zero value is ready.
 type Builder struct {
@@ -10,12 +12,22 @@ type Builder struct {
 	lists   room[List]
 	entries room[entry]
 	values  room[any]
+	texts   room[string]
 }
 
 // room is memory for values that are made one after the other.
 type room[T any] struct{ block []T }
 
 const firstBlock = 16
+
+// boxed returns a string as a value that lies in the room. An ordinary conversion takes memory of its own for each.
+func boxed(texts *room[string], s string) (v any) {
+	p := &texts.take(1)[0]
+	*p = s
+	v = ""
+	(*struct{ kind, data unsafe.Pointer })(unsafe.Pointer(&v)).data = unsafe.Pointer(p)
+	return v
+}
 
 // take returns n zero values. Blocks grow to keptScratch values; what is larger lies apart.
 func (r *room[T]) take(n int) []T {
@@ -42,6 +54,9 @@ func (b *Builder) Mark() (members, items int) { return len(b.members), len(b.ite
 func (b *Builder) Member(key, value any) {
 	b.members = append(b.members, entry{key: key, hash: key, value: value})
 }
+
+// Text returns a string as a value.
+func (b *Builder) Text(s string) any { return boxed(&b.texts, s) }
 
 // Item adds an item to the innermost list.
 func (b *Builder) Item(value any) { b.items = append(b.items, value) }
@@ -102,4 +117,5 @@ func (b *Builder) Reset() {
 	b.lists.reset()
 	b.entries.reset()
 	b.values.reset()
+	b.texts.reset()
 }

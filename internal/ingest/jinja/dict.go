@@ -48,6 +48,20 @@ func (d *Dict) Peek(key string) any {
 	return nil
 }
 
+// Look is like Get, but does not count as reading the value.
+func (d *Dict) Look(key string) (value any, ok bool) {
+	if i := d.place(key); i >= 0 {
+		return d.entries[i].value, true
+	}
+	return nil, false
+}
+
+// WasRead reports whether the value of a key was read.
+func (d *Dict) WasRead(key string) bool {
+	i := d.place(key)
+	return i >= 0 && d.entries[i].read
+}
+
 // Unread calls f with each key that is a string and whose value nothing has read.
 func (d *Dict) Unread(f func(key string, value any)) {
 	for i := range d.entries {

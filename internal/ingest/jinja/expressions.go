@@ -50,7 +50,7 @@ func (e *execution) value(n node, s *scope) any {
 	case *constExpr:
 		return n.value
 	case *nameExpr:
-		return e.name(n, s)
+		return e.there(e.name(n, s), n.lacks)
 	case *attributeExpr:
 		of := e.eval(n.of, s)
 		e.line = n.line
@@ -58,9 +58,9 @@ func (e *execution) value(n node, s *scope) any {
 			if v, ok := d.text(n.name); ok {
 				return v
 			}
-			return e.missingField(n.name)
+			return e.there(e.missingField(n.name), n.lacks)
 		}
-		return e.attribute(of, n.name)
+		return e.there(e.attribute(of, n.name), n.lacks)
 	case *itemExpr:
 		of := e.eval(n.of, s)
 		if slice, ok := n.key.(*sliceExpr); ok {
@@ -68,7 +68,7 @@ func (e *execution) value(n node, s *scope) any {
 		}
 		key := e.eval(n.key, s)
 		e.line = n.line
-		return e.item(of, key)
+		return e.there(e.item(of, key), n.lacks)
 	case *callExpr:
 		return e.callExpr(n, s)
 	case *filterExpr:
@@ -109,8 +109,11 @@ func (e *execution) conditional(n *condExpr, s *scope) any {
 	if n.no != nil {
 		return e.eval(n.no, s)
 	}
-	return &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
+	return noElse
 }
+
+// noElse is the value of an inline if whose test fails and that has no else.
+var noElse = &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
 
 // put sets a key of a dict that is being made.
 func (e *execution) put(d *Dict, key, value any) {
@@ -142,7 +145,20 @@ func (e *execution) name(n *nameExpr, s *scope) any {
 	if n.global != nil && (n.name != "strftime_now" || !e.now.IsZero()) {
 		return n.global
 	}
-	return &undefined{hint: n.hint}
+	return n.none
+}
+
+// there returns a value, which must exist under Options.Strict unless it may lack.
+func (e *execution) there(v any, mayLack bool) any {
+	if u, ok := v.(*undefined); ok && e.strict && !mayLack {
+		e.lacks(u)
+	}
+	return v
+}
+
+// lacks ends an execution that uses a value that does not exist.
+func (e *execution) lacks(u *undefined) {
+	panic(&RunError{e.line, &UndefinedError{Name: u.name, why: u.why()}})
 }
 
 func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {

@@ -136,7 +136,11 @@ func filterLength(e *execution, v any, _ *arguments) any { return e.length(v) }
 
 func filterTrim(e *execution, v any, a *arguments) any {
 	e.check("trim", a, "chars")
-	return sameKind(v, strip(e, e.str(v), a.get(0, "chars", nil), true, true))
+	out := strip(e, e.str(v), a.get(0, "chars", nil), true, true)
+	if is[markup](v) {
+		return markup(out)
+	}
+	return boxed(&e.texts, out)
 }
 
 func filterReplace(e *execution, v any, a *arguments) any {
@@ -221,7 +225,7 @@ func filterIndent(e *execution, v any, a *arguments) any {
 
 func filterTruncate(e *execution, v any, a *arguments) any {
 	e.check("truncate", a, "length", "killwords", "end", "leeway")
-	s, isText := text(v)
+	s := e.str(v)
 	length, ok := toInt(a.get(0, "length", int64(255)))
 	leeway, okLeeway := toInt(a.get(3, "leeway", int64(5)))
 	end, okEnd := text(a.get(2, "end", "..."))
@@ -229,11 +233,8 @@ func filterTruncate(e *execution, v any, a *arguments) any {
 	if !ok || !okLeeway || !okEnd || length < n || leeway < 0 {
 		e.fail("truncate wants a length of at least %d", n)
 	}
-	if e.length(v) <= length+leeway {
-		return v
-	}
-	if !isText {
-		e.fail("truncate wants a string, not '%s'", typeName(v))
+	if e.length(s) <= length+leeway {
+		return s
 	}
 	e.charge(int64(len(s)))
 	s = runeSlice(s, 0, length-n, -1)
@@ -245,22 +246,25 @@ func filterTruncate(e *execution, v any, a *arguments) any {
 	return s + end
 }
 
+const upperHex = "0123456789ABCDEF"
+
 func filterUrlencode(e *execution, v any, _ *arguments) any {
 	pairs, isPairs := v.(*Dict)
 	quote := func(v any, safe string) string { // in pairs, a space becomes a plus
 		s := e.str(v)
 		e.charge(3 * int64(len(s)))
-		var b strings.Builder
+		out := make([]byte, 0, 3*len(s))
 		for _, c := range []byte(s) {
-			if isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_.-~"+safe, c) >= 0 {
-				b.WriteByte(c)
-			} else if c == ' ' && safe == "" {
-				b.WriteByte('+')
-			} else {
-				b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
+			switch {
+			case isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_.-~"+safe, c) >= 0:
+				out = append(out, c)
+			case c == ' ' && safe == "":
+				out = append(out, '+')
+			default:
+				out = append(out, '%', upperHex[c>>4], upperHex[c&15])
 			}
 		}
-		return b.String()
+		return string(out)
 	}
 	items, isList := sequence(v)
 	switch {
@@ -321,9 +325,6 @@ func filterFormat(e *execution, v any, a *arguments) any {
 
 func filterAttr(e *execution, v any, a *arguments) any {
 	name := e.str(e.required("attr", a, 0))
-	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.why())
-	}
 	if m, ok := e.member(v, name); ok {
 		return m
 	}

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -20,17 +21,19 @@ type Template struct {
 	body       []node
 	generation bool
 	closures   bool // blocks may be run after the scope in which they stand has ended
+	keepsLoops bool // the variable loop may be used after its loop has ended
 	marks      bool // its text may hold markStart or markEnd
 	tail       int  // from which statement of the body on all are as isTail has them
 	names      map[string]bool
 	ids        map[string]int
+	free       bool // it reads a variable that it is given
 	size       int
 }
 
 // Parse parses a template. An error is a *SyntaxError.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > MaxTemplateBytes {
-		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, whose limit is %d",
+		return nil, &SyntaxError{1, fmt.Sprintf("template of %d bytes; the limit is %d",
 			len(source), MaxTemplateBytes)}
 	}
 	defer func() {
@@ -43,10 +46,12 @@ func Parse(source string) (t *Template, err error) {
 		}
 	}()
 	p := &parser{tokens: lex(source), used: map[string]bool{}, ids: map[string]int{"loop": loopID,
-		"caller": callerID, "kwargs": kwargsID, "varargs": varargsID}}
+		"caller": callerID, "kwargs": kwargsID, "varargs": varargsID},
+		set: map[string]bool{"loop": true, "caller": true, "kwargs": true, "varargs": true}}
 	t = &Template{size: len(source)}
 	t.body = p.statements()
-	t.generation, t.closures, t.names, t.ids = p.generation, p.closures, p.used, p.ids
+	t.generation, t.closures, t.names, t.ids, t.free = p.generation, p.closures, p.used, p.ids, p.free
+	t.keepsLoops = p.loopNames > p.loopFields
 	for t.tail = len(t.body); t.tail > 0 && isTail(t.body[t.tail-1]); t.tail-- {
 	}
 	t.marks = p.generation || strings.Contains(source, markStart) || strings.Contains(source, markEnd)
@@ -59,6 +64,44 @@ func (t *Template) HasGeneration() bool { return t.generation }
 // Uses reports whether the template reads a variable of that name.
 func (t *Template) Uses(name string) bool { return t.names[name] }
 
+// Names returns the sorted names of the variables that the template reads, those that it sets among them.
+func (t *Template) Names() []string { return slices.Sorted(maps.Keys(t.names)) }
+
+// IsConstant reports whether the template reads no variable but those that it sets.
+func (t *Template) IsConstant() bool { return !t.free }
+
+// Block returns the template of a block that is not inside another statement, nil if there is none. It begins with
+// the statements before the block that set variables and macros.
+func (t *Template) Block(name string) *Template {
+	var before []node
+	for _, n := range t.body {
+		switch n := n.(type) {
+		case *setNode, *setBlockNode, *macroNode:
+			before = append(before, n)
+		case *blockNode:
+			if n.name == name {
+				block := *t
+				block.body = append(before, n.body...)
+				return &block
+			}
+		}
+	}
+	return nil
+}
+
+// WritesOutside reports whether the template writes anything but white space outside of those blocks.
+func (t *Template) WritesOutside() bool {
+	return slices.ContainsFunc(t.body, func(n node) bool {
+		switch n := n.(type) {
+		case *setNode, *setBlockNode, *macroNode, *blockNode:
+			return false
+		case *textNode:
+			return strings.TrimFunc(n.text, isSpace) != ""
+		}
+		return true
+	})
+}
+
 // ResidentBytes returns the memory of the parsed template.
 func (t *Template) ResidentBytes() int64 { return int64(parsedFactor * t.size) }
 
@@ -70,7 +113,11 @@ type parser struct {
 	generation bool
 	closures   bool
 	used       map[string]bool // names that are read
-	ids        map[string]int  // of names, in the order of their first use
+	set        map[string]bool // names that were set before
+	free       bool            // a name was read that was not
+	// How often the variable loop is read, and how often only to take a number or a truth value from it.
+	loopNames, loopFields int
+	ids                   map[string]int // of names, in the order of their first use
 }
 
 // The ids of names that statements set.
@@ -92,7 +139,8 @@ func (p *parser) id(name string) int {
 }
 
 func (p *parser) name(name string) *nameExpr {
-	return &nameExpr{name: name, id: p.id(name), global: globalFunctions[name], hint: "'" + name + "' is undefined"}
+	return &nameExpr{name: name, id: p.id(name), global: globalFunctions[name],
+		none: &undefined{hint: "'" + name + "' is undefined", name: name}}
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }

@@ -176,7 +176,12 @@ func (p *parser) primary() node {
 			return &constExpr{nil}
 		}
 		p.used[t.text] = true
-		return p.name(t.text)
+		n := p.name(t.text)
+		if n.id == loopID {
+			p.loopNames++
+		}
+		p.free = p.free || !p.set[t.text] && (n.global == nil || !p.isOperator("("))
+		return n
 	case tokenString:
 		s := t.text
 		for p.peek().kind == tokenString {

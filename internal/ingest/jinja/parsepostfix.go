@@ -1,5 +1,10 @@
 package jinja
 
+import "slices"
+
+// plainLoopFields are the attributes of a loop from which nothing leads back to it.
+var plainLoopFields = []string{"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}
+
 // postfix parses attributes, subscripts and calls.
 func (p *parser) postfix(n node) node {
 	for {
@@ -9,14 +14,17 @@ func (p *parser) postfix(n node) node {
 			name := p.next()
 			switch name.kind {
 			case tokenName:
+				if of, ok := n.(*nameExpr); ok && of.id == loopID && slices.Contains(plainLoopFields, name.text) {
+					p.loopFields++
+				}
 				n = attributeOf(t.line, n, name.text)
 			case tokenInteger:
-				n = &itemExpr{t.line, n, &constExpr{p.integer(name)}}
+				n = &itemExpr{line: t.line, of: n, key: &constExpr{p.integer(name)}}
 			default:
 				p.fail(name, "expected a name or a number after a dot, found %v", name)
 			}
 		case p.skipOperator("["):
-			n = &itemExpr{t.line, n, p.subscript()}
+			n = &itemExpr{line: t.line, of: n, key: p.subscript()}
 		case p.isOperator("("):
 			n = &callExpr{t.line, n, p.arguments()}
 		default:
@@ -100,6 +108,9 @@ func (p *parser) filter(n node, inline bool) node {
 		}
 		f := &filterExpr{line: p.peek().line, of: n, name: p.dottedName()}
 		f.run = filters[f.name]
+		if f.name == "default" || f.name == "d" {
+			allowLack(n)
+		}
 		if p.isOperator("(") {
 			f.arguments = p.arguments()
 		}
@@ -108,6 +119,13 @@ func (p *parser) filter(n node, inline bool) node {
 		n, inline = f, false
 	}
 	return n
+}
+
+// allowLack notes that an expression may be a value that does not exist.
+func allowLack(n node) {
+	if n, ok := n.(interface{ allow() }); ok {
+		n.allow()
+	}
 }
 
 func constant(list []node) bool {
@@ -124,6 +142,9 @@ func (p *parser) test(of node) node {
 	negated := p.skipName("not")
 	t := &testExpr{line: line, of: of, name: p.dottedName()}
 	t.predicate = predicates[t.name]
+	if t.name == "defined" || t.name == "undefined" {
+		allowLack(of)
+	}
 	next := p.peek()
 	switch {
 	case p.isOperator("("):

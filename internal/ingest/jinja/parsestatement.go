@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"errors"
 	"slices"
 	"strings"
 )
@@ -43,8 +42,6 @@ func (p *parser) block(ends ...string) ([]node, string) {
 	return body, p.next().text
 }
 
-var errNotLoaded = errors.New("loads another template, which a chat template cannot")
-
 // statement parses a statement after its {%, including the closing %}.
 func (p *parser) statement() (list []node) {
 	t := p.next()
@@ -79,7 +76,7 @@ func (p *parser) statement() (list []node) {
 		p.skipName("required")
 		body, _ := p.block("endblock")
 		p.skipName(name)
-		n = &scopeNode{body}
+		n = &blockNode{name, body}
 	case "print":
 		list = p.printStatement(t)
 	case "break", "continue":
@@ -90,7 +87,7 @@ func (p *parser) statement() (list []node) {
 			n = continueNode{}
 		}
 	case "include", "import", "from", "extends":
-		p.fail(t, "{%% %s %%} %v", t.text, errNotLoaded)
+		p.fail(t, "{%% %s %%} loads another template, which is not possible here", t.text)
 	default:
 		p.fail(t, "unknown statement %q", t.text)
 	}
@@ -139,17 +136,20 @@ func (p *parser) forStatement(t token) node {
 	}
 	n.recursive = p.skipName("recursive")
 	p.closures = p.closures || n.recursive
+	p.sets(n.target)
 	p.loops++
 	body, end := p.block("endfor", "else")
 	p.loops--
 	if n.body = body; end == "else" {
 		n.none, _ = p.block("endfor")
 	}
+	n.plain = plainBody(n)
 	return n
 }
 
 func (p *parser) setStatement(t token) node {
 	target := p.target(true)
+	defer p.sets(target)
 	if p.skipOperator("=") {
 		return &setNode{t.line, target, p.tuple(true)}
 	}
@@ -168,8 +168,21 @@ func (p *parser) withStatement() node {
 		p.expectOperator("=")
 		n.values = append(n.values, p.expression(true))
 	}
+	p.sets(n.targets...)
 	n.body, _ = p.block("endwith")
 	return n
+}
+
+// sets notes that the targets of assignments are set.
+func (p *parser) sets(targets ...node) {
+	for _, n := range targets {
+		switch n := n.(type) {
+		case *nameExpr:
+			p.set[n.name] = true
+		case *tupleExpr:
+			p.sets(n.items...)
+		}
+	}
 }
 
 // target parses the target of an assignment: one or several names or members of namespaces.
@@ -213,6 +226,7 @@ func (p *parser) target(inNamespace bool, ends ...string) node {
 func (p *parser) macroStatement(t token) node {
 	m := &macroNode{line: t.line, name: p.expectName()}
 	m.id = p.id(m.name)
+	p.set[m.name] = true
 	p.signature(m)
 	p.macroBody(m, "endmacro")
 	return m
@@ -238,8 +252,8 @@ func (p *parser) signature(m *macroNode) {
 			p.expectOperator(",")
 		}
 		t := p.peek()
-		m.params = append(m.params, p.expectName())
-		m.ids = append(m.ids, p.id(m.params[len(m.params)-1]))
+		name := p.expectName()
+		m.params, m.ids, p.set[name] = append(m.params, name), append(m.ids, p.id(name)), true
 		if p.skipOperator("=") {
 			m.defaults = append(m.defaults, p.expression(true))
 		} else if len(m.defaults) > 0 {

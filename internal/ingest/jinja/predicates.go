@@ -46,14 +46,12 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 		e.touch(v, other())
 		return same(v, other())
 	case "odd", "even", "divisibleby":
-		by, rest := any(int64(2)), int64(0)
-		switch name {
-		case "odd":
-			rest = 1
-		case "divisibleby":
+		by := any(int64(2))
+		if name == "divisibleby" {
 			by = other()
 		}
-		return e.equal(e.arithmetic("%", v, by), rest)
+		zero := e.equal(e.arithmetic("%", v, by), int64(0))
+		return zero != (name == "odd")
 	case "lower":
 		e.touch(v)
 		return stringMethods["islower"](e, e.str(v), a).(bool)

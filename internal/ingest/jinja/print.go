@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -17,7 +18,19 @@ func (e *execution) str(v any) string {
 	case markup:
 		return string(v)
 	case *undefined:
+		if e.strict && v != noElse {
+			e.lacks(v)
+		}
 		return ""
+	case int64:
+		s := strconv.FormatInt(v, 10)
+		e.step(1)
+		e.charge(int64(len(s)))
+		return s
+	case nil:
+		if e.strict {
+			panic(&RunError{e.line, ErrNull})
+		}
 	}
 	p := printer{e: e}
 	p.repr(v)
@@ -127,6 +140,9 @@ func (p *printer) quote(s string) {
 	}
 	p.e.touchText(s)
 	p.e.charge(int64(len(s)) + 2)
+	if len(s) > stepBytes {
+		p.out = slices.Grow(p.out, len(s)+len(s)/2)
+	}
 	p.out = append(p.out, quote)
 	for _, r := range s {
 		switch {
@@ -315,6 +331,9 @@ func (p *printer) jsonDict(d *Dict, o *jsonOptions) {
 
 func (p *printer) jsonString(s string, o *jsonOptions) {
 	p.e.charge(int64(len(s)) + 2)
+	if len(s) > stepBytes {
+		p.out = slices.Grow(p.out, EscapedLen(s)+2)
+	}
 	p.out = append(p.out, '"')
 	if t := p.e.trace; t != nil {
 		if at := t.find(s); at >= 0 && p.shown && !o.ascii {

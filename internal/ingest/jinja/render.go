@@ -11,7 +11,17 @@ var (
 	ErrLimit = errors.New("limit of a template")
 	// ErrStopped means that Options.Done was closed during an execution.
 	ErrStopped = errors.New("stopped")
+	// ErrNull means that a template writes None under Options.Strict.
+	ErrNull = errors.New("it writes a null")
 )
+
+// An UndefinedError means that a template uses a value that does not exist, under Options.Strict.
+type UndefinedError struct {
+	Name string // of a variable, "" for an attribute or an item
+	why  string
+}
+
+func (e *UndefinedError) Error() string { return e.why }
 
 // Limits bound one execution.
 type Limits struct {
@@ -31,6 +41,9 @@ type Options struct {
 	Scratch *Scratch
 	// Trace is filled with what the execution did, unless it is nil.
 	Trace *Trace
+	// Strict makes it an error to use a value that does not exist, but to test whether it is defined or to give it a
+	// default, and to write None.
+	Strict bool
 }
 
 // A Span is a part of a text: text[Start:End].
@@ -80,13 +93,29 @@ const (
 // blocks, in bytes from the old end of dst. An error is a *RunError, or ErrStopped; dst is then
 // unchanged.
 func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, spans []Span, used Limits, err error) {
-	scratch := o.Scratch
-	if scratch == nil {
-		scratch = &Scratch{}
+	if o.Scratch == nil {
+		o.Scratch = &Scratch{}
 	}
+	root := o.Scratch.takeScope(nil)
+	for i := range variables.entries {
+		if name, ok := variables.entries[i].key.(string); ok {
+			if id, ok := t.ids[name]; ok { // others are never read
+				root.set(id, variables.entries[i].value)
+			}
+		}
+	}
+	out, spans, used, err = t.render(dst, root, o)
+	if err == nil {
+		o.Scratch.release(root, t)
+	}
+	return out, spans, used, err
+}
+
+func (t *Template) render(dst []byte, root *scope, o Options) (out []byte, spans []Span, used Limits, err error) {
+	scratch := o.Scratch
 	e := &scratch.execution
 	*e = execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery, template: t,
-		trace: o.Trace, prompt: -1, Scratch: scratch}
+		trace: o.Trace, strict: o.Strict, prompt: -1, Scratch: scratch}
 	scratch.output = output{data: dst, from: len(dst), top: true}
 	e.out = &scratch.output
 	defer func() {
@@ -103,14 +132,6 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 			panic(r)
 		}
 	}()
-	root := e.takeScope(nil)
-	for i := range variables.entries {
-		if name, ok := variables.entries[i].key.(string); ok {
-			if id, ok := t.ids[name]; ok { // others are never read
-				root.set(id, variables.entries[i].value)
-			}
-		}
-	}
 	if o.Trace != nil {
 		if id, ok := t.ids[o.Trace.Prompt]; ok {
 			e.prompt = id
@@ -123,8 +144,7 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 		e.trace.start(t)
 		e.runTraced(t.body, inner)
 	}
-	e.release(inner)
-	e.release(root)
+	scratch.release(inner, t)
 	out, spans = e.out.finish()
 	return out, spans, used, nil
 }
@@ -139,6 +159,7 @@ type execution struct {
 	depth        int
 	prompt       int // the id of the trace's Prompt, -1 for none
 	line         int
+	strict       bool
 	out          *output
 	now          time.Time
 	done         <-chan struct{}

@@ -8,9 +8,11 @@ type Scratch struct {
 	values    []any    // that are about to be joined
 	text      []byte   // of JSON
 	scopes    []*scope
+	loops     []*loop
 	arguments []*arguments
-	absent    []undefined // attributes that dicts do not have
-	shared    *List       // see Share
+	texts     room[string] // that filters made
+	absent    []undefined  // attributes that dicts do not have
+	shared    *List        // see Share
 	json      map[jsonOf]jsonText
 }
 
@@ -85,6 +87,9 @@ func (s *Scratch) clean() {
 	if len(s.scopes) > keptScratch {
 		s.scopes = nil
 	}
+	if len(s.loops) > keptScratch {
+		s.loops = nil
+	}
 	if len(s.arguments) > keptScratch {
 		s.arguments = nil
 	}
@@ -92,6 +97,7 @@ func (s *Scratch) clean() {
 	clear(s.values[:cap(s.values)])
 	s.execution.trace, s.execution.out, s.output = nil, nil, output{}
 	clear(s.absent)
+	s.texts.reset()
 	s.parts, s.values, s.absent = s.parts[:0], s.values[:0], s.absent[:0]
 }
 
@@ -104,12 +110,14 @@ type scope struct {
 type binding struct {
 	id    int
 	value any
+	read  bool
 }
 
 func (s *scope) get(id int) (any, bool) {
 	for ; s != nil; s = s.parent {
 		for i := range s.names {
 			if s.names[i].id == id {
+				s.names[i].read = true
 				return s.names[i].value, true
 			}
 		}
@@ -124,7 +132,7 @@ func (s *scope) set(id int, value any) {
 			return
 		}
 	}
-	s.names = append(s.names, binding{id, value})
+	s.names = append(s.names, binding{id: id, value: value})
 }
 
 func (s *scope) clear() {
@@ -149,14 +157,16 @@ func (s *Scratch) takeScope(parent *scope) *scope {
 }
 
 // release gives back a scope that has ended, unless a macro may still use it.
-func (e *execution) release(s *scope) {
-	if e.template.closures {
+func (e *execution) release(s *scope) { e.Scratch.release(s, e.template) }
+
+func (s *Scratch) release(ended *scope, t *Template) {
+	if t.closures {
 		return
 	}
-	s.clear()
-	s.parent = nil
-	if cap(s.names) <= keptScratch {
-		e.scopes = append(e.scopes, s)
+	ended.clear()
+	ended.parent = nil
+	if cap(ended.names) <= keptScratch {
+		s.scopes = append(s.scopes, ended)
 	}
 }
 

@@ -78,7 +78,7 @@ func (e *execution) statement(n node, s *scope) control {
 		e.write(e.str(e.captured(n.filter.(*filterExpr), text, s)))
 	case *generationNode:
 		return e.generation(n, s)
-	case *scopeNode:
+	case *blockNode:
 		return e.runIn(n.body, s)
 	case breakNode:
 		return broken
@@ -167,7 +167,11 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 		e.runIn(n.none, s)
 		return
 	}
-	l := &loop{items: items, depth: depth, main: e.trace != nil && e.trace.main && depth == 0}
+	if n.plain != nil && e.plain(n.plain, items) {
+		return
+	}
+	l := e.takeLoop()
+	l.items, l.depth, l.main = items, depth, e.trace != nil && e.trace.main && depth == 0
 	if l.main {
 		e.trace.main = false // of loops within this one
 		defer func() { e.trace.main = true }()
@@ -177,24 +181,47 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 			return e.capture(func() { e.loop(n, over, s, depth+1) })
 		}
 	}
+	inner := e.newScope(s)
 	for i, item := range items {
 		e.step(1)
 		if l.at = i; l.main {
 			e.trace.current = e.trace.Base + i
 			e.begin()
 		}
-		inner := e.newScope(s)
+		if i > 0 && e.template.closures {
+			inner = e.newScope(s)
+		} else if i > 0 {
+			e.charge(scopeBytes)
+			inner.clear()
+		}
 		inner.set(loopID, l)
 		e.assign(n.target, item, inner)
-		c := e.run(n.body, inner)
-		e.release(inner)
-		if c == broken {
+		if e.run(n.body, inner) == broken {
 			if l.main {
 				e.trace.Local = false
 			}
 			break
 		}
 	}
+	e.release(inner)
+	if l.pooled {
+		*l = loop{pooled: true}
+		e.loops = append(e.loops, l)
+	}
+}
+
+// takeLoop returns the variable of a loop: one that is used again, where nothing can keep it.
+func (e *execution) takeLoop() *loop {
+	n := len(e.loops)
+	switch {
+	case e.template.keepsLoops || e.template.closures:
+		return &loop{}
+	case n == 0:
+		return &loop{pooled: true}
+	}
+	l := e.loops[n-1]
+	e.loops = e.loops[:n-1]
+	return l
 }
 
 // looped returns the items of a loop.

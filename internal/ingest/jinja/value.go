@@ -16,9 +16,9 @@ type (
 		group bool // made by groupby: its items are also called grouper and list
 	}
 
-	// undefined is a name, attribute or item that does not exist. hint is the error of using it; or it is an
-	// attribute of a dict, as most are.
-	undefined struct{ hint, attribute string }
+	// undefined is a variable, attribute or item that does not exist. hint is the error of using it; or it is an
+	// attribute of a dict, as most are. name is that of a variable.
+	undefined struct{ hint, attribute, name string }
 	// markup is a string that "safe" or "escape" made: text added to it is escaped.
 	markup string
 	// iterator is a Python generator: it can be read once.
@@ -45,6 +45,7 @@ type (
 		changed *tuple
 		again   func(*execution, any) any // of a recursive loop
 		main    bool                      // it is traced
+		pooled  bool
 	}
 	cycler struct {
 		items []any
@@ -327,4 +328,19 @@ func sequence(v any) ([]any, bool) {
 		return v.Items, true
 	}
 	return nil, false
+}
+
+// HasValue reports whether a value says anything: None, and empty text, lists and dicts do not.
+func HasValue(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case string:
+		return v != ""
+	case *List:
+		return len(v.Items) > 0
+	case *Dict:
+		return v.Len() > 0
+	}
+	return true
 }

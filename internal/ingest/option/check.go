@@ -41,7 +41,7 @@ func (o *Options) checkChat() error {
 		value  string
 		given  bool
 	}{
-		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
+		{"template", "", o.Template != ""}, {"prompt", "", o.Prompt != ""}, {"target", "", o.Target != ""}, {"text-field", o.TextField, o.TextField != ""},
 		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens),
 			o.SpecialTokens == SpecialOfChunk},
 	} {

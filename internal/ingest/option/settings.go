@@ -52,8 +52,13 @@ type Settings struct {
 	// Map is a shell command through which all records go: it answers each line of its standard input, a JSON
 	// object, with one, and what it answers is the record; null leaves it out. Default: none.
 	Map string `json:"map,omitempty"`
-	// Template is a built-in name or a file that turns a record into prompt and target.
+	// Template makes the text of a record: a Jinja template, as text or in a file, or the name of a built-in one. With
+	// the blocks prompt and target it makes both. Default: the text is in TextField.
 	Template string `json:"template,omitempty"`
+	// Prompt makes the prompt of a pair, in place of Template: a Jinja template, as text or in a file. It needs Target.
+	Prompt string `json:"prompt,omitempty"`
+	// Target makes the target of a pair, as Prompt makes the prompt.
+	Target string `json:"target,omitempty"`
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs prompts and targets.
 	CausalPairs bool `json:"causal-pairs,omitempty"`
@@ -131,3 +136,6 @@ func (t *Token) UnmarshalJSON(data []byte) error {
 	}
 	return json.Unmarshal(data, (*string)(t))
 }
+
+// HasTemplate reports whether templates make the text of records.
+func (s *Settings) HasTemplate() bool { return s.Template != "" || s.Prompt != "" || s.Target != "" }

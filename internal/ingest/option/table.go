@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
 
@@ -15,9 +16,6 @@ const (
 	maxMaxLength = 1 << 24
 	maxWorkers   = 1024
 )
-
-// patterns are the splits of .tiktoken files that tokenize knows by name.
-var patterns = []string{"gpt2", "cl100k", "o200k", "llama3", "qwen2", "kimi"}
 
 // table describes every field of Options that people set, in the order of help.
 var table = []Row{
@@ -29,7 +27,7 @@ var table = []Row{
 		Help: "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, " +
 			"or hf://OWNER/NAME",
 		field: func(o *Options) any { return &o.Tokenizer }},
-	{Name: "tokenizer-pattern", Group: GroupText, Value: "PATTERN", Words: patterns,
+	{Name: "tokenizer-pattern", Group: GroupText, Value: "PATTERN", Words: tokenize.PatternNames(),
 		Help: "how .tiktoken ranks split text: " +
 			"gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)",
 		field: func(o *Options) any { return &o.TokenizerPattern }},
@@ -59,10 +57,16 @@ var table = []Row{
 	{Name: "map", Group: GroupText, Value: "COMMAND",
 		Help:  "send each record through this shell COMMAND, which answers each line of JSON with one line of JSON",
 		field: func(o *Options) any { return &o.Map }},
-	{Name: "template", Group: GroupText, Value: "FILE", Words: example.Builtins(), Files: true,
-		Help: "built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for " +
-			"prompt and target",
+	{Name: "template", Group: GroupText, Value: "TEMPLATE", Words: example.Builtins(), Files: true,
+		Help: "Jinja template that makes the text of a record, as text ('{{ title }}: {{ text }}') or in a file, or a " +
+			"built-in one (recipe, recipe-seq2seq)",
 		field: func(o *Options) any { return &o.Template }},
+	{Name: "prompt", Group: GroupText, Value: "TEMPLATE", Files: true,
+		Help:  "Jinja template, as text or in a file, that makes the prompt of a pair; `target` makes the rest",
+		field: func(o *Options) any { return &o.Prompt }},
+	{Name: "target", Group: GroupText, Value: "TEMPLATE", Files: true,
+		Help:  "Jinja template, as text or in a file, that makes the target of a pair",
+		field: func(o *Options) any { return &o.Target }},
 	{Name: "causal-pairs", Group: GroupText, Kind: Switch,
 		Help:  "prompt and target in one row, with the loss on the target only, for decoder-only models",
 		field: func(o *Options) any { return &o.CausalPairs }},
@@ -146,7 +150,7 @@ var table = []Row{
 		Help: "fill rows to `max-length`: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), " +
 			"bfd_split or none",
 		field: func(o *Options) any { return (*string)(&o.Pack) }},
-	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // the limits of package shard
+	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // as in package shard
 		Help:  "target size of a shard",
 		field: func(o *Options) any { return &o.ShardBytes }},
 	{Name: "memory", Group: GroupLimits, Kind: Size, Min: 1,

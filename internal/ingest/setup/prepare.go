@@ -3,16 +3,11 @@ package setup
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
-	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/tokenizers"
 )
 
@@ -57,13 +52,13 @@ func (p *Prepared) checkTargets(context.Context) error {
 	hasTarget := p.HasTarget()
 	if p.Options.CausalPairs && !hasTarget {
 		return fault.BadOption("causal-pairs", nil,
-			"there are no targets; give a {template} that defines \"prompt\" and \"target\"")
+			"there are no targets; give a {prompt} and a {target}, or a {template} with the blocks prompt and target")
 	}
 	for _, phase := range p.Phases {
 		if phase.Formatter.HasTarget() != hasTarget {
 			return fault.BadOption("val", nil,
 				"its records make targets and the sources' do not, or the other way round; "+
-					"give both the same {format} and {template}")
+					"give both the same {format}")
 		}
 	}
 	return p.checkPackable()
@@ -72,46 +67,17 @@ func (p *Prepared) checkTargets(context.Context) error {
 // HasTarget reports whether records make a prompt and a target.
 func (p *Prepared) HasTarget() bool { return p.Phases[0].Formatter.HasTarget() }
 
-// readTemplate sets the template to its built-in name, or to the content of its file: the settings
-// of a build keep the text, not its path.
-func (p *Prepared) readTemplate(context.Context) error {
-	name := p.Options.Template
-	if p.Template = name; name == "" || example.IsBuiltin(name) {
-		return nil
+// readTemplates sets the templates to what the options name.
+func (p *Prepared) readTemplates(context.Context) (err error) {
+	o, t := p.Options, &p.Templates
+	if t.Text, err = example.ReadTemplate("template", o.Template); err != nil {
+		return err
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		reason := fmt.Sprintf("is not a built-in template (%s) and cannot be read: %v",
-			strings.Join(example.Builtins(), ", "), err)
-		if strings.Contains(name, "{{") {
-			reason += "; it looks like the text of a template: write that into a file, and name the file"
-		} else if near := spelling.Nearest(name, example.Builtins()); near != "" {
-			reason += "; did you mean " + near + "?"
-		} else if near := spelling.NearestFile(name); near != "" {
-			reason += "; did you mean " + near + "?"
-		}
-		return fault.BadOption("template", name, "%v", reason)
+	if t.Prompt, err = example.ReadTemplate("prompt", o.Prompt); err != nil {
+		return err
 	}
-	switch {
-	case !info.Mode().IsRegular():
-		return fault.BadOption("template", name, "is not a file; give a text file, or the name of a built-in template")
-	case info.Size() == 0:
-		return fault.BadOption("template", name, "the file is empty; write a template into it")
-	case info.Size() > example.MaxTemplateBytes:
-		return fault.BadOption("template", name,
-			"%d bytes are too long for a template, which may have %d", info.Size(),
-			example.MaxTemplateBytes)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return fault.BadOption("template", name, "%v", err)
-	}
-	p.Template = string(data)
-	return nil
+	t.Target, err = example.ReadTemplate("target", o.Target)
+	return err
 }
 
 // checkMap returns an error for a command that cannot be run.

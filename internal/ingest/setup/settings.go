@@ -27,7 +27,8 @@ func tokenOf(id *uint32) option.Token {
 func (p *Prepared) Settings() (json.RawMessage, error) {
 	s := p.Options.Settings
 	s.Sources, s.ValSources = Redacted(s.Sources), Redacted(s.ValSources)
-	s.TokenizerFingerprint, s.Template = p.Tokenizer.Fingerprint(), p.Template
+	s.TokenizerFingerprint = p.Tokenizer.Fingerprint()
+	s.Template, s.Prompt, s.Target = p.Templates.Text, p.Templates.Prompt, p.Templates.Target
 	s.EOS, s.BOS = tokenOf(p.Ends.eos), tokenOf(p.Ends.bos)
 	if s.Pack != pack.None {
 		s.Overflow = example.Chunk // the policy decides, and is named where it differs

@@ -37,7 +37,7 @@ type Prepared struct {
 	Ends      Ends
 	Cutter    *example.Cutter // for the flusher
 	Filter    *filter.Filter
-	Template  string // the name of a built-in one, or the text
+	Templates example.Templates
 	Phases    []Phase
 	Chat      *work.Conversations  // nil if no input holds conversations
 	Shards    shard.BuilderOptions // without settings
@@ -68,7 +68,7 @@ type Reading struct {
 func Open(ctx context.Context, o *option.Options, r Reading) (*Prepared, error) {
 	p := &Prepared{Options: o, reading: r}
 	for _, step := range []func(context.Context) error{
-		p.checkMap, p.openTokenizer, p.openCutter, p.openFilter, p.checkOut, p.readTemplate, p.openSources, p.openChat,
+		p.checkMap, p.openTokenizer, p.openCutter, p.openFilter, p.checkOut, p.readTemplates, p.openSources, p.openChat,
 		p.checkFields, p.checkTargets,
 	} {
 		if err := step(ctx); err != nil {

@@ -2,11 +2,9 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
@@ -42,11 +40,8 @@ func isPair(names []string) bool {
 
 func (p *Prepared) openPhase(ctx context.Context, args []string) (phase Phase, err error) {
 	o := p.Options
-	phase.Formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: p.Template,
-		TemplateName: o.Template})
-	if errors.Is(err, example.ErrTemplate) {
-		err = &fault.Error{Class: fault.Usage, Option: "template", What: fault.Textf("%v", err), Err: err}
-	}
+	phase.Formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Templates: p.Templates,
+		Given: example.Templates{Text: o.Template, Prompt: o.Prompt, Target: o.Target}})
 	if err != nil {
 		return phase, err
 	}
@@ -73,10 +68,10 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 	so := source.Options{
 		Args: args, Format: o.Format, PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
 		MaxRecordBytes: job.MaxRecordBytes,
-		Cut:            p.Tokenizer.SafeCut, Whole: p.Template != "" || o.JudgesDocuments() || o.Map != "",
+		Cut:            p.Tokenizer.SafeCut, Whole: !p.Templates.IsZero() || o.JudgesDocuments() || o.Map != "",
 		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
 		IsPair:   isPair,
-		FindChat: o.TextField == "" && p.Template == "" && o.Map == "",
+		FindChat: o.TextField == "" && p.Templates.IsZero() && o.Map == "",
 		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) },
 		Revision: p.reading.Revision,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),

@@ -12,8 +12,8 @@ func (p *Prepared) unusedTextField() (none fault.Text) {
 	switch {
 	case field == "":
 		return none
-	case p.Template != "":
-		return fault.Textf("{text-field} %s has no effect with {template}, which names the fields itself", field)
+	case p.Options.HasTemplate():
+		return fault.Textf("{text-field} %s has no effect with a template, which names the fields itself", field)
 	}
 	formats, inputs, fieldless := p.Formats(), 0, 0
 	for f, n := range formats {

@@ -23,23 +23,9 @@ func (t *Text) noteUnread(record *jinja.Dict, messages []*jinja.Dict) {
 // appendUnread appends the names of the fields with a value that nothing has read.
 func appendUnread(names []string, d *jinja.Dict) []string {
 	d.Unread(func(name string, value any) {
-		switch v := value.(type) {
-		case nil:
-			return
-		case string:
-			if v == "" {
-				return
-			}
-		case *jinja.List:
-			if len(v.Items) == 0 {
-				return
-			}
-		case *jinja.Dict:
-			if v.Len() == 0 {
-				return
-			}
+		if jinja.HasValue(value) {
+			names = append(names, name)
 		}
-		names = append(names, name)
 	})
 	return names
 }

@@ -1,6 +1,6 @@
 //go:build !amd64 || purego
 
-package wellformed
+package normalize
 
 import "unicode/utf8"
 

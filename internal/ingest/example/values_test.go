@@ -1,62 +1,44 @@
 package example
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// Decoding gives what encoding/json gives, for the fields that are wanted.
-func TestFieldsEqualEncodingJSON(t *testing.T) {
-	for _, c := range []struct{ data, body string }{
-		{`{"a":1,"b":[1,2.5e3,"x\u00e9\n",null,true,{"c":{}}],"c":"d"}`, "{{.}}"},
-		{` { "a" : "b" , "a":"last" } `, "{{.a}}"},
-		{`{}`, "{{.}}"},
-		{`{"a":[],"b":{"x":[[],[{}]]},"c":false}`, "{{.}}"},
-		{`{"\u0061":"escaped key","b":"\ud83d\ude00 \ud83d"}`, "{{.a}}{{.b}}"},
+// The values of a record are those of Python's json.loads, of the fields that a template reads.
+func TestValuesOfRecords(t *testing.T) {
+	for _, c := range []struct{ data, body, want string }{
+		{`{"a":1,"b":[1,2.5e3,"x\u00e9\n",null,true,{"c":{}}],"c":"d"}`, "{{ record }}",
+			`{'a': 1, 'b': [1, 2500.0, 'xé\n', None, True, {'c': {}}], 'c': 'd'}`},
+		{` { "a" : "b" , "a":"last" } `, "{{ a }}", "last"},
+		{`{}`, "{{ record }}", "{}"},
+		{`{"a":[],"b":{"x":[[],[{}]]},"c":false}`, "{{ a }}{{ b }}{{ record.c }}", "[]{'x': [[], [{}]]}False"},
+		{`{"\u0061":"escaped key","b":"\ud83d\ude00 \ud83d"}`, "{{ a }}, {{ b }}", "escaped key, 😀 \uFFFD"},
+		{`{"n":-0,"big":12345678901234567890123,"f":1.50,"e":1E400,"x":NaN,"y":-Infinity}`,
+			"{{ n }} {{ big + 1 }} {{ f }} {{ e }} {{ x }} {{ y }}", "0 12345678901234567890124 1.5 inf nan -inf"},
+		{`{"a-b":"x","in":"y","record":"z","if":[1]}`, "{{ record }}", "z"},
+		{`{"a-b":"x","in":"y"}`, "{{ record['a-b'] ~ record['in'] }}", "xy"},
+		{`{"range":3,"dict":"d"}`, "{{ range }}{{ dict }}", "3d"},
+		{`{"n":3}`, "{% for i in range(n) %}{{ i }}{% endfor %}", "012"},
 	} {
-		want := map[string]any{}
-		d := json.NewDecoder(strings.NewReader(c.data))
-		d.UseNumber()
-		if err := d.Decode(&want); err != nil {
-			t.Fatal(err)
-		}
-		var dec jsonDecoder
-		got, _, err := dec.fields([]byte(c.data), wantedFields(c.body))
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, %v; want %v", c.data, got, err, want)
+		if got, _, err := format(newWorker(t, of(c.body)), Record{}, c.data); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.data, got, err, c.want)
 		}
 	}
 }
 
-func TestWantedFields(t *testing.T) {
+func TestFieldsOfTemplates(t *testing.T) {
 	for body, want := range map[string]string{
-		"{{.text}}":                                                        "[text]",
-		"{{.a.b}} {{$.c}} {{(.d).e}}":                                      "[a c d e]",
-		"{{range .items}}{{.}}, {{.name}}{{end}}":                          "[items name]",
-		"{{with .a}}{{.}}{{else}}{{.b}}{{end}}":                            "[a b]",
-		"{{if and .a (not .b)}}{{printf \"%s\" .c}}{{end}}":                "[a b c]",
-		`{{index . "odd name"}}{{index $ "x" 3}}`:                          "[odd name x]",
-		`{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{{end}}`: "[a q]",
-		`{{define "t"}}{{.x}}{{end}}{{template "t" .}}`:                    "[x]",
-		"{{.}}":                    "all",
-		"{{$r := .}}{{$r.x}}":      "all",
-		"{{range .}}x{{end}}":      "all",
-		"{{index . .name}}":        "all",
-		"{{range .a}}{{$}}{{end}}": "all",
-		"{{if .a}}{{else}}{{printf \"%v\" .}}{{end}}": "all",
-		"{{(.)}}": "all",
+		"{{ text }}": "[text]",
+		"{{ a.b }}{% for x in items %}{{ x.name }}{% endfor %}{{ c['d'] | default(e) }}": "[a c e items x]",
+		"{% set q = a %}{{ q }}{% macro m(p) %}{{ p ~ z }}{% endmacro %}{{ m(b) }}":      "[a b m p q z]",
+		"{% block prompt %}{{ q }}{% endblock %}{% block target %}{{ a }}{% endblock %}": "[a q]",
+		"{{ record.x }}": "[]",
 	} {
-		f := wantedFields(body)
-		got := fmt.Sprint(f.names)
-		if f.all {
-			got = "all"
-		}
-		if got != want {
+		if got := fmt.Sprint(newWorker(t, of(body)).f.Fields()); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
@@ -65,8 +47,8 @@ func TestWantedFields(t *testing.T) {
 // A record of four megabytes of empty objects stays small: not decoded where it is not used, refused where it is.
 func TestDecodedBytesAreBounded(t *testing.T) {
 	data := []byte(`{"text":"a","x":[` + strings.Repeat(`{"":0},`, 590_000) + `{}]}`)
-	for body, want := range map[string]error{"{{.text}}": nil, "{{.x}}": ErrTooLarge, "{{.}}": ErrTooLarge} {
-		f, err := NewFormatter(FormatOptions{Template: body})
+	for body, want := range map[string]error{"{{ text }}": nil, "{{ x }}": ErrTooLarge, "{{ record }}": ErrTooLarge} {
+		f, err := NewFormatter(of(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +61,8 @@ func TestDecodedBytesAreBounded(t *testing.T) {
 		if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
 			t.Errorf("%s: %q, %v; want %v", body, dst.Prompt, err, want)
 		}
-		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*f.decodedBytes(int64(len(data))) {
-			t.Errorf("%s: %d bytes allocated, decodedBytes says %d", body, took, f.decodedBytes(int64(len(data))))
+		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*decodedBytes(int64(len(data))) {
+			t.Errorf("%s: %d bytes allocated, decodedBytes says %d", body, took, decodedBytes(int64(len(data))))
 		}
 	}
 }
@@ -94,18 +76,18 @@ func TestNaN(t *testing.T) {
 		`{"text":NaN}`:                                  ErrUnknownField,
 		`{"text":-Infinity}`:                            ErrUnknownField,
 	} {
-		for _, o := range []FormatOptions{{}, {Template: "{{.text}}"}} {
+		for _, o := range []FormatOptions{{}, of("{{ text }}")} {
 			f, err := NewFormatter(o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var dst Formatted
 			err = f.NewWorker().Format(&dst, Record{}, []byte(data))
-			if o.Template != "" && errors.Is(want, ErrUnknownField) {
+			if o.Text != "" && errors.Is(want, ErrUnknownField) {
 				continue // a template prints numbers
 			}
 			if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
-				t.Errorf("%s with %q: %q, %v; want %v", data, o.Template, dst.Prompt, err, want)
+				t.Errorf("%s with %q: %q, %v; want %v", data, o.Text, dst.Prompt, err, want)
 			}
 		}
 	}
@@ -147,9 +129,9 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 	for i := range 15_000 {
 		columns = append(columns, fmt.Sprint("c", i))
 	}
-	for body, want := range map[string]error{"{{.text}}": nil, "{{.ingredients}}": ErrTooLarge, "{{.}}": ErrTooLarge,
-		"{{.nosuch}}": ErrTemplate} {
-		f, err := NewFormatter(FormatOptions{Template: body})
+	for body, want := range map[string]error{"{{ text }}": nil, "{{ ingredients }}": ErrTooLarge, "{{ record }}": ErrTooLarge,
+		"{{ nosuch }}": ErrTemplate} {
+		f, err := NewFormatter(of(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +147,7 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 		}
 		most := int64(4 << 20)
 		if want == ErrTooLarge {
-			most = 2 * f.decodedBytes(int64(len(row)))
+			most = 2 * decodedBytes(int64(len(row)))
 		}
 		if took := int64(after.TotalAlloc - before.TotalAlloc); took > most {
 			t.Errorf("%s: %d bytes allocated for a record of %d", body, took, len(row))
@@ -178,10 +160,10 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 func TestHugeNumbers(t *testing.T) {
 	data := []byte(`{"text":"a","short":1.5,"n":` + strings.Repeat("1", 1<<20) + `}`)
 	for body, want := range map[string]error{
-		"{{.text}}{{len .n}}": nil, "{{.short.Float64}}": nil, "{{.n.Int64}}": ErrTemplate,
-		"{{range 100000}}{{$x := $.n.Float64}}{{end}}": ErrTemplate, "{{.n.x}}": ErrTemplate,
+		"{{ text }}": nil, "{{ short * 2 }}": nil, "{{ n }}": ErrTooLarge, "{{ record.text }}": ErrTooLarge,
+		"{{ text.x }}": ErrTemplate,
 	} {
-		f, err := NewFormatter(FormatOptions{Template: body})
+		f, err := NewFormatter(of(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build !purego
 
-package wellformed
+package normalize
 
 import (
 	"unicode/utf8"
