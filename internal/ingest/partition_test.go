@@ -356,3 +356,36 @@ func TestPartInUse(t *testing.T) {
 	}
 	sameDataset(t, dir, whole.Out, true)
 }
+
+// TestMergedUnread: what a budget of the plan left of the sources is in the merged manifest as in that of a single
+// build, and nothing is said of it where the merge applies a budget.
+func TestMergedUnread(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*option.Options)
+		told   bool
+	}{
+		"max-bytes":    {func(o *option.Options) { o.MaxBytes = 5000 }, true},
+		"max-examples": {func(o *option.Options) { o.MaxExamples = 20 }, false},
+		"no budget":    {func(*option.Options) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := option.Options{Settings: option.Settings{Sources: []string{writeCorpus(t, 100, 4), writeCorpus(t, 50, 4)},
+				MaxLength: 64}, Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
+			c.change(&o)
+			p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
+			buildParts(t, p, dir)
+			if _, err := merge.Run(context.Background(), merge.Options{Dir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			o.Out = filepath.Join(t.TempDir(), "whole")
+			mustBuild(t, o)
+			merged, whole := must(shard.ReadManifest(shard.OS(), dir)), must(shard.ReadManifest(shard.OS(), o.Out))
+			for _, counter := range []string{"unread_bytes", "unread_inputs"} {
+				have, found := merged.Counters[counter]
+				if found != c.told || found && have != whole.Counters[counter] {
+					t.Errorf("%s: %d, %v; the single build has %d", counter, have, found, whole.Counters[counter])
+				}
+			}
+		})
+	}
+}
