@@ -78,7 +78,7 @@ test-alone: $(VENV)/installed
 # Packages that start goroutines run once more under the race detector, with the quick tests: it makes everything five to ten times as slow, and what the
 # others try in more places starts no other goroutines. internal/archtest checks the list. On a busy machine a package may take longer than Go's default of
 # ten minutes.
-RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/doctor ./internal/ingest ./internal/ingest/command \
+RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/dataset ./internal/doctor ./internal/ingest ./internal/ingest/command \
   ./internal/ingest/read ./internal/ingest/setup ./internal/ingest/source ./internal/ingest/source/decompress ./internal/memrecord ./internal/notify ./internal/page \
   ./internal/remote ./internal/remote/remotetest ./internal/serve ./internal/serve/feed ./internal/store \
   ./internal/textcache ./loader ./shard ./stats ./tokenize

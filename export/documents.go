@@ -31,7 +31,7 @@ type sink interface {
 // documents passes every row of a split to the sinks.
 type documents struct {
 	ctx   context.Context
-	split *shard.SplitReader
+	split *shard.Split
 	sinks []sink
 	done  func(rows int64)
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -172,7 +173,7 @@ func exportSplit(ctx context.Context, d *shard.Dataset, name string, o *Options,
 
 // openSinks returns a sink for each format; those that share the token file have one together.
 // After an error it returns the open ones.
-func openSinks(m *shard.Manifest, split *shard.SplitReader, name string, o *Options) (sinks []sink, err error) {
+func openSinks(m *shard.Manifest, split *shard.Split, name string, o *Options) (sinks []sink, err error) {
 	base, width := filepath.Join(o.Out, name), split.IDWidth()
 	var flat []string
 	for _, f := range o.Formats {
@@ -274,7 +275,7 @@ func foreign(m *shard.Manifest, o *Options) string {
 			names = append(names, split.Name+suffix)
 		}
 	}
-	for _, name := range append(names, HF, TRL, nanoGPTName, shard.ManifestName) {
+	for _, name := range append(names, HF, TRL, nanoGPTName, shardfile.ManifestName) {
 		if _, err := os.Lstat(filepath.Join(o.Out, name)); err == nil {
 			return name
 		}
@@ -287,7 +288,7 @@ const maxRecordBytes = 1 << 20
 
 func readRecord(out string) (record, error) {
 	var r record
-	data, err := shard.ReadFile(shard.OS(), filepath.Join(out, recordName), maxRecordBytes)
+	data, err := shardfile.ReadFile(shardfile.OS(), filepath.Join(out, recordName), maxRecordBytes)
 	if err != nil {
 		return r, err
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsload/dsload/export"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -30,7 +32,7 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 	t.Helper()
 	dir := t.TempDir()
 	schema.VocabSize = vocab
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 16 << 10,
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: schema, ShardBytes: 16 << 10,
 		MaxRowTokens: maxRow, Settings: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +41,7 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 		for number, ids := range docs[split] {
 			for part := int32(0); len(ids) > 0; part++ {
 				n := min(len(ids), maxRow)
-				row := shard.Example{InputIDs: ids[:n], Document: int64(number), Part: part}
+				row := dataset.Example{InputIDs: ids[:n], Document: int64(number), Part: part}
 				if schema.Labels {
 					row.Labels = ids[:1]
 				}
@@ -55,7 +57,7 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 		}
 	}
 	info := shard.TokenizerInfo{Name: "test", VocabSize: vocab, Fingerprint: strings.Repeat("0", 64)}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: info}); err != nil {
+	if _, err := b.Finish(dataset.Provenance{Tokenizer: info}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := shard.Open(dir)

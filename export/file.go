@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // file is an output that gets its name once it is complete.
@@ -99,7 +99,7 @@ func writeJSON(path string, v any) error {
 }
 
 // syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error { return shard.OS().SyncDir(dir) }
+func syncFolder(dir string) error { return shardfile.OS().SyncDir(dir) }
 
 func makeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {

@@ -5,19 +5,21 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
 // reuse is an endless supply of rows of a length, none of which costs anything to make.
-func reuse(length, vocab int) func() *shard.Example {
+func reuse(length, vocab int) func() *dataset.Example {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	ids := make([]uint32, 1<<16)
 	for i := range ids {
 		ids[i] = uint32(rnd.IntN(vocab))
 	}
-	e, doc, at := &shard.Example{}, int64(0), 0
-	return func() *shard.Example {
+	e, doc, at := &dataset.Example{}, int64(0), 0
+	return func() *dataset.Example {
 		if at+length > len(ids) {
 			at = 0
 		}
@@ -29,10 +31,10 @@ func reuse(length, vocab int) func() *shard.Example {
 }
 
 // sample is a dataset on a real file system.
-func sample(b testing.TB, rows, length int) *shard.SplitReader {
+func sample(b testing.TB, rows, length int) *shard.Split {
 	b.Helper()
 	dir := filepath.Join(b.TempDir(), "d")
-	bd, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50257}})
+	bd, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 50257}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func sample(b testing.TB, rows, length int) *shard.SplitReader {
 			b.Fatal(err)
 		}
 	}
-	if _, err := bd.Finish(shard.Provenance{}); err != nil {
+	if _, err := bd.Finish(dataset.Provenance{}); err != nil {
 		b.Fatal(err)
 	}
 	d, err := shard.Open(dir)
@@ -59,8 +61,8 @@ func TestAllocations(t *testing.T) {
 	if effort.Raced {
 		t.Skip("the race detector makes sync.Pool forget")
 	}
-	bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(t.TempDir(), "d"),
-		shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
+	bd, _, err := dataset.OpenBuilder(shardfile.OS(), filepath.Join(t.TempDir(), "d"),
+		dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
 	if err != nil {
 		t.Fatal(err)
 	}

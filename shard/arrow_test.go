@@ -9,15 +9,16 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
 )
 
 type fataler interface{ Fatal(...any) }
 
 // readWithArrow reads the rows of a split with the Arrow project's own library.
-func readWithArrow(t fataler, fsys *shardtest.FS, sp shard.SplitInfo) (out []*shard.Example) {
+func readWithArrow(t fataler, fsys *shardtest.FS, sp shard.SplitInfo) (out []*dataset.Example) {
 	files := fsys.Files()
 	for _, sh := range sp.Shards {
 		rd, err := ipc.NewFileReader(bytes.NewReader(files["/d/"+sh.Name]))
@@ -36,7 +37,7 @@ func readWithArrow(t fataler, fsys *shardtest.FS, sp shard.SplitInfo) (out []*sh
 				t.Fatal("batch of", rec.NumRows(), "rows")
 			}
 			for i := range int(rec.NumRows()) {
-				e := &shard.Example{}
+				e := &dataset.Example{}
 				for c := range int(rec.NumCols()) {
 					readCell(t, e, rec.ColumnName(c), rec.Column(c), i)
 				}
@@ -48,7 +49,7 @@ func readWithArrow(t fataler, fsys *shardtest.FS, sp shard.SplitInfo) (out []*sh
 	return out
 }
 
-func readCell(t fataler, e *shard.Example, name string, col any, i int) {
+func readCell(t fataler, e *dataset.Example, name string, col any, i int) {
 	var values any
 	var a, b int64
 	if l, ok := col.(*array.List); ok {

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // heldFS is a file system on which the sync of a shard waits until it is let go, and then returns err.
@@ -23,11 +25,11 @@ type heldFS struct {
 }
 
 type heldFile struct {
-	shard.File
+	shardfile.File
 	fs *heldFS
 }
 
-func (f *heldFS) OpenFile(name string, flag int) (shard.File, error) {
+func (f *heldFS) OpenFile(name string, flag int) (shardfile.File, error) {
 	file, err := f.FS.OpenFile(name, flag)
 	if err != nil || !strings.Contains(name, "train-") || flag&os.O_RDWR == 0 {
 		return file, err
@@ -46,7 +48,7 @@ func (f heldFile) Sync() error {
 
 // Rename lets the sync go once run.json has its name.
 func (f *heldFS) Rename(from, to string) error {
-	if strings.HasSuffix(to, shard.RunName) {
+	if strings.HasSuffix(to, shardfile.RunName) {
 		close(f.letGo)
 	}
 	return f.FS.Rename(from, to)
@@ -54,10 +56,10 @@ func (f *heldFS) Rename(from, to string) error {
 
 func (f *heldFS) has(name string) bool { _, ok := f.Files()["/d/"+name]; return ok }
 
-func openHeld(t *testing.T, err error, shardBytes int64) (*heldFS, *shard.Builder) {
+func openHeld(t *testing.T, err error, shardBytes int64) (*heldFS, *dataset.Builder) {
 	t.Helper()
 	f := &heldFS{FS: shardtest.New(), letGo: make(chan struct{}), err: err}
-	b, _, openErr := shard.OpenBuilder(f, "/d", shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300},
+	b, _, openErr := dataset.OpenBuilder(f, "/d", dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 300},
 		ShardBytes: shardBytes})
 	if openErr != nil {
 		t.Fatal(openErr)
@@ -66,14 +68,14 @@ func openHeld(t *testing.T, err error, shardBytes int64) (*heldFS, *shard.Builde
 }
 
 // appendUntil appends rows of n tokens until done reports true.
-func appendUntil(t *testing.T, b *shard.Builder, n int, done func() bool) error {
+func appendUntil(t *testing.T, b *dataset.Builder, n int, done func() bool) error {
 	t.Helper()
 	ids := make([]uint32, n)
 	for i := range 100_000 {
 		if done() {
 			return nil
 		}
-		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: int64(i)}); err != nil {
+		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
 			return err
 		}
 	}
@@ -85,7 +87,7 @@ func appendUntil(t *testing.T, b *shard.Builder, n int, done func() bool) error 
 // checkpoint before that.
 func TestShardIsSyncedInBackground(t *testing.T) {
 	f, b := openHeld(t, nil, 4<<10)
-	if err := appendUntil(t, b, 20, func() bool { return b.NumShards("train") == 2 }); err != nil {
+	if err := appendUntil(t, b, 20, func() bool { n, _, _ := b.Written("train"); return n == 2 }); err != nil {
 		t.Fatal(err)
 	}
 	if !f.has("train-00000.arrow.tmp") || f.has("train-00000.arrow") || !f.has("train-00001.arrow.tmp") {
@@ -98,7 +100,7 @@ func TestShardIsSyncedInBackground(t *testing.T) {
 	if f.has("train-00000.arrow.tmp") || !f.has("train-00000.arrow") {
 		t.Error("the first shard has no name after a checkpoint")
 	}
-	if _, err := b.Finish(shard.Provenance{}); err != nil {
+	if _, err := b.Finish(dataset.Provenance{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := f.OpenFiles(); n != 0 {
@@ -111,13 +113,13 @@ func TestShardIsSyncedInBackground(t *testing.T) {
 func TestFinishSyncsInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := openHeld(t, nil, 64<<20)
-		if err := b.Append("train", &shard.Example{InputIDs: []uint32{1, 2}}); err != nil {
+		if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Finish(shard.Provenance{Run: map[string]int{"seconds": 1}}); err != nil {
+		if _, err := b.Finish(dataset.Provenance{Run: map[string]int{"seconds": 1}}); err != nil {
 			t.Fatal(err)
 		}
-		if !f.has(shard.RunName) || !f.has("train-00000.arrow") || !f.has(shard.ManifestName) {
+		if !f.has(shardfile.RunName) || !f.has("train-00000.arrow") || !f.has(shardfile.ManifestName) {
 			t.Error("a file of the dataset is missing")
 		}
 		if n := f.syncs.Load(); n != 1 {
@@ -131,7 +133,7 @@ func TestFinishSyncsInBackground(t *testing.T) {
 func TestSyncInBackgroundFails(t *testing.T) {
 	f, b := openHeld(t, syscall.EIO, 4<<10)
 	close(f.letGo)
-	err := appendUntil(t, b, 20, func() bool { return b.NumShards("train") == 2 })
+	err := appendUntil(t, b, 20, func() bool { n, _, _ := b.Written("train"); return n == 2 })
 	if err == nil {
 		err = b.Checkpoint([]byte("c"))
 	}
@@ -150,8 +152,8 @@ func TestSyncInBackgroundFails(t *testing.T) {
 	if n := f.OpenFiles(); n != 0 {
 		t.Errorf("%d files left open", n)
 	}
-	if _, c, err := shard.OpenBuilder(f.FS.CrashImage(shardtest.LoseAll, 1), "/d",
-		shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300}, ShardBytes: 4 << 10}); err != nil || c != nil {
+	if _, c, err := dataset.OpenBuilder(f.FS.CrashImage(shardtest.LoseAll, 1), "/d",
+		dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 300}, ShardBytes: 4 << 10}); err != nil || c != nil {
 		t.Errorf("afterwards there is checkpoint %v, error %v", c, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -25,8 +27,8 @@ func cpuSeconds() float64 {
 func BenchmarkAppend(b *testing.B) {
 	for _, c := range []struct{ length, vocab int }{{20, 50257}, {512, 50257}, {512, 128_000}} {
 		b.Run(fmt.Sprintf("rows=%d/vocab=%d", c.length, c.vocab), func(b *testing.B) {
-			o := shard.BuilderOptions{Schema: shard.Schema{VocabSize: c.vocab}}
-			bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(b.TempDir(), "d"), o)
+			o := dataset.BuilderOptions{Schema: shard.Schema{VocabSize: c.vocab}}
+			bd, _, err := dataset.OpenBuilder(shardfile.OS(), filepath.Join(b.TempDir(), "d"), o)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // corpus makes rows as a build would: mostly train, some val, with every column that the schema
@@ -29,7 +31,7 @@ type corpus struct {
 	shards int  // BuilderOptions.MaxShards
 }
 
-func (c corpus) row(i int) (split string, e *shard.Example) {
+func (c corpus) row(i int) (split string, e *dataset.Example) {
 	rnd := rand.New(rand.NewPCG(uint64(i), 7))
 	ids := func(n int) []uint32 {
 		v := make([]uint32, n)
@@ -38,7 +40,7 @@ func (c corpus) row(i int) (split string, e *shard.Example) {
 		}
 		return v
 	}
-	e = &shard.Example{InputIDs: ids(1 + rnd.IntN(c.maxLen)), Document: int64(i / 2), Part: int32(i % 2)}
+	e = &dataset.Example{InputIDs: ids(1 + rnd.IntN(c.maxLen)), Document: int64(i / 2), Part: int32(i % 2)}
 	if c.schema.Labels {
 		e.Labels = ids(rnd.IntN(c.maxLen))
 	}
@@ -61,12 +63,12 @@ func (c corpus) row(i int) (split string, e *shard.Example) {
 	return split, e
 }
 
-func (c corpus) options() shard.BuilderOptions {
-	return shard.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, MaxShards: c.shards,
+func (c corpus) options() dataset.BuilderOptions {
+	return dataset.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, MaxShards: c.shards,
 		Settings: json.RawMessage(`{"max_length": 512, "tokenizer": {"name": "t"}}`)}
 }
 
-var provenance = shard.Provenance{
+var provenance = dataset.Provenance{
 	Tokenizer: shard.TokenizerInfo{Name: "t", Fingerprint: "f00", VocabSize: 300,
 		Special: map[string]int64{"eos": 2, "bos": 1}},
 	Sources:  []shard.SourceInfo{{URI: "a.txt", Bytes: 12, Checksum: "xxh3-128:00"}},
@@ -75,9 +77,9 @@ var provenance = shard.Provenance{
 }
 
 // run builds the rest of the corpus after whatever the folder holds, with checkpoints as at says.
-func (c corpus) run(fsys shard.FS, dir string, at func(i int) bool) error {
-	b, ckpt, err := shard.OpenBuilder(fsys, dir, c.options())
-	if errors.Is(err, shard.ErrFinished) {
+func (c corpus) run(fsys shardfile.FS, dir string, at func(i int) bool) error {
+	b, ckpt, err := dataset.OpenBuilder(fsys, dir, c.options())
+	if errors.Is(err, dataset.ErrFinished) {
 		return nil
 	}
 	if err != nil {
@@ -90,8 +92,8 @@ func (c corpus) run(fsys shard.FS, dir string, at func(i int) bool) error {
 			return err
 		}
 	}
-	train, _ := b.Written("train")
-	val, _ := b.Written("val")
+	_, train, _ := b.Written("train")
+	_, val, _ := b.Written("val")
 	if int(train+val) != i {
 		return fmt.Errorf("cursor at row %d, builder has %d and %d", i, train, val)
 	}
@@ -109,10 +111,10 @@ func (c corpus) run(fsys shard.FS, dir string, at func(i int) bool) error {
 	if c.stop {
 		return b.Close()
 	}
-	if err := b.WriteFile(shard.TokenizerName, strings.NewReader(`{"model":{}}`)); err != nil {
+	if err := b.WriteFile(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)); err != nil {
 		return err
 	}
-	if err := b.WriteFile(shard.RejectsName, strings.NewReader("")); err != nil {
+	if err := b.WriteFile(shardfile.RejectsName, strings.NewReader("")); err != nil {
 		return err
 	}
 	p := provenance
@@ -335,8 +337,8 @@ func TestBuilderBytes(t *testing.T) {
 	for _, longest := range []int{64, 4096, 1 << 19} {
 		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true,
 			Segments: true}} {
-			o := shard.BuilderOptions{Schema: schema, MaxRowTokens: longest, MaxShards: 1000}
-			e := &shard.Example{InputIDs: make([]uint32, longest)}
+			o := dataset.BuilderOptions{Schema: schema, MaxRowTokens: longest, MaxShards: 1000}
+			e := &dataset.Example{InputIDs: make([]uint32, longest)}
 			if schema.Labels {
 				e.Labels, e.LossMask, e.Segments = make([]uint32, longest), make([]bool, longest),
 					make([]int32, longest)
@@ -348,7 +350,7 @@ func TestBuilderBytes(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			b, _, err := shard.OpenBuilder(shard.OS(), dir, o)
+			b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -368,13 +370,13 @@ func TestBuilderBytes(t *testing.T) {
 				}
 			}
 			b.Close()
-			limit := uint64(shard.BuilderBytes(o))
+			limit := uint64(dataset.BuilderBytes(o))
 			if peak > limit || peak < limit/50 {
 				t.Errorf("rows of %d, %+v: %d bytes held, BuilderBytes says %d", longest, schema, peak, limit)
 			}
 			// Reading the checkpoint back must not take more than that, garbage included.
 			runtime.ReadMemStats(&before)
-			if b, _, err = shard.OpenBuilder(shard.OS(), dir, o); err != nil {
+			if b, _, err = dataset.OpenBuilder(shardfile.OS(), dir, o); err != nil {
 				t.Fatal(err)
 			}
 			runtime.ReadMemStats(&after)
@@ -390,16 +392,16 @@ func TestBuilderBytes(t *testing.T) {
 // A file is written to its end, or not at all: an error that wraps io.EOF is no end.
 func TestWriteFileOfBrokenReader(t *testing.T) {
 	fsys, broken := shardtest.New(), fmt.Errorf("connection lost: %w", io.EOF)
-	b, _, err := shard.OpenBuilder(fsys, "/d", plain.options())
+	b, _, err := dataset.OpenBuilder(fsys, "/d", plain.options())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	r := io.MultiReader(strings.NewReader(`{"model":`), iotest.ErrReader(broken))
-	if err := b.WriteFile(shard.TokenizerName, r); !errors.Is(err, broken) {
+	if err := b.WriteFile(shardfile.TokenizerName, r); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if _, there := fsys.Files()["/d/"+shard.TokenizerName]; there {
+	if _, there := fsys.Files()["/d/"+shardfile.TokenizerName]; there {
 		t.Error("half a file is there")
 	}
 }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -11,7 +10,7 @@ import (
 	"sort"
 	"sync/atomic"
 
-	"github.com/zeebo/blake3"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // How a reader checks a shard. When it opens the file, it compares the footer's BLAKE3 with the
@@ -61,7 +60,7 @@ func (d *Dataset) checkBatch(s *readShard, batch int) error {
 		return nil
 	}
 	k, next := s.index[batch], s.index[batch+1]
-	at, end := int64(k.pos)*bufferAlign, int64(next.pos)*bufferAlign
+	at, end := int64(k.pos)*shardfile.BufferAlign, int64(next.pos)*shardfile.BufferAlign
 	crc, err := d.crcOf(s.file, s.path, at, end)
 	if err != nil {
 		return d.explain(err)
@@ -76,7 +75,7 @@ func (d *Dataset) checkBatch(s *readShard, batch int) error {
 // batchDamage returns the error for a record batch with the wrong checksum, which holds the rows
 // from row up to end.
 func batchDamage(path string, batch int, at, row, end int64, have, want uint32) error {
-	return corrupt(path, at, "record batch %d (rows %d to %d) has the CRC-32 %08x, the footer says %08x", batch, row,
+	return shardfile.Corrupt(path, at, "record batch %d (rows %d to %d) has the CRC-32 %08x, the footer says %08x", batch, row,
 		end-1, have, want)
 }
 
@@ -85,7 +84,7 @@ func (d *Dataset) checkSpan(s *readShard, off, end int64) error {
 	if s.checked.todo.Load() == 0 {
 		return nil
 	}
-	for batch := batchAt(s.index, off); batch < len(s.index)-1 && int64(s.index[batch].pos)*bufferAlign < end; batch++ {
+	for batch := batchAt(s.index, off); batch < len(s.index)-1 && int64(s.index[batch].pos)*shardfile.BufferAlign < end; batch++ {
 		if err := d.checkBatch(s, batch); err != nil {
 			return err
 		}
@@ -95,13 +94,13 @@ func (d *Dataset) checkSpan(s *readShard, off, end int64) error {
 
 // batchAt returns the record batch of a shard's byte, the first for bytes before it.
 func batchAt(index []batchRef, off int64) int {
-	pos := uint32(off / bufferAlign)
+	pos := uint32(off / shardfile.BufferAlign)
 	return max(0, sort.Search(len(index)-1, func(i int) bool { return index[i].pos > pos })-1)
 }
 
 // crcOf returns the CRC-32 of a file's bytes from at up to end. It waits while maxChecks others are
 // running.
-func (d *Dataset) crcOf(f File, path string, at, end int64) (crc uint32, err error) {
+func (d *Dataset) crcOf(f shardfile.File, path string, at, end int64) (crc uint32, err error) {
 	buf := <-d.checks
 	defer func() { d.checks <- buf }()
 	if buf == nil {
@@ -109,7 +108,7 @@ func (d *Dataset) crcOf(f File, path string, at, end int64) (crc uint32, err err
 	}
 	for at < end {
 		p := buf[:min(end-at, checkBytes)]
-		if err := readFull(f, path, p, at); err != nil {
+		if err := shardfile.ReadFull(f, path, p, at); err != nil {
 			return 0, err
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, p)
@@ -121,8 +120,8 @@ func (d *Dataset) crcOf(f File, path string, at, end int64) (crc uint32, err err
 // Unchanged returns nil while the folder's manifest is the one that was opened. Once it is another
 // or gone, as during a build with Overwrite, the error is ErrReplaced. Unchanged reads a few bytes.
 func (d *Dataset) Unchanged() error {
-	path := Join(d.dir, ManifestName)
-	seal, err := readSeal(d.fs, path)
+	path := shardfile.Join(d.dir, shardfile.ManifestName)
+	seal, err := shardfile.ReadSeal(d.fs, path)
 	if err == nil && seal == d.manifest.seal {
 		return nil
 	}
@@ -132,7 +131,7 @@ func (d *Dataset) Unchanged() error {
 	} else if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
 		return err
 	}
-	return &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w since it was opened: %s; open it again",
+	return &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w since it was opened: %s; open it again",
 		ErrReplaced, what)}
 }
 
@@ -146,32 +145,6 @@ func (d *Dataset) explain(err error) error {
 		return fmt.Errorf("%w (%v)", changed, err)
 	}
 	return err
-}
-
-// readSeal reads the checksum at the end of a sealed file.
-func readSeal(fsys FS, path string) (string, error) {
-	f, size, err := openSized(fsys, path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if size < int64(sealBytes) {
-		return "", truncated(path, size, int64(sealBytes))
-	}
-	end := make([]byte, sealBytes)
-	if err := readFull(f, path, end, size-int64(sealBytes)); err != nil {
-		return "", err
-	}
-	return string(end[len(sealBefore) : len(sealBefore)+sealDigits]), nil
-}
-
-// checkFooter compares a footer with its checksum in the manifest.
-func (l *layout) checkFooter(path string, tail []byte, dataEnd int64, info *ShardInfo) error {
-	sum := blake3.Sum256(tail)
-	if hex.EncodeToString(sum[:]) != info.Footer {
-		return corrupt(path, dataEnd, "its footer is not the one that the manifest vouches for")
-	}
-	return nil
 }
 
 // firstBeyond returns the index of the first of the little-endian ids in raw that is not below the
@@ -222,7 +195,7 @@ func anyBeyond(raw []byte, vocabulary int) bool {
 
 // checkIDs returns an error if an id in raw, which was read from byte off of a shard, is not below
 // the vocabulary's size.
-func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
+func (r *Split) checkIDs(shard int, raw []byte, off int64) error {
 	i := firstBeyond(raw, int(r.width), r.d.manifest.Schema.VocabSize)
 	if i < 0 {
 		return nil
@@ -232,7 +205,7 @@ func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
 	if err != nil {
 		return err
 	}
-	return corrupt(Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d",
+	return shardfile.Corrupt(shardfile.Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d",
 		row.AppendInputIDs(nil)[0],
 		r.d.manifest.Schema.VocabSize)
 }

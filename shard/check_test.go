@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -63,7 +65,7 @@ func TestFlipsAreNotRead(t *testing.T) {
 
 // readShuffled reads every row of a corpus once, in any order, half of them by their spans, and
 // counts those that could be read. The error is for rows that are wrong.
-func readShuffled(fsys shard.FS, c corpus, rnd *rand.Rand) (n int, err error) {
+func readShuffled(fsys shardfile.FS, c corpus, rnd *rand.Rand) (n int, err error) {
 	d, err := shard.ReaderOptions{MaxOpenShards: 3, MaxOffsetBytes: int64(rnd.IntN(2)) << 20}.Open(fsys, "/d")
 	if err != nil {
 		return 0, nil
@@ -78,7 +80,7 @@ func readShuffled(fsys shard.FS, c corpus, rnd *rand.Rand) (n int, err error) {
 		want := normals(c.rows(s.Name))
 		var row shard.Row
 		for _, i := range rnd.Perm(len(want)) {
-			var got *shard.Example
+			var got *dataset.Example
 			if rnd.IntN(2) == 0 {
 				if r.ReadRow(int64(i), &row) != nil {
 					continue
@@ -102,11 +104,11 @@ func readShuffled(fsys shard.FS, c corpus, rnd *rand.Rand) (n int, err error) {
 }
 
 // twin is a corpus of the same shape with other ids: sizes, row counts and lengths are equal.
-func (c corpus) twin(t *testing.T, fsys shard.FS, dir string) {
+func (c corpus) twin(t *testing.T, fsys shardfile.FS, dir string) {
 	t.Helper()
 	o := c.options()
 	o.Overwrite = true
-	b, _, err := shard.OpenBuilder(fsys, dir, o)
+	b, _, err := dataset.OpenBuilder(fsys, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +122,8 @@ func (c corpus) twin(t *testing.T, fsys shard.FS, dir string) {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.WriteFile(shard.TokenizerName, strings.NewReader(`{"model":{}}`)),
-		b.WriteFile(shard.RejectsName, strings.NewReader("")))
+	err = errors.Join(b.WriteFile(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)),
+		b.WriteFile(shardfile.RejectsName, strings.NewReader("")))
 	if _, ferr := b.Finish(provenance); err != nil || ferr != nil {
 		t.Fatal(err, ferr)
 	}
@@ -133,34 +135,34 @@ func TestReplacedDataset(t *testing.T) {
 	c := plain
 	c.n = 400
 	replace := map[string]func(dir string){
-		"built over": func(dir string) { c.twin(t, shard.OS(), dir) },
+		"built over": func(dir string) { c.twin(t, shardfile.OS(), dir) },
 		"another shape": func(dir string) {
 			o := wide
 			o.n = 300
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := o.run(shard.OS(), dir, never); err != nil {
+			if err := o.run(shardfile.OS(), dir, never); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"being built": func(dir string) {
 			o := c.options()
 			o.Overwrite = true
-			b, _, err := shard.OpenBuilder(shard.OS(), dir, o)
+			b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { b.Close() })
 		},
 		"moved over": func(dir string) {
-			c.twin(t, shard.OS(), dir+"2")
+			c.twin(t, shardfile.OS(), dir+"2")
 			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"2", dir)); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"shards alone": func(dir string) {
-			c.twin(t, shard.OS(), dir+"2")
+			c.twin(t, shardfile.OS(), dir+"2")
 			shards, err := filepath.Glob(dir + "2/*.arrow")
 			for _, s := range shards {
 				err = errors.Join(err, os.Rename(s, filepath.Join(dir, filepath.Base(s))))
@@ -176,10 +178,10 @@ func TestReplacedDataset(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %+v", name, o), func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "d")
-				if err := c.run(shard.OS(), dir, never); err != nil {
+				if err := c.run(shardfile.OS(), dir, never); err != nil {
 					t.Fatal(err)
 				}
-				d, err := o.Open(shard.OS(), dir)
+				d, err := o.Open(shardfile.OS(), dir)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -229,7 +231,7 @@ func TestReplacedDataset(t *testing.T) {
 }
 
 // opsOfRows reads all rows of a split, and returns the number of operations that it took.
-func opsOfRows(t *testing.T, fsys *shardtest.FS, r *shard.SplitReader) int {
+func opsOfRows(t *testing.T, fsys *shardtest.FS, r *shard.Split) int {
 	t.Helper()
 	var row shard.Row
 	before := fsys.Ops()

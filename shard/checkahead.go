@@ -16,7 +16,7 @@ const (
 // checkAhead compares the record batches of spans that nobody has compared yet, several at once. Whoever reads a
 // span compares its batch too, and reports what is wrong with it. The first rows of a dataset lie in record
 // batches that all have to be read whole, so comparing these takes most of the time to the first batch.
-func (r *SplitReader) checkAhead(spans []Span) {
+func (r *Split) checkAhead(spans []Span) {
 	if len(spans) < fewChecks || r.states.all == nil {
 		return
 	}
@@ -50,7 +50,7 @@ func (r *SplitReader) checkAhead(spans []Span) {
 }
 
 // isUnchecked reports whether a span begins in a record batch that was not compared yet, of an open shard.
-func (r *SplitReader) isUnchecked(p *Span) bool {
+func (r *Split) isUnchecked(p *Span) bool {
 	if p.Shard < 0 || int(p.Shard) >= len(r.states.all) {
 		return false
 	}
@@ -64,7 +64,7 @@ func (r *SplitReader) isUnchecked(p *Span) bool {
 }
 
 // check compares the record batch in which a span begins, and returns whether it is as it should be.
-func (r *SplitReader) check(p *Span) bool {
+func (r *Split) check(p *Span) bool {
 	s, err := r.acquire(int(p.Shard))
 	if err != nil {
 		return false

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // located opens a dataset and returns the spans of all its rows, whose record batches are not checked.
-func located(t *testing.T, fsys shard.FS) (*shard.SplitReader, []shard.Span) {
+func located(t *testing.T, fsys shardfile.FS) (*shard.Split, []shard.Span) {
 	t.Helper()
 	d, err := shard.OpenFS(fsys, "/d")
 	if err != nil {

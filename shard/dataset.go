@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"sync/atomic"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // ReaderOptions limit what an open Dataset holds. They affect no result.
@@ -34,11 +36,11 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 
 // Dataset is a finished dataset folder, open for reading. It is safe for concurrent use.
 type Dataset struct {
-	fs       FS
+	fs       shardfile.FS
 	dir      string
 	manifest *Manifest
-	layout   *layout
-	splits   []*SplitReader
+	layout   *shardfile.Layout
+	splits   []*Split
 	pool     shardPool
 	cache    offsetCache
 	checks   chan []byte // buffers for maxChecks checks, nil until first used
@@ -53,23 +55,18 @@ type Dataset struct {
 //
 // Every row that is read belongs to the dataset that was opened. Once the folder holds another,
 // reading fails with ErrReplaced.
-func Open(dir string) (*Dataset, error) { return OpenFS(OS(), dir) }
+func Open(dir string) (*Dataset, error) { return OpenFS(shardfile.OS(), dir) }
 
 // OpenFS is like Open for a folder of another file system.
-func OpenFS(fsys FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
+func OpenFS(fsys shardfile.FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
 
 // Open is like OpenFS with these options.
-func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
+func (o ReaderOptions) Open(fsys shardfile.FS, dir string) (*Dataset, error) {
 	m, err := ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	return o.openManifest(fsys, dir, m)
-}
-
-// openManifest opens the shards that a manifest lists.
-func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset, error) {
-	d, err := o.newDataset(fsys, dir, m)
+	d, err := o.OpenManifest(fsys, dir, m)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +78,11 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 	return d, nil
 }
 
-// newDataset returns the dataset of a manifest, whose shards it does not look at.
-func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
+// OpenManifest returns the dataset of a manifest that was read before. It does not look at the shards: one that
+// is missing is an error of the first read.
+func (o ReaderOptions) OpenManifest(fsys shardfile.FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
-	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema),
+	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)),
 		checks: make(chan []byte, maxChecks)}
 	for range maxChecks {
 		d.checks <- nil
@@ -92,7 +90,7 @@ func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset,
 	d.pool.maxOpen, d.pool.maxIndex, d.cache.max = o.MaxOpenShards, o.MaxIndexBytes, o.MaxOffsetBytes
 	for i := range m.Splits {
 		info := &m.Splits[i]
-		r := &SplitReader{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: newShardStates(info)}
+		r := &Split{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: newShardStates(info)}
 		if r.table, err = openTable(fsys, dir, m, info); err != nil {
 			return nil, errors.Join(d.explain(err), d.Close())
 		}
@@ -102,28 +100,21 @@ func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset,
 }
 
 // checkPresent checks that a shard is a file of the manifest's size.
-func checkPresent(fsys FS, path string, info *ShardInfo) error {
+func checkPresent(fsys shardfile.FS, path string, info *ShardInfo) error {
 	st, err := fsys.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return missing(path)
+		return shardfile.MissingFile(path)
 	case err != nil:
 		return err
 	case !st.Mode().IsRegular():
-		return notRegular(path, st.Mode())
+		return shardfile.NotRegular(path, st.Mode())
 	}
-	return info.checkSize(path, st.Size())
+	return shardfile.CheckSize(path, st.Size(), info.Bytes)
 }
 
-// checkSize compares a shard's size with the manifest's.
-func (info *ShardInfo) checkSize(path string, size int64) error {
-	if size < info.Bytes {
-		return truncated(path, size, info.Bytes)
-	}
-	if size > info.Bytes {
-		return corrupt(path, -1, "size %d bytes, want %d", size, info.Bytes)
-	}
-	return nil
+func (info *ShardInfo) entry() shardfile.Entry {
+	return shardfile.Entry{Bytes: info.Bytes, Rows: info.Rows, Footer: info.Footer}
 }
 
 // Manifest returns the dataset's manifest. All callers share it, and must not change it.
@@ -134,7 +125,7 @@ func (d *Dataset) Dir() string { return d.dir }
 
 // Split returns the reader of a split. The error is ErrNoSplit if the dataset has none of that
 // name.
-func (d *Dataset) Split(name string) (*SplitReader, error) {
+func (d *Dataset) Split(name string) (*Split, error) {
 	for _, r := range d.splits {
 		if r.info.Name == name {
 			return r, nil

@@ -2,11 +2,13 @@ package shard
 
 import (
 	"encoding/binary"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Documents stores the document number of row first+i in dst[i]. It costs one read for each record
 // batch of these rows.
-func (r *SplitReader) Documents(dst []int64, first int64) error {
+func (r *Split) Documents(dst []int64, first int64) error {
 	sc := getScratch()
 	defer putScratch(sc)
 	for at := 0; at < len(dst); {
@@ -26,12 +28,12 @@ func (r *SplitReader) Documents(dst []int64, first int64) error {
 }
 
 // documentsOf is Documents for rows of one record batch, from p's row on.
-func (r *SplitReader) documentsOf(sc *readScratch, p rowRef, dst []int64) error {
+func (r *Split) documentsOf(sc *readScratch, p rowRef, dst []int64) error {
 	places, err := r.readPlaces(sc, p)
 	if err != nil {
 		return err
 	}
-	at := p.body + places[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
+	at := p.body + places[r.d.layout.ColIndex[shardfile.ColDocument]].ValuesAt + 8*p.row
 	raw := sc.take(8 * len(dst))
 	if err := p.s.read(raw, at); err != nil {
 		return err

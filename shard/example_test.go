@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
 
-// dataset is a folder that dsload build wrote.
-const dataset = "../testdata/datasets/words"
+// folder is one that dsload build wrote.
+const folder = "../testdata/datasets/words"
 
 func Example() {
-	d, err := shard.Open(dataset)
+	d, err := shard.Open(folder)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func Example() {
 
 // A dataset brings its tokenizer, so its rows can be decoded.
 func Example_decode() {
-	d, err := shard.Open(dataset)
+	d, err := shard.Open(folder)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func Example_decode() {
 }
 
 func ExampleVerify() {
-	damage, err := shard.Verify(context.Background(), shard.OS(), dataset, nil)
+	damage, err := shard.Verify(context.Background(), shardfile.OS(), folder, nil)
 	if err != nil {
 		log.Fatal(err) // there is no dataset
 	}

@@ -10,7 +10,7 @@ type Extent struct {
 }
 
 // ShardOf returns the number of the shard that holds a row.
-func (r *SplitReader) ShardOf(row int64) (int, error) {
+func (r *Split) ShardOf(row int64) (int, error) {
 	if row < 0 || row >= r.info.Examples {
 		return 0, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
 	}
@@ -19,7 +19,7 @@ func (r *SplitReader) ShardOf(row int64) (int, error) {
 }
 
 // OpenShard opens a shard as reading a row of it does, and checks its footer.
-func (r *SplitReader) OpenShard(i int) error {
+func (r *Split) OpenShard(i int) error {
 	s, err := r.acquire(i)
 	if err == nil {
 		s.mu.RUnlock()
@@ -28,7 +28,7 @@ func (r *SplitReader) OpenShard(i int) error {
 }
 
 // Extent returns the record batch of a row. It reads nothing where the shard is open.
-func (r *SplitReader) Extent(row int64) (Extent, error) {
+func (r *Split) Extent(row int64) (Extent, error) {
 	p, err := r.findRow(row)
 	if err != nil {
 		return Extent{}, err

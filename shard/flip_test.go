@@ -10,8 +10,9 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -54,7 +55,7 @@ func TestFlips(t *testing.T) {
 				fsys.Flip(n, at, xor)
 				what := fmt.Sprintf("seed %d: %s, byte %d ^ %#x", seed, n, at, xor)
 				damage, err := shard.Verify(ctx, fsys, "/d", nil)
-				if errors.Is(err, shard.ErrVersion) && filepath.Base(n) == shard.ManifestName {
+				if errors.Is(err, shard.ErrVersion) && filepath.Base(n) == shardfile.ManifestName {
 					err = nil // the version itself was hit
 				} else if len(damage) != 1 || filepath.Base(n) != damage[0].File {
 					t.Fatalf("%s: %v %v", what, damage, err)
@@ -77,7 +78,7 @@ func TestFlips(t *testing.T) {
 }
 
 // readAll reads what can be read.
-func readAll(fsys shard.FS) (rows int, err error) {
+func readAll(fsys shardfile.FS) (rows int, err error) {
 	d, err := shard.OpenFS(fsys, "/d")
 	if err != nil {
 		return 0, err
@@ -112,7 +113,7 @@ func TestVerifyFiles(t *testing.T) {
 	expect := func(what, name string) {
 		t.Helper()
 		damage, err := shard.Verify(ctx, fsys, "/d", nil)
-		if name == "/d/"+shard.ManifestName && errors.Is(err, shard.ErrNotFound) {
+		if name == "/d/"+shardfile.ManifestName && errors.Is(err, shard.ErrNotFound) {
 			return
 		}
 		if err != nil || len(damage) != 1 || "/d/"+damage[0].File != name {
@@ -120,7 +121,7 @@ func TestVerifyFiles(t *testing.T) {
 		}
 	}
 	for _, n := range names {
-		if n != "/d/"+shard.RunName { // run.json is optional
+		if n != "/d/"+shardfile.RunName { // run.json is optional
 			fsys.Put(n, nil)
 			expect("missing", n)
 		}
@@ -203,7 +204,7 @@ func TestVerifyInvariants(t *testing.T) {
 		fsys := c.build(t)
 		shard.Reseal(fsys, "/d", change)
 		damage, err := shard.Verify(ctx, fsys, "/d", nil)
-		if err != nil || len(damage) != 1 || damage[0].File != shard.ManifestName {
+		if err != nil || len(damage) != 1 || damage[0].File != shardfile.ManifestName {
 			t.Errorf("%s: %v %v", name, damage, err)
 		}
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zeebo/blake3"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // The folders in testdata/datasets are those that this package writes. They are read, by all ways of reading,
@@ -26,7 +28,7 @@ func TestFixtures(t *testing.T) {
 	for name, c := range fixtures {
 		dir := filepath.Join("..", "testdata", "datasets", name)
 		sameAsFixture(t, c.build(t), dir)
-		if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+		if damage, err := shard.Verify(ctx, shardfile.OS(), dir, nil); err != nil || len(damage) > 0 {
 			t.Error(dir, damage, err)
 		}
 		if rows, err := readEverything(dir, c); err != nil || rows != c.n {
@@ -57,12 +59,12 @@ func TestOtherVersions(t *testing.T) {
 	if err := c.run(fsys, "/d", every(70)); err != nil {
 		t.Fatal(err)
 	}
-	path := shard.CheckpointPath("/d")
+	path := "/d/" + shardfile.CheckpointName(shardfile.Part{}, false)
 	data := fsys.Files()[path]
 	data[len("DSLCKPT")]++
 	sum := blake3.Sum256(data[:len(data)-32])
 	fsys.Put(path, append(data[:len(data)-32], sum[:]...))
-	_, _, err := shard.OpenBuilder(fsys, "/d", c.options())
+	_, _, err := dataset.OpenBuilder(fsys, "/d", c.options())
 	refused("a checkpoint", err, "the version of dsload that began it can finish it")
 }
 
@@ -72,7 +74,7 @@ var errWrong = errors.New("wrong rows")
 // readEverything reads all rows of a folder that is or was the corpus', by rows and by spans. It
 // stops at the first error.
 func readEverything(dir string, c corpus) (n int, err error) {
-	d, err := shard.ReaderOptions{MaxOffsetBytes: 1 << 20}.Open(shard.OS(), dir)
+	d, err := shard.ReaderOptions{MaxOffsetBytes: 1 << 20}.Open(shardfile.OS(), dir)
 	if err != nil {
 		return 0, err
 	}
@@ -134,7 +136,7 @@ func (f forged) apply(t *testing.T, dir string) {
 	t.Helper()
 	name := f.File
 	if name == "" {
-		name = shard.ManifestName
+		name = shardfile.ManifestName
 	}
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)
@@ -154,7 +156,7 @@ func (f forged) apply(t *testing.T, dir string) {
 		}
 		changed := append(append(append([]byte{}, data[:where[0]]...), f.With...), data[where[1]:]...)
 		if !f.Keep {
-			changed = shard.SealManifest(changed[:len(changed)-shard.SealBytes])
+			changed = shard.SealManifest(changed[:len(changed)-shardfile.SealBytes])
 		}
 		err = write(changed)
 	case "text":
@@ -210,7 +212,7 @@ func TestForgedDatasets(t *testing.T) {
 			f.apply(t, dir)
 			c := fixtures[filepath.Base(f.Base)]
 			rows, err := readEverything(dir, c)
-			damage, verr := shard.Verify(ctx, shard.OS(), dir, nil)
+			damage, verr := shard.Verify(ctx, shardfile.OS(), dir, nil)
 			if f.Fine {
 				if err != nil || rows != c.n || verr != nil || len(damage) > 0 {
 					t.Errorf("%d rows, %v; verify: %v %v", rows, err, damage, verr)

@@ -8,8 +8,10 @@ import (
 
 	"github.com/zeebo/blake3"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // bounded runs f and fails where it allocates more than its input's size accounts for: nothing may
@@ -49,7 +51,7 @@ func FuzzManifest(f *testing.F) {
 	for _, c := range corpora {
 		data := small(c).build(f).Files()["/d/manifest.json"]
 		f.Add(data, false)
-		f.Add(data[:len(data)-shard.SealBytes], true)
+		f.Add(data[:len(data)-shardfile.SealBytes], true)
 	}
 	f.Add([]byte(`{"format": "dsload", "version": 2}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, sealed bool) {
@@ -122,7 +124,7 @@ func reseal(fsys *shardtest.FS) {
 func FuzzCheckpoint(f *testing.F) {
 	kinds := []string{"plain", "wide", "chat", "packed", "all"}
 	images := make([]*shardtest.FS, len(kinds))
-	path := shard.CheckpointPath("/d")
+	path := "/d/" + shardfile.CheckpointName(shardfile.Part{}, false)
 	for i, k := range kinds {
 		for _, n := range []int{5, 300} {
 			c := corpora[k]
@@ -146,7 +148,7 @@ func FuzzCheckpoint(f *testing.F) {
 		fsys.Put(path, append([]byte{}, data...))
 		bounded(t, len(data), func() {
 			c := corpora[kinds[k]]
-			b, _, err := shard.OpenBuilder(fsys, "/d", c.options())
+			b, _, err := dataset.OpenBuilder(fsys, "/d", c.options())
 			if err != nil {
 				if fsys.OpenFiles() != 0 {
 					t.Fatal("files left open")
@@ -166,7 +168,7 @@ func FuzzCheckpoint(f *testing.F) {
 			if err := b.Checkpoint(nil); err != nil {
 				return
 			}
-			b.Finish(shard.Provenance{})
+			b.Finish(dataset.Provenance{})
 		})
 	})
 }

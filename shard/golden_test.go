@@ -13,8 +13,10 @@ import (
 
 	"github.com/zeebo/blake3"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // golden is the BLAKE3 over names and contents of the folder that a corpus makes in format version
@@ -67,10 +69,10 @@ func TestRealFileSystem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "d")
 	part := c
 	part.n, part.stop = 150, true
-	if err := part.run(shard.OS(), dir, every(40)); err != nil {
+	if err := part.run(shardfile.OS(), dir, every(40)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.run(shard.OS(), dir, every(40)); err != nil {
+	if err := c.run(shardfile.OS(), dir, every(40)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -84,7 +86,7 @@ func TestRealFileSystem(t *testing.T) {
 		}
 	}
 	mustEqual(t, "real", got, c.build(t).Files())
-	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+	if damage, err := shard.Verify(ctx, shardfile.OS(), dir, nil); err != nil || len(damage) > 0 {
 		t.Error(damage, err)
 	}
 }
@@ -92,18 +94,18 @@ func TestRealFileSystem(t *testing.T) {
 // Two builds cannot have one folder; the second one's error says who has it, and a released lock is
 // no hindrance.
 func TestLock(t *testing.T) {
-	for name, fsys := range map[string]shard.FS{"memory": shardtest.New(), "real": shard.OS()} {
+	for name, fsys := range map[string]shardfile.FS{"memory": shardtest.New(), "real": shardfile.OS()} {
 		dir := filepath.Join(t.TempDir(), "d")
 		if name == "memory" {
 			dir = "/d"
 		}
 		for range 2 {
-			b, _, err := shard.OpenBuilder(fsys, dir, plain.options())
+			b, _, err := dataset.OpenBuilder(fsys, dir, plain.options())
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = shard.OpenBuilder(fsys, dir, plain.options())
-			var le *shard.LockedError
+			_, _, err = dataset.OpenBuilder(fsys, dir, plain.options())
+			var le *shardfile.LockedError
 			host, _ := os.Hostname()
 			if !errors.As(err, &le) || le.PID != os.Getpid() || le.Host != host || time.Since(le.Start) > time.Hour ||
 				!strings.Contains(err.Error(), dir) {
@@ -115,7 +117,7 @@ func TestLock(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Append("train", &shard.Example{InputIDs: []uint32{1}}); !errors.Is(err, shard.ErrClosed) {
+			if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1}}); !errors.Is(err, shard.ErrClosed) {
 				t.Error(err)
 			}
 		}
@@ -125,7 +127,7 @@ func TestLock(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "build.lock"), []byte(`{"pid":1}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, plain.options())
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, plain.options())
 	if err != nil {
 		t.Fatal(err)
 	}

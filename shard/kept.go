@@ -3,6 +3,8 @@ package shard
 import (
 	"hash/crc32"
 	"sync/atomic"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Spare is memory that nobody else needs at the moment. It is safe for concurrent use.
@@ -87,13 +89,13 @@ func (s *readShard) read(dst []byte, off int64) error {
 			s.keep(i)
 		}
 	}
-	return readFull(s.file, s.path, dst, off)
+	return shardfile.ReadFull(s.file, s.path, dst, off)
 }
 
 // keptAt returns the record batch of n bytes from offset off, and these if they are in memory, else nil.
 func (s *readShard) keptAt(off, n int64) (batch int, data []byte) {
 	batch = batchAt(s.index, off)
-	at := off - int64(s.index[batch].pos)*bufferAlign
+	at := off - int64(s.index[batch].pos)*shardfile.BufferAlign
 	if data = s.kept.get(batch); at < 0 || n < 0 || at > int64(len(data))-n {
 		return batch, nil
 	}
@@ -112,12 +114,12 @@ func (s *readShard) prefetch(off, n int64) {
 
 // keep reads a record batch whose checksum was compared before, and keeps it if it is as it was then.
 func (s *readShard) keep(batch int) {
-	at, end := int64(s.index[batch].pos)*bufferAlign, int64(s.index[batch+1].pos)*bufferAlign
+	at, end := int64(s.index[batch].pos)*shardfile.BufferAlign, int64(s.index[batch+1].pos)*shardfile.BufferAlign
 	if !s.checked.has(batch) || s.kept.get(batch) != nil || !s.kept.spare.Take(end-at) {
 		return
 	}
 	data := make([]byte, end-at)
-	if readFull(s.file, s.path, data, at) != nil || crc32.ChecksumIEEE(data) != s.index[batch].crc ||
+	if shardfile.ReadFull(s.file, s.path, data, at) != nil || crc32.ChecksumIEEE(data) != s.index[batch].crc ||
 		!s.kept.batches[batch].CompareAndSwap(nil, &data) {
 		s.kept.spare.Return(end - at)
 	}

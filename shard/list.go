@@ -1,40 +1,22 @@
 package shard
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"slices"
 	"sort"
 	"sync"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/zeebo/blake3"
 )
 
-// A split of more than maxListed shards, which only a merge makes, has the list of its shards in a
+// A split of more than MaxListed shards, which only a merge makes, has the list of its shards in a
 // file of its own, so that the manifest stays small: a head and entries of equal length, which a
 // reader finds by number, by row and by name without holding them. FORMAT.md describes the bytes.
-
-const (
-	listMagic      = "DSLSHRD\x01"
-	listHeadBytes  = 16 // the magic, the number of entries
-	listEntryBytes = 96
-	listCutBit     = 1 << 31 // of an entry's number
-	// listPageEntries is how many entries are read at once. A reader holds a few numbers for each page.
-	listPageEntries = 128
-	listPageBytes   = listPageEntries * listEntryBytes
-	listPageRefs    = 24 // bytes of a listPage
-	// listCachedPages is how many pages a reader keeps.
-	listCachedPages = 32
-	// maxListed is how many shards of a split the manifest itself lists at most.
-	maxListed = maxShardIndex + 1
-	// maxList is the maximum number of shards of a split: a Span counts them in 32 bits.
-	maxList = 1<<31 - 1
-)
 
 // ListInfo stands for the shards of a split in the manifest.
 type ListInfo struct {
@@ -69,62 +51,12 @@ func (m *Manifest) validateList(s *SplitInfo) error {
 	switch {
 	case m.Merged == nil || len(s.Shards) > 0:
 		return errors.New("a list of shards where there may be none")
-	case l.File != ListName(s.Name) || l.Shards < 1 || l.Shards > maxList || l.Bytes < l.Shards:
+	case l.File != shardfile.ListName(s.Name) || l.Shards < 1 || l.Shards > shardfile.MaxList || l.Bytes < l.Shards:
 		return fmt.Errorf("a list of %d shards, %d bytes, in %q", l.Shards, l.Bytes, l.File)
-	case file == nil || file.Bytes != listHeadBytes+listEntryBytes*l.Shards:
+	case file == nil || file.Bytes != shardfile.ListHeadBytes+shardfile.ListEntryBytes*l.Shards:
 		return fmt.Errorf("the list %s of %d shards is not among the files", l.File, l.Shards)
 	}
 	return nil
-}
-
-// listWriter writes the entries of a list.
-type listWriter struct {
-	w     *bufio.Writer
-	rows  int64
-	entry [listEntryBytes]byte
-}
-
-func newListWriter(w io.Writer, shards int64) (*listWriter, error) {
-	l := &listWriter{w: bufio.NewWriterSize(w, listPageBytes)}
-	head := binary.LittleEndian.AppendUint64([]byte(listMagic), uint64(shards))
-	_, err := l.w.Write(head)
-	return l, err
-}
-
-func (l *listWriter) add(info *ShardInfo) error {
-	name, ok := parsePartName(info.Name)
-	content, err := hex.DecodeString(info.BLAKE3)
-	footer, footerErr := hex.DecodeString(info.Footer)
-	if err := errors.Join(err, footerErr); err != nil || !ok || len(content) != 32 || len(footer) != 32 {
-		return fmt.Errorf("list shard %s: %w", info.Name, ErrCorrupt)
-	}
-	l.rows += info.Rows
-	number := uint32(name.index)
-	if name.cut {
-		number |= listCutBit
-	}
-	e := l.entry[:0]
-	e = append(append(e, content...), footer...)
-	e = binary.LittleEndian.AppendUint64(e, uint64(l.rows))
-	e = binary.LittleEndian.AppendUint64(e, uint64(info.Tokens))
-	e = binary.LittleEndian.AppendUint64(e, uint64(info.Bytes))
-	e = binary.LittleEndian.AppendUint32(e, uint32(name.part))
-	e = binary.LittleEndian.AppendUint32(e, number)
-	_, err = l.w.Write(e)
-	return err
-}
-
-// listEntry is an entry as it is in the file.
-type listEntry []byte
-
-func (e listEntry) end() int64    { return int64(binary.LittleEndian.Uint64(e[64:])) }
-func (e listEntry) tokens() int64 { return int64(binary.LittleEndian.Uint64(e[72:])) }
-func (e listEntry) bytes() int64  { return int64(binary.LittleEndian.Uint64(e[80:])) }
-
-func (e listEntry) name() partName {
-	number := binary.LittleEndian.Uint32(e[92:])
-	return partName{part: int(binary.LittleEndian.Uint32(e[88:])), index: int(number &^ listCutBit),
-		cut: number&listCutBit != 0}
 }
 
 // listPage is what a reader holds of a page: its checksum, and where it begins.
@@ -136,7 +68,7 @@ type listPage struct {
 
 // shardList reads the list of a split's shards. It is safe for concurrent use.
 type shardList struct {
-	fs         FS
+	fs         shardfile.FS
 	path       string
 	split      string
 	n          int
@@ -145,7 +77,7 @@ type shardList struct {
 
 	mu    sync.Mutex
 	cache map[int][]byte
-	file  File // nil once closed
+	file  shardfile.File // nil once closed
 }
 
 // HeldBytes returns the maximum memory that an open Dataset takes for the entries of the split's shards
@@ -153,23 +85,23 @@ type shardList struct {
 func (s *SplitInfo) HeldBytes(maxOpen int) int64 {
 	const perShard = 512 // an entry with its strings, and the reader's own
 	if l := s.List; l != nil {
-		return (l.Shards/listPageEntries+1)*listPageRefs + (listCachedPages+1)*listPageBytes + listReadBytes +
+		return (l.Shards/shardfile.ListPageEntries+1)*shardfile.ListPageRefs + (shardfile.ListCachedPages+1)*shardfile.ListPageBytes + listReadBytes +
 			min(l.Shards, int64(maxOpen))*perShard
 	}
 	return int64(len(s.Shards)) * perShard
 }
 
 // listReadBytes is how much of a list is read at once when it is opened.
-const listReadBytes = 16 * listPageBytes
+const listReadBytes = 16 * shardfile.ListPageBytes
 
 // openShardList reads the list of a split once, checks its checksum and every entry, and keeps the
 // file open.
-func openShardList(fsys FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList, err error) {
-	l := &shardList{fs: fsys, path: Join(dir, s.List.File), split: s.Name, n: int(s.List.Shards),
+func openShardList(fsys shardfile.FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList, err error) {
+	l := &shardList{fs: fsys, path: shardfile.Join(dir, s.List.File), split: s.Name, n: int(s.List.Shards),
 		partitions: m.Merged.Partitions, cache: map[int][]byte{},
-		pages: make([]listPage, 0, s.List.Shards/listPageEntries+1)}
+		pages: make([]listPage, 0, s.List.Shards/shardfile.ListPageEntries+1)}
 	var size int64
-	l.file, err = openForReading(fsys, l.path)
+	l.file, err = shardfile.OpenForReading(fsys, l.path)
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +111,10 @@ func openShardList(fsys FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList
 		}
 	}()
 	listed := m.File(s.List.File)
-	if size, err = fileSize(l.file); err != nil {
+	if size, err = shardfile.FileSize(l.file); err != nil {
 		return nil, err
 	}
-	if err := (&ShardInfo{Bytes: listed.Bytes}).checkSize(l.path, size); err != nil {
+	if err := shardfile.CheckSize(l.path, size, listed.Bytes); err != nil {
 		return nil, err
 	}
 	sum, err := l.scan(s)
@@ -190,7 +122,7 @@ func openShardList(fsys FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList
 		return nil, err
 	}
 	if sum != listed.BLAKE3 {
-		return nil, corrupt(l.path, -1, "its BLAKE3 is %s, the manifest says %s", sum, listed.BLAKE3)
+		return nil, shardfile.Corrupt(l.path, -1, "its BLAKE3 is %s, the manifest says %s", sum, listed.BLAKE3)
 	}
 	return l, nil
 }
@@ -198,25 +130,25 @@ func openShardList(fsys FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList
 // scan reads the whole file, notes its pages and returns its BLAKE3.
 func (l *shardList) scan(s *SplitInfo) (sum string, err error) {
 	h := blake3.New()
-	head := make([]byte, listHeadBytes)
-	if err := readFull(l.file, l.path, head, 0); err != nil {
+	head := make([]byte, shardfile.ListHeadBytes)
+	if err := shardfile.ReadFull(l.file, l.path, head, 0); err != nil {
 		return "", err
 	}
 	h.Write(head) // never fails
-	if string(head[:8]) != listMagic || binary.LittleEndian.Uint64(head[8:]) != uint64(l.n) {
-		return "", corrupt(l.path, 0, "not the head of a list of %d shards", l.n)
+	if string(head[:8]) != shardfile.ListMagic || binary.LittleEndian.Uint64(head[8:]) != uint64(l.n) {
+		return "", shardfile.Corrupt(l.path, 0, "not the head of a list of %d shards", l.n)
 	}
-	t := listTotals{last: partName{part: -1}}
-	buf := make([]byte, min(listReadBytes, l.n*listEntryBytes))
-	for at, end := int64(listHeadBytes), listHeadBytes+listEntryBytes*int64(l.n); at < end; {
+	t := listTotals{last: shardfile.PartName{Part: -1}}
+	buf := make([]byte, min(listReadBytes, l.n*shardfile.ListEntryBytes))
+	for at, end := int64(shardfile.ListHeadBytes), shardfile.ListHeadBytes+shardfile.ListEntryBytes*int64(l.n); at < end; {
 		p := buf[:min(end-at, int64(len(buf)))]
-		if err := readFull(l.file, l.path, p, at); err != nil {
+		if err := shardfile.ReadFull(l.file, l.path, p, at); err != nil {
 			return "", err
 		}
 		h.Write(p)
-		for page := range slices.Chunk(p, listPageBytes) {
-			first := listEntry(page).name()
-			l.pages = append(l.pages, listPage{row: t.rows, part: uint32(first.part), index: uint32(first.index),
+		for page := range slices.Chunk(p, shardfile.ListPageBytes) {
+			first := shardfile.ListEntry(page).Name()
+			l.pages = append(l.pages, listPage{row: t.rows, part: uint32(first.Part), index: uint32(first.Index),
 				crc: crc32.ChecksumIEEE(page)})
 			if err := t.add(l, page, at); err != nil {
 				return "", err
@@ -225,7 +157,7 @@ func (l *shardList) scan(s *SplitInfo) (sum string, err error) {
 		}
 	}
 	if t.rows != s.Examples || t.tokens != s.Tokens || t.bytes != s.List.Bytes {
-		return "", corrupt(l.path, -1, "%d rows, %d tokens, %d bytes, the manifest says %d, %d, %d", t.rows, t.tokens,
+		return "", shardfile.Corrupt(l.path, -1, "%d rows, %d tokens, %d bytes, the manifest says %d, %d, %d", t.rows, t.tokens,
 			t.bytes, s.Examples, s.Tokens, s.List.Bytes)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -234,26 +166,26 @@ func (l *shardList) scan(s *SplitInfo) (sum string, err error) {
 // listTotals adds up the entries of a list as they are checked.
 type listTotals struct {
 	rows, tokens, bytes int64
-	last                partName
+	last                shardfile.PartName
 }
 
 // add checks the entries of a page, which begins at byte at of the file.
 func (t *listTotals) add(l *shardList, page []byte, at int64) error {
-	for raw := range slices.Chunk(page, listEntryBytes) {
-		e := listEntry(raw)
-		name, rows := e.name(), e.end()-t.rows
-		if name.part >= l.partitions || name.index > maxShardIndex || !name.after(t.last) || rows < 1 ||
-			rows > e.bytes() || e.tokens() < rows || e.tokens() > e.bytes() || e.bytes() > 2*maxShardBytes {
-			return corrupt(l.path, at, "an entry of part %d, shard %d: %d rows, %d tokens, %d bytes", name.part,
-				name.index, rows, e.tokens(), e.bytes())
+	for raw := range slices.Chunk(page, shardfile.ListEntryBytes) {
+		e := shardfile.ListEntry(raw)
+		name, rows := e.Name(), e.End()-t.rows
+		if name.Part >= l.partitions || name.Index > shardfile.MaxShardIndex || !name.After(t.last) || rows < 1 ||
+			rows > e.Bytes() || e.Tokens() < rows || e.Tokens() > e.Bytes() || e.Bytes() > 2*shardfile.MaxShardBytes {
+			return shardfile.Corrupt(l.path, at, "an entry of part %d, shard %d: %d rows, %d tokens, %d bytes", name.Part,
+				name.Index, rows, e.Tokens(), e.Bytes())
 		}
-		t.rows, t.last = e.end(), name
-		t.tokens += e.tokens()
-		t.bytes += e.bytes()
+		t.rows, t.last = e.End(), name
+		t.tokens += e.Tokens()
+		t.bytes += e.Bytes()
 		if t.tokens < 0 || t.bytes < 0 {
-			return corrupt(l.path, at, "more tokens than can be counted")
+			return shardfile.Corrupt(l.path, at, "more tokens than can be counted")
 		}
-		at += listEntryBytes
+		at += shardfile.ListEntryBytes
 	}
 	return nil
 }
@@ -268,15 +200,15 @@ func (l *shardList) page(i int) ([]byte, error) {
 	if l.file == nil {
 		return nil, fmt.Errorf("read %s: %w", l.path, ErrClosed)
 	}
-	p := make([]byte, listEntryBytes*min(listPageEntries, l.n-i*listPageEntries))
-	at := listHeadBytes + int64(i)*listPageBytes
-	if err := readFull(l.file, l.path, p, at); err != nil {
+	p := make([]byte, shardfile.ListEntryBytes*min(shardfile.ListPageEntries, l.n-i*shardfile.ListPageEntries))
+	at := shardfile.ListHeadBytes + int64(i)*shardfile.ListPageBytes
+	if err := shardfile.ReadFull(l.file, l.path, p, at); err != nil {
 		return nil, err
 	}
 	if crc32.ChecksumIEEE(p) != l.pages[i].crc {
-		return nil, corrupt(l.path, at, "it changed since it was opened")
+		return nil, shardfile.Corrupt(l.path, at, "it changed since it was opened")
 	}
-	if len(l.cache) >= listCachedPages {
+	if len(l.cache) >= shardfile.ListCachedPages {
 		for old := range l.cache { // any: no page is better than another
 			delete(l.cache, old)
 			break
@@ -300,7 +232,7 @@ func (l *shardList) Close() error {
 func (l *shardList) len() int { return l.n }
 
 func (l *shardList) at(i int) (ShardInfo, error) {
-	page, err := l.page(i / listPageEntries)
+	page, err := l.page(i / shardfile.ListPageEntries)
 	if err != nil {
 		return ShardInfo{}, err
 	}
@@ -309,27 +241,27 @@ func (l *shardList) at(i int) (ShardInfo, error) {
 
 // info returns the i-th shard, which a page holds.
 func (l *shardList) info(page []byte, i int) ShardInfo {
-	e := listEntry(page[i%listPageEntries*listEntryBytes:][:listEntryBytes])
-	first := l.pages[i/listPageEntries].row
-	if k := i % listPageEntries; k > 0 {
-		first = listEntry(page[(k-1)*listEntryBytes:]).end()
+	e := shardfile.ListEntry(page[i%shardfile.ListPageEntries*shardfile.ListEntryBytes:][:shardfile.ListEntryBytes])
+	first := l.pages[i/shardfile.ListPageEntries].row
+	if k := i % shardfile.ListPageEntries; k > 0 {
+		first = shardfile.ListEntry(page[(k-1)*shardfile.ListEntryBytes:]).End()
 	}
-	name, part := e.name(), Part{Of: l.partitions}
-	part.Number = name.part
-	s := ShardInfo{Name: part.ShardName(l.split, name.index), Rows: e.end() - first, Tokens: e.tokens(),
-		Bytes: e.bytes(), BLAKE3: hex.EncodeToString(e[:32]), Footer: hex.EncodeToString(e[32:64])}
-	if name.cut {
-		s.Name = part.cutShardName(l.split, name.index)
+	name, part := e.Name(), shardfile.Part{Of: l.partitions}
+	part.Number = name.Part
+	s := ShardInfo{Name: part.ShardName(l.split, name.Index), Rows: e.End() - first, Tokens: e.Tokens(),
+		Bytes: e.Bytes(), BLAKE3: hex.EncodeToString(e[:32]), Footer: hex.EncodeToString(e[32:64])}
+	if name.Cut {
+		s.Name = part.CutShardName(l.split, name.Index)
 	}
 	return s
 }
 
 func (l *shardList) size(i int) (int64, error) {
-	page, err := l.page(i / listPageEntries)
+	page, err := l.page(i / shardfile.ListPageEntries)
 	if err != nil {
 		return 0, err
 	}
-	return listEntry(page[i%listPageEntries*listEntryBytes:]).bytes(), nil
+	return shardfile.ListEntry(page[i%shardfile.ListPageEntries*shardfile.ListEntryBytes:]).Bytes(), nil
 }
 
 func (l *shardList) find(row int64) (i int, first int64, err error) {
@@ -338,18 +270,18 @@ func (l *shardList) find(row int64) (i int, first int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	k := sort.Search(len(page)/listEntryBytes,
-		func(i int) bool { return listEntry(page[i*listEntryBytes:]).end() > row })
+	k := sort.Search(len(page)/shardfile.ListEntryBytes,
+		func(i int) bool { return shardfile.ListEntry(page[i*shardfile.ListEntryBytes:]).End() > row })
 	first = l.pages[p].row
 	if k > 0 {
-		first = listEntry(page[(k-1)*listEntryBytes:]).end()
+		first = shardfile.ListEntry(page[(k-1)*shardfile.ListEntryBytes:]).End()
 	}
-	return p*listPageEntries + k, first, nil
+	return p*shardfile.ListPageEntries + k, first, nil
 }
 
-func (l *shardList) has(n partName) (bool, error) {
+func (l *shardList) has(n shardfile.PartName) (bool, error) {
 	p := sort.Search(len(l.pages), func(i int) bool {
-		return n.before(partName{part: int(l.pages[i].part), index: int(l.pages[i].index)})
+		return n.Before(shardfile.PartName{Part: int(l.pages[i].part), Index: int(l.pages[i].index)})
 	}) - 1
 	if p < 0 {
 		return false, nil
@@ -358,14 +290,11 @@ func (l *shardList) has(n partName) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	entries := len(page) / listEntryBytes
-	k := sort.Search(entries, func(i int) bool { return !listEntry(page[i*listEntryBytes:]).name().before(n) })
+	entries := len(page) / shardfile.ListEntryBytes
+	k := sort.Search(entries, func(i int) bool { return !shardfile.ListEntry(page[i*shardfile.ListEntryBytes:]).Name().Before(n) })
 	if k == entries {
 		return false, nil
 	}
-	have := listEntry(page[k*listEntryBytes:]).name()
-	return have.part == n.part && have.index == n.index && have.cut == n.cut, nil
+	have := shardfile.ListEntry(page[k*shardfile.ListEntryBytes:]).Name()
+	return have.Part == n.Part && have.Index == n.Index && have.Cut == n.Cut, nil
 }
-
-// before reports whether a shard of this name may come before one of the other in a merged manifest.
-func (n partName) before(other partName) bool { return other.after(n) }

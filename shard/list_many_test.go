@@ -14,11 +14,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
 // sameShard is a file system where every shard of a part is the first one.
-type sameShard struct{ shard.FS }
+type sameShard struct{ shardfile.FS }
 
 var partShard = regexp.MustCompile(`-p\d{5}-\d{5}\.arrow$`)
 
@@ -26,7 +28,7 @@ func (s sameShard) name(name string) string {
 	return partShard.ReplaceAllString(name, "-p00000-00000.arrow")
 }
 
-func (s sameShard) OpenFile(name string, flag int) (shard.File, error) {
+func (s sameShard) OpenFile(name string, flag int) (shardfile.File, error) {
 	return s.FS.OpenFile(s.name(name), flag)
 }
 
@@ -44,14 +46,14 @@ func TestVeryManyShards(t *testing.T) {
 		}
 	}
 	parts := shards / each
-	fsys, dir := sameShard{shard.OS()}, t.TempDir()
+	fsys, dir := sameShard{shardfile.OS()}, t.TempDir()
 	makeUp(t, fsys, dir, parts, each)
 	merge(t, fsys, dir, parts, 1000, json.RawMessage(`{}`))
-	st, err := os.Stat(filepath.Join(dir, shard.ListName("train")))
+	st, err := os.Stat(filepath.Join(dir, shardfile.ListName("train")))
 	if err != nil || st.Size() > 1e9/1e7*int64(parts*each)+1000 {
 		t.Errorf("a list of %d bytes for %d shards: %v", st.Size(), parts*each, err)
 	}
-	if manifest, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err != nil || manifest.Size() > 2000 {
+	if manifest, err := os.Stat(filepath.Join(dir, shardfile.ManifestName)); err != nil || manifest.Size() > 2000 {
 		t.Errorf("a manifest of %d bytes, %v", manifest.Size(), err)
 	}
 	before := heap()
@@ -75,7 +77,7 @@ func TestVeryManyShards(t *testing.T) {
 	}
 	runtime.KeepAlive(d)
 	// A list that changes while it is read is noticed, but for the pages that are held.
-	f, err := os.OpenFile(filepath.Join(dir, shard.ListName("train")), os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(dir, shardfile.ListName("train")), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestVeryManyShards(t *testing.T) {
 	for at := int64(0); err == nil && at < 6000; at++ {
 		err = r.ReadRow(at, &row)
 	}
-	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), shard.ListName("train")) {
+	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), shardfile.ListName("train")) {
 		t.Errorf("read with a list that changed: %v", err)
 	}
 }
@@ -99,16 +101,16 @@ func heap() int64 {
 }
 
 // makeUp writes the manifests of parts that list one shard under very many names.
-func makeUp(t testing.TB, fsys shard.FS, dir string, parts, shards int) {
-	b, _, err := shard.OpenBuilder(fsys, dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
-		Settings: json.RawMessage(`{}`), Part: shard.Part{Number: 0, Of: parts}, Plan: "plan"})
+func makeUp(t testing.TB, fsys shardfile.FS, dir string, parts, shards int) {
+	b, _, err := dataset.OpenBuilder(fsys, dir, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
+		Settings: json.RawMessage(`{}`), Part: shardfile.Part{Number: 0, Of: parts}, Plan: "plan"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Append("train", &shard.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
+	if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := b.Finish(shard.Provenance{State: json.RawMessage("{}")})
+	m, err := b.Finish(dataset.Provenance{State: json.RawMessage("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +121,13 @@ func makeUp(t testing.TB, fsys shard.FS, dir string, parts, shards int) {
 		m.Part.Number = i
 		for j := range s.Shards {
 			s.Shards[j] = one
-			s.Shards[j].Name = shard.Part{Number: i, Of: parts}.ShardName("train", j)
+			s.Shards[j].Name = shardfile.Part{Number: i, Of: parts}.ShardName("train", j)
 		}
 		data, err := m.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, shard.Part{Number: m.Part.Number, Of: m.Part.Of}.ManifestName()), data, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, shardfile.Part{Number: m.Part.Number, Of: m.Part.Of}.ManifestName()), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,17 +17,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zeebo/blake3"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // buildParts builds a corpus in parts of a folder.
-func (c corpus) buildParts(t testing.TB, fsys shard.FS, dir string, parts int) {
+func (c corpus) buildParts(t testing.TB, fsys shardfile.FS, dir string, parts int) {
 	t.Helper()
 	for p := range parts {
 		o := c.options()
-		o.Part, o.Plan = shard.Part{Number: p, Of: parts}, "plan"
-		b, _, err := shard.OpenBuilder(fsys, dir, o)
+		o.Part, o.Plan = shardfile.Part{Number: p, Of: parts}, "plan"
+		b, _, err := dataset.OpenBuilder(fsys, dir, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,16 +39,16 @@ func (c corpus) buildParts(t testing.TB, fsys shard.FS, dir string, parts int) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := b.Finish(shard.Provenance{State: json.RawMessage("{}")}); err != nil {
+		if _, err := b.Finish(dataset.Provenance{State: json.RawMessage("{}")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // merger opens the merge of a folder of parts whose settings are settings.
-func merger(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings json.RawMessage) *shard.Merger {
+func merger(t testing.TB, fsys shardfile.FS, dir string, parts, listed int, settings json.RawMessage) *dataset.Merger {
 	t.Helper()
-	m, err := shard.OpenMerger(ctx, fsys, dir, shard.MergeOptions{Partitions: parts, Plan: "plan", Settings: settings,
+	m, err := dataset.OpenMerger(ctx, fsys, dir, dataset.MergeOptions{Partitions: parts, Plan: "plan", Settings: settings,
 		MaxListed: listed, Quick: true, Workers: 2,
 		PartSettings: func(int) (json.RawMessage, error) { return settings, nil }})
 	if err != nil {
@@ -55,10 +57,10 @@ func merger(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings
 	return m
 }
 
-func merge(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings json.RawMessage) {
+func merge(t testing.TB, fsys shardfile.FS, dir string, parts, listed int, settings json.RawMessage) {
 	t.Helper()
 	m := merger(t, fsys, dir, parts, listed, settings)
-	if _, err := m.Finish(func([]string) (shard.Provenance, error) { return shard.Provenance{}, nil },
+	if _, err := m.Finish(func([]string) (dataset.Provenance, error) { return dataset.Provenance{}, nil },
 		nil); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestListFixture(t *testing.T) {
 	c.buildParts(t, fsys, "/d", 3)
 	merge(t, fsys, "/d", 3, 3, c.options().Settings)
 	sameAsFixture(t, fsys, dir)
-	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+	if damage, err := shard.Verify(ctx, shardfile.OS(), dir, nil); err != nil || len(damage) > 0 {
 		t.Error(damage, err)
 	}
 	if rows, err := readEverything(dir, c); err != nil || rows != c.n {
@@ -169,7 +171,7 @@ func TestListFixture(t *testing.T) {
 // TestDamagedShardList changes the file of a list.
 func TestDamagedShardList(t *testing.T) {
 	_, fsys := listedTwice(t)
-	path := "/d/" + shard.ListName("train")
+	path := "/d/" + shardfile.ListName("train")
 	good := fsys.Files()[path]
 	check := func(what string) {
 		t.Helper()
@@ -203,7 +205,7 @@ func TestDamagedShardList(t *testing.T) {
 // TestForgedShardList has lists whose checksums are right and whose entries are not.
 func TestForgedShardList(t *testing.T) {
 	_, fsys := listedTwice(t)
-	path := "/d/" + shard.ListName("train")
+	path := "/d/" + shardfile.ListName("train")
 	good := fsys.Files()[path]
 	number := func(data []byte, at int, value byte) { copy(data[at:], []byte{value, 0, 0, 0, 0, 0, 0, 0}) }
 	cases := map[string]func(data []byte, m *shard.Manifest) []byte{
@@ -217,7 +219,7 @@ func TestForgedShardList(t *testing.T) {
 		"an entry twice":    func(d []byte, _ *shard.Manifest) []byte { copy(d[16+96+88:], d[16+88:16+96]); return d },
 		"of another split": func(d []byte,
 			m *shard.Manifest) []byte {
-			m.Splits[0].List.File = shard.ListName("val")
+			m.Splits[0].List.File = shardfile.ListName("val")
 			return d
 		},
 		"count":              func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Shards++; return d },
@@ -268,7 +270,7 @@ func TestListsAreOurs(t *testing.T) {
 	c := corpora["plain"]
 	o := c.options()
 	o.Overwrite = true
-	b, _, err := shard.OpenBuilder(fsys, "/d", o)
+	b, _, err := dataset.OpenBuilder(fsys, "/d", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +320,7 @@ func TestNothingIsAddedToALongList(t *testing.T) {
 	_, long := listedTwice(t)
 	o := corpora["all"].options()
 	o.Append, o.Settings = true, json.RawMessage(`{"additions": [1]}`)
-	_, _, err := shard.OpenBuilder(long, "/d", o)
+	_, _, err := dataset.OpenBuilder(long, "/d", o)
 	if !errors.Is(err, shard.ErrTooLarge) || !strings.Contains(err.Error(), "more than 100000 shards") {
 		t.Errorf("%v", err)
 	}

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // FormatVersion is the version of the format, the only one that is written and read.
-const FormatVersion = 1
+const FormatVersion = shardfile.FormatVersion
 
 // maxManifestBytes limits the manifest, which is read into memory: it has room for some 300,000
 // shards.
 const maxManifestBytes = 64 << 20
-
-// errOtherManifest reports a manifest.json of another program.
-var errOtherManifest = fmt.Errorf("%w: another program's, and no dataset's manifest", ErrCorrupt)
 
 // Manifest is manifest.json, which describes a finished dataset.
 type Manifest struct {
@@ -33,10 +33,25 @@ type Manifest struct {
 	Dropped   map[string]int64 `json:"dropped,omitempty"` // documents that filters dropped, by option
 	Splits    []SplitInfo      `json:"splits"`            // those with rows, in the order train, val
 	Files     []FileInfo       `json:"files"`             // other files of the folder, without run.json
-	Part      *PartInfo        `json:"part,omitempty"`
-	Merged    *MergeInfo       `json:"merged,omitempty"`
+	Part      *PartitionInfo   `json:"part,omitempty"`
+	Merged    *JoinedInfo      `json:"merged,omitempty"`
 
 	seal string // see Seal
+}
+
+// PartitionInfo is what the manifest of a partition holds in addition to a dataset's.
+type PartitionInfo struct {
+	Number int    `json:"number"`
+	Of     int    `json:"of"`
+	Plan   string `json:"plan"` // the seal of the plan
+	// State is what the build passes to the merge.
+	State json.RawMessage `json:"state"`
+}
+
+// JoinedInfo is what the manifest of a merged dataset holds in addition.
+type JoinedInfo struct {
+	Partitions int    `json:"partitions"`
+	Plan       string `json:"plan"` // the seal of the plan
 }
 
 // TokenizerInfo identifies the tokenizer that made the ids.
@@ -115,122 +130,116 @@ func (m *Manifest) File(name string) *FileInfo {
 	return nil
 }
 
-// encode returns the sealed bytes of manifest.json, with a line for each member and each shard.
-func (m *Manifest) encode() ([]byte, error) {
-	w := newSealedWriter()
-	w.head(m)
-	w.splits(m.Splits, func(s *SplitInfo) {
-		w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
+// Encode returns the bytes of manifest.json.
+func (m *Manifest) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	err := m.EncodeTo(&b, func(split string, add func(ShardInfo) error) error {
+		for _, info := range m.Split(split).Shards {
+			if err := add(info); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	w.lines("files", len(m.Files), func(i int) any { return m.Files[i] })
+	return b.Bytes(), err
+}
+
+// EncodeTo writes the bytes of manifest.json. shards passes the entries of a split's shards in their order, so
+// that those of a large dataset are never in memory together.
+func (m *Manifest) EncodeTo(to io.Writer, shards func(split string, add func(ShardInfo) error) error) error {
+	w := shardfile.NewSealedWriter(to, maxManifestBytes)
+	w.Member("format", m.Format)
+	w.Member("version", m.Version)
+	w.Member("schema", m.Schema)
+	w.Member("settings", m.Settings)
+	w.Member("tokenizer", m.Tokenizer)
+	w.Lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
+	w.Member("counters", m.Counters)
+	if len(m.Dropped) > 0 {
+		w.Member("dropped", m.Dropped)
+	}
+	w.Open("splits")
+	for i := range m.Splits {
+		s := &m.Splits[i]
+		w.Element(i == 0)
+		w.Field("name", s.Name)
+		w.Field("examples", s.Examples)
+		w.Field("tokens", s.Tokens)
+		w.Field("label_tokens", s.LabelTokens)
+		w.Field("min_length", s.MinLength)
+		w.Field("max_length", s.MaxLength)
+		w.Field("max_labels", s.MaxLabels)
+		w.Field("lengths", s.Lengths)
+		if s.List != nil {
+			w.LastField("shard_list", s.List)
+		} else {
+			w.LastLines("shards", func(add func(any) error) error {
+				return shards(s.Name, func(info ShardInfo) error { return add(info) })
+			})
+		}
+		w.EndElement()
+	}
+	w.Close()
+	w.Lines("files", len(m.Files), func(i int) any { return m.Files[i] })
 	if m.Part != nil {
-		w.member("part", m.Part)
+		w.Member("part", m.Part)
 	}
 	if m.Merged != nil {
-		w.member("merged", m.Merged)
+		w.Member("merged", m.Merged)
 	}
-	return w.seal()
-}
-
-// head writes the members of a manifest before its splits.
-func (w *sealedWriter) head(m *Manifest) {
-	w.member("format", m.Format)
-	w.member("version", m.Version)
-	w.member("schema", m.Schema)
-	w.member("settings", m.Settings)
-	w.member("tokenizer", m.Tokenizer)
-	w.lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
-	w.member("counters", m.Counters)
-	if len(m.Dropped) > 0 {
-		w.member("dropped", m.Dropped)
-	}
-}
-
-// splits writes the splits of a manifest; shards writes the member with the shards of one that has no list.
-func (w *sealedWriter) splits(splits []SplitInfo, shards func(s *SplitInfo)) {
-	w.open("splits")
-	for i := range splits {
-		s := &splits[i]
-		w.element(i == 0)
-		w.field("name", s.Name)
-		w.field("examples", s.Examples)
-		w.field("tokens", s.Tokens)
-		w.field("label_tokens", s.LabelTokens)
-		w.field("min_length", s.MinLength)
-		w.field("max_length", s.MaxLength)
-		w.field("max_labels", s.MaxLabels)
-		w.field("lengths", s.Lengths)
-		if s.List != nil {
-			w.lastField("shard_list", s.List)
-		} else {
-			shards(s)
-		}
-		w.endElement()
-	}
-	w.close()
+	return w.Seal()
 }
 
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
-func ReadManifest(fsys FS, dir string) (*Manifest, error) {
-	return ReadManifestFile(fsys, dir, ManifestName)
-}
-
-// ReadPartManifest reads and checks the manifest of a part. The error is ErrNotFound if the part is
-// not finished.
-func ReadPartManifest(fsys FS, dir string, number int) (*Manifest, error) {
-	name := Part{Number: number, Of: MaxParts}.ManifestName()
-	m, err := ReadManifestFile(fsys, dir, name)
-	if err == nil && (m.Part == nil || m.Part.Number != number) {
-		return nil, corrupt(Join(dir, name), -1, "not the manifest of part %d", number)
-	}
-	return m, err
+func ReadManifest(fsys shardfile.FS, dir string) (*Manifest, error) {
+	return ReadManifestFile(fsys, dir, shardfile.ManifestName)
 }
 
 // ReadManifestFile reads a manifest that has another name than its own.
-func ReadManifestFile(fsys FS, dir, name string) (*Manifest, error) {
-	path := Join(dir, name)
-	data, err := readSmallFile(fsys, path, maxManifestBytes)
+func ReadManifestFile(fsys shardfile.FS, dir, name string) (*Manifest, error) {
+	path := shardfile.Join(dir, name)
+	data, err := shardfile.ReadFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := error(ErrNotFound)
-		if _, err := fsys.Stat(Join(dir, checkpointName)); err == nil {
+		if _, err := fsys.Stat(shardfile.Join(dir, shardfile.BuildCheckpointName)); err == nil {
 			cause = ErrUnfinished
 		}
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
+		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: cause}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return parseManifest(path, data)
+	return ParseManifest(path, data)
 }
 
-// parseManifest parses a manifest and checks everything that can be checked without the other
+// ParseManifest parses a manifest and checks everything that can be checked without the other
 // files. file is for messages.
-func parseManifest(file string, data []byte) (*Manifest, error) {
+func ParseManifest(file string, data []byte) (*Manifest, error) {
 	// Check the version first: another format may seal its manifest in another way.
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version != FormatVersion {
-		return nil, &FileError{File: file, Offset: -1, Row: -1,
+		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w %d: this dsload reads version %d; build the dataset again, or read it with the "+
 				"dsload that wrote it", ErrVersion, head.Version, FormatVersion)}
 	}
-	if head.Format != "dsload" && json.Valid(data) && !bytes.Contains(data, []byte(sealBefore)) {
-		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: errOtherManifest}
+	if head.Format != "dsload" && json.Valid(data) && !bytes.Contains(data, []byte(shardfile.SealBefore)) {
+		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: shardfile.ErrOtherManifest}
 	}
-	if err := checkSeal(file, data); err != nil {
+	if err := shardfile.CheckSeal(file, data); err != nil {
 		return nil, err
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 	}
 	if err := m.validate(); err != nil {
-		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 	}
-	m.seal = string(data[len(data)-len(sealAfter)-sealDigits : len(data)-len(sealAfter)])
+	m.seal = string(data[len(data)-len(shardfile.SealAfter)-shardfile.SealDigits : len(data)-len(shardfile.SealAfter)])
 	return m, nil
 }
 
@@ -243,10 +252,10 @@ func (m *Manifest) validate() error {
 	if m.Format != "dsload" || m.Version != FormatVersion {
 		return fmt.Errorf("format %q version %d", m.Format, m.Version)
 	}
-	if err := m.Schema.validate(); err != nil {
+	if err := shardfile.Shape(m.Schema).Validate(); err != nil {
 		return err
 	}
-	for _, role := range sortedKeys(m.Tokenizer.Special) {
+	for _, role := range slices.Sorted(maps.Keys(m.Tokenizer.Special)) {
 		if id := m.Tokenizer.Special[role]; id < 0 || id >= int64(m.Schema.VocabSize) {
 			return fmt.Errorf("special token %q: id %d with a vocabulary of %d", role, id, m.Schema.VocabSize)
 		}
@@ -257,7 +266,7 @@ func (m *Manifest) validate() error {
 	last := -1
 	for i := range m.Splits {
 		s := &m.Splits[i]
-		n := splitIndex(s.Name)
+		n := shardfile.SplitIndex(s.Name)
 		if n <= last {
 			return fmt.Errorf("split %q unknown or out of order", s.Name)
 		}
@@ -272,7 +281,7 @@ func (m *Manifest) validate() error {
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
-		if !validExtraName(f.Name) || seen[f.Name] || f.Bytes < 0 || !validHash(f.BLAKE3) {
+		if !shardfile.ValidExtraName(f.Name) || seen[f.Name] || f.Bytes < 0 || !validHash(f.BLAKE3) {
 			return fmt.Errorf("file %q", f.Name)
 		}
 		seen[f.Name] = true
@@ -295,18 +304,18 @@ func (s *SplitInfo) validate(partitions int) error {
 	if s.List != nil {
 		return s.validateLengths()
 	}
-	if len(s.Shards) == 0 || partitions == 0 && len(s.Shards) > maxShardIndex+1 {
+	if len(s.Shards) == 0 || partitions == 0 && len(s.Shards) > shardfile.MaxShardIndex+1 {
 		return fmt.Errorf("%d shards", len(s.Shards))
 	}
 	var rows, tokens int64
-	last := partName{part: -1}
+	last := shardfile.PartName{Part: -1}
 	for i, sh := range s.Shards {
 		switch {
 		case partitions > 0 && !validPartName(s.Name, sh.Name, partitions, &last),
-			partitions == 0 && sh.Name != shardName(s.Name, i):
+			partitions == 0 && sh.Name != shardfile.ShardName(s.Name, i):
 			return fmt.Errorf("shard %d is named %q", i, sh.Name)
 		case sh.Rows < 1 || sh.Rows > sh.Bytes || sh.Tokens < sh.Rows ||
-			sh.Tokens > sh.Bytes, sh.Bytes > 2*maxShardBytes:
+			sh.Tokens > sh.Bytes, sh.Bytes > 2*shardfile.MaxShardBytes:
 			return fmt.Errorf("shard %s: %d rows, %d tokens, %d bytes", sh.Name, sh.Rows, sh.Tokens, sh.Bytes)
 		case !validHash(sh.BLAKE3):
 			return fmt.Errorf("shard %s: checksum %q", sh.Name, sh.BLAKE3)
@@ -323,17 +332,17 @@ func (s *SplitInfo) validate(partitions int) error {
 }
 
 func (s *SplitInfo) validateLengths() error {
-	if s.MinLength < 1 || s.MaxLength < s.MinLength || s.MaxLength > maxRowTokens || s.MaxLabels < 0 ||
-		s.MaxLabels > maxRowTokens || s.LabelTokens < 0 {
+	if s.MinLength < 1 || s.MaxLength < s.MinLength || s.MaxLength > shardfile.MaxRowTokens || s.MaxLabels < 0 ||
+		s.MaxLabels > shardfile.MaxRowTokens || s.LabelTokens < 0 {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
 	}
 	return checkLengths(s)
 }
 
 // validPartName checks that a shard has the name of one of a part's, after the last one.
-func validPartName(split, name string, partitions int, last *partName) bool {
-	n, ok := parsePartName(name)
-	if !ok || n.temp || splitNames[n.split] != split || n.part >= partitions || !n.after(*last) {
+func validPartName(split, name string, partitions int, last *shardfile.PartName) bool {
+	n, ok := shardfile.ParsePartName(name)
+	if !ok || n.Temp || shardfile.SplitNames[n.Split] != split || n.Part >= partitions || !n.After(*last) {
 		return false
 	}
 	*last = n
@@ -342,43 +351,4 @@ func validPartName(split, name string, partitions int, last *partName) bool {
 
 func validHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-// openSized opens a file for reading and returns its size.
-func openSized(fsys FS, path string) (File, int64, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, 0, err
-	}
-	size, err := fileSize(f)
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, size, nil
-}
-
-// readSmallFile reads a whole file of at most limit bytes.
-func readSmallFile(fsys FS, path string, limit int64) ([]byte, error) {
-	f, size, err := openSized(fsys, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if size > limit {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d bytes", ErrTooLarge, size)}
-	}
-	data := make([]byte, size)
-	return data, readFull(f, path, data, 0)
-}
-
-// readFull fills p from offset. If the file ends before, the error is ErrTruncated.
-func readFull(f File, path string, p []byte, offset int64) error {
-	n, err := f.ReadAt(p, offset)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return truncated(path, offset+int64(n), offset+int64(len(p)))
-	}
-	return fmt.Errorf("read %s at byte %d: %w", path, offset, withoutPath(err))
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // offsetPage holds the offsets of a record batch's rows in one of its list columns: the lengths,
@@ -39,7 +41,7 @@ const (
 func newOffsetPage(offsets []byte, least, most int64) *offsetPage {
 	at := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(offsets[4*i:]))) }
 	rows := len(offsets)/4 - 1
-	shortest, longest := int64(maxRowTokens), int64(0)
+	shortest, longest := int64(shardfile.MaxRowTokens), int64(0)
 	for i := range rows {
 		n := at(i+1) - at(i)
 		shortest, longest = min(shortest, n), max(longest, n)
@@ -143,8 +145,8 @@ func (c *offsetCache) wants(rows int) bool {
 	return hasRoom && (rows >= pageAdmission || misses%pageAdmission == 0) || misses%pageTurnover == 0
 }
 
-// maxPageBytes is the size of the largest page, whose lengths are as wide as maxRowTokens.
-const maxPageBytes = pageOverhead + 4*maxBatchRows/pageStride + 29*maxBatchRows/8 + 8
+// maxPageBytes is the size of the largest page, whose lengths are as wide as MaxRowTokens.
+const maxPageBytes = pageOverhead + 4*shardfile.MaxBatchRows/pageStride + 29*shardfile.MaxBatchRows/8 + 8
 
 // put keeps p, and drops other pages to make room for it.
 func (c *offsetCache) put(k pageKey, p *offsetPage) {

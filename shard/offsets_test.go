@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"pgregory.net/rapid"
 )
 
@@ -21,7 +22,7 @@ func TestOffsetPage(t *testing.T) {
 		for _, o := range offsets {
 			raw = binary.LittleEndian.AppendUint32(raw, uint32(o))
 		}
-		p := newOffsetPage(raw, 0, maxRowTokens)
+		p := newOffsetPage(raw, 0, shardfile.MaxRowTokens)
 		for i, n := range lengths {
 			if p.start(int64(i)) != int64(offsets[i]) || p.length(int64(i)) != int64(n) {
 				t.Fatalf("row %d: %d values from %d, want %d from %d", i, p.length(int64(i)), p.start(int64(i)),
@@ -34,11 +35,11 @@ func TestOffsetPage(t *testing.T) {
 		// An offset below the one before it, or below 0.
 		at := rapid.IntRange(0, len(lengths)-1).Draw(t, "at")
 		binary.LittleEndian.PutUint32(raw[4*at:], uint32(offsets[at+1]+1))
-		if newOffsetPage(raw, 0, maxRowTokens) != nil {
+		if newOffsetPage(raw, 0, shardfile.MaxRowTokens) != nil {
 			t.Errorf("offsets that fall make a page")
 		}
 		binary.LittleEndian.PutUint32(raw[4*at:], 1<<31)
-		if newOffsetPage(raw, 0, maxRowTokens) != nil {
+		if newOffsetPage(raw, 0, shardfile.MaxRowTokens) != nil {
 			t.Errorf("an offset below 0 makes a page")
 		}
 	})
@@ -47,11 +48,11 @@ func TestOffsetPage(t *testing.T) {
 // The cache never holds more than it may, finds what it holds, and lets new pages in once it is
 // full.
 func TestOffsetCache(t *testing.T) {
-	lengths := make([]byte, 4*(maxBatchRows+1))
-	for i := range maxBatchRows + 1 {
+	lengths := make([]byte, 4*(shardfile.MaxBatchRows+1))
+	for i := range shardfile.MaxBatchRows + 1 {
 		binary.LittleEndian.PutUint32(lengths[4*i:], uint32(i*i/2))
 	}
-	page := newOffsetPage(lengths, 0, maxRowTokens)
+	page := newOffsetPage(lengths, 0, shardfile.MaxRowTokens)
 	c := offsetCache{max: 20*page.bytes() + 7}
 	var kept, admitted int
 	for i := range 40 * pageTurnover {

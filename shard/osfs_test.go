@@ -11,8 +11,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // Nothing is written through a link that somebody put into the folder, whether it leads to a file
@@ -53,7 +55,7 @@ func TestPlantedLinks(t *testing.T) {
 						case "before":
 							plant()
 						case "resumed":
-							if err := part.run(shard.OS(), dir, every(30)); err != nil {
+							if err := part.run(shardfile.OS(), dir, every(30)); err != nil {
 								t.Fatal(err)
 							}
 							plant()
@@ -64,7 +66,7 @@ func TestPlantedLinks(t *testing.T) {
 							}
 							return i%30 == 29
 						}
-						err := c.run(shard.OS(), dir, at) // it may succeed or not
+						err := c.run(shardfile.OS(), dir, at) // it may succeed or not
 						data, verr := os.ReadFile(victim)
 						if dangling && !errors.Is(verr, os.ErrNotExist) || !dangling && string(data) != "mine" {
 							t.Errorf("written through the link: %q %v; the build ended with %v", data, verr, err)
@@ -80,13 +82,13 @@ func TestPlantedLinks(t *testing.T) {
 
 // What a lock file's other name has is not changed by taking the lock, whether a build wrote it or not.
 func TestLockFileWithTwoNames(t *testing.T) {
-	for content, want := range map[string]error{"mine": shard.ErrForeign, `{"pid":7,"host":"h"}`: nil} {
+	for content, want := range map[string]error{"mine": dataset.ErrForeign, `{"pid":7,"host":"h"}`: nil} {
 		dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
 		err := errors.Join(os.WriteFile(victim, []byte(content), 0o666), os.Link(victim, filepath.Join(dir, "build.lock")))
 		if err != nil {
 			t.Skip(err)
 		}
-		b, _, err := shard.OpenBuilder(shard.OS(), dir, plain.options())
+		b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, plain.options())
 		if !errors.Is(err, want) {
 			t.Fatal(err)
 		}
@@ -102,34 +104,34 @@ func TestLockFileWithTwoNames(t *testing.T) {
 // A build whose lock file is gone or another's ends at its next checkpoint, and leaves the other's
 // lock alone.
 func TestLockLost(t *testing.T) {
-	for name, fsys := range map[string]shard.FS{"memory": shardtest.New(), "real": shard.OS()} {
+	for name, fsys := range map[string]shardfile.FS{"memory": shardtest.New(), "real": shardfile.OS()} {
 		for _, successor := range []bool{false, true} {
 			dir := map[bool]string{false: "/d", true: "/e"}[successor]
 			if name == "real" {
 				dir = filepath.Join(t.TempDir(), "d")
 			}
-			b, _, err := shard.OpenBuilder(fsys, dir, plain.options())
+			b, _, err := dataset.OpenBuilder(fsys, dir, plain.options())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(b.Append("train", &shard.Example{InputIDs: []uint32{1}}), b.Checkpoint(nil),
+			if err := errors.Join(b.Append("train", &dataset.Example{InputIDs: []uint32{1}}), b.Checkpoint(nil),
 				fsys.Remove(filepath.Join(dir, "build.lock"))); err != nil {
 				t.Fatal(err)
 			}
-			var other *shard.Builder
+			var other *dataset.Builder
 			if successor {
-				if other, _, err = shard.OpenBuilder(fsys, dir, plain.options()); err != nil {
+				if other, _, err = dataset.OpenBuilder(fsys, dir, plain.options()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := b.Checkpoint(nil); !errors.Is(err, shard.ErrLockLost) || !strings.Contains(err.Error(), dir) {
+			if err := b.Checkpoint(nil); !errors.Is(err, shardfile.ErrLockLost) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if err := b.Append("train", &shard.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err,
-				shard.ErrLockLost) {
+			if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err,
+				shardfile.ErrLockLost) {
 				t.Errorf("%s, append: %v", name, err)
 			}
-			if _, err := b.Finish(shard.Provenance{}); !errors.Is(err, shard.ErrLockLost) {
+			if _, err := b.Finish(dataset.Provenance{}); !errors.Is(err, shardfile.ErrLockLost) {
 				t.Errorf("%s, finish: %v", name, err)
 			}
 			if err := b.Close(); err != nil {
@@ -173,7 +175,7 @@ func TestNotRegularFiles(t *testing.T) {
 				if name == "build.checkpoint" {
 					c.stop = true
 				}
-				if err := c.run(shard.OS(), dir, every(50)); err != nil {
+				if err := c.run(shardfile.OS(), dir, every(50)); err != nil {
 					t.Fatal(err)
 				}
 				path := filepath.Join(dir, name)
@@ -184,19 +186,19 @@ func TestNotRegularFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !strings.HasPrefix(name, "build") {
-					damage, err := shard.Verify(ctx, shard.OS(), dir, nil)
+					damage, err := shard.Verify(ctx, shardfile.OS(), dir, nil)
 					if err != nil || len(damage) != 1 || damage[0].File != name ||
-						!errors.Is(damage[0].Err, shard.ErrNotRegular) {
+						!errors.Is(damage[0].Err, shardfile.ErrNotRegular) {
 						t.Errorf("verify: %v %v", damage, err)
 					}
 				}
 				_, err = readEverything(dir, c)
 				if reads := name == "manifest.json" || strings.HasPrefix(name, "train"); reads &&
-					!errors.Is(err, shard.ErrNotRegular) {
+					!errors.Is(err, shardfile.ErrNotRegular) {
 					t.Errorf("read: %v", err)
 				}
-				err = c.run(shard.OS(), dir, never)
-				if strings.HasPrefix(name, "build") && !errors.Is(err, shard.ErrNotRegular) {
+				err = c.run(shardfile.OS(), dir, never)
+				if strings.HasPrefix(name, "build") && !errors.Is(err, shardfile.ErrNotRegular) {
 					t.Errorf("build: %v", err)
 				}
 			})

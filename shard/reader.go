@@ -2,17 +2,16 @@ package shard
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
-// SplitReader reads any row of a split, by a search in memory over shards and record batches and
+// Split reads any row of a split, by a search in memory over shards and record batches and
 // then a few reads by position. It is safe for concurrent use.
-type SplitReader struct {
+type Split struct {
 	d      *Dataset
 	number int // among the splits of d
 	info   *SplitInfo
@@ -22,25 +21,25 @@ type SplitReader struct {
 }
 
 // Info returns the split's entry in the manifest. It must not be changed.
-func (r *SplitReader) Info() *SplitInfo { return r.info }
+func (r *Split) Info() *SplitInfo { return r.info }
 
 // NumRows returns the number of rows. They are numbered from 0 in the order in which they were
 // appended.
-func (r *SplitReader) NumRows() int64 { return r.info.Examples }
+func (r *Split) NumRows() int64 { return r.info.Examples }
 
 // IDWidth returns the number of bytes of an id: 2 or 4.
-func (r *SplitReader) IDWidth() int { return int(r.width) }
+func (r *Split) IDWidth() int { return int(r.width) }
 
 // Schema returns the schema, which says which columns rows have.
-func (r *SplitReader) Schema() Schema { return r.d.manifest.Schema }
+func (r *Split) Schema() Schema { return r.d.manifest.Schema }
 
 // ReadRow reads every column of a row.
-func (r *SplitReader) ReadRow(i int64, dst *Row) error { return r.ReadColumns(i, AllColumns, dst) }
+func (r *Split) ReadRow(i int64, dst *Row) error { return r.ReadColumns(i, AllColumns, dst) }
 
 // ReadColumns reads input_ids and the columns in want of row i into dst, and reuses dst's buffers.
 // Each column costs two reads (document and part count as one), and the first one after input_ids
 // costs another.
-func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
+func (r *Split) ReadColumns(i int64, want Columns, dst *Row) error {
 	sc := getScratch()
 	defer putScratch(sc)
 	p, err := r.openRow(i)
@@ -51,11 +50,11 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 	l := r.d.layout
 	*dst = Row{Width: int(r.width), InputIDs: dst.InputIDs[:0], Labels: dst.Labels[:0], LossMask: dst.LossMask[:0],
 		Segments: dst.Segments[:0]}
-	ids, err := r.placeOf(sc, p, colInputIDs)
+	ids, err := r.placeOf(sc, p, shardfile.ColInputIDs)
 	if err != nil {
 		return err
 	}
-	if dst.InputIDs, err = r.readIDs(sc, p, colInputIDs, ids, dst.InputIDs); err != nil {
+	if dst.InputIDs, err = r.readIDs(sc, p, shardfile.ColInputIDs, ids, dst.InputIDs); err != nil {
 		return err
 	}
 	if want &= r.has(); want == 0 {
@@ -65,17 +64,17 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 	if err != nil {
 		return err
 	}
-	if c := l.colIndex[colLabels]; c >= 0 && want&ColumnLabels != 0 {
-		if dst.Labels, err = r.readIDs(sc, p, colLabels, places[c], dst.Labels); err != nil {
+	if c := l.ColIndex[shardfile.ColLabels]; c >= 0 && want&ColumnLabels != 0 {
+		if dst.Labels, err = r.readIDs(sc, p, shardfile.ColLabels, places[c], dst.Labels); err != nil {
 			return err
 		}
 	}
-	if c := l.colIndex[colLossMask]; c >= 0 && want&ColumnLossMask != 0 {
+	if c := l.ColIndex[shardfile.ColLossMask]; c >= 0 && want&ColumnLossMask != 0 {
 		if err := r.readLossMask(sc, p, places[c], dst); err != nil {
 			return err
 		}
 	}
-	if c := l.colIndex[colSegments]; c >= 0 && want&ColumnSegments != 0 {
+	if c := l.ColIndex[shardfile.ColSegments]; c >= 0 && want&ColumnSegments != 0 {
 		if err := r.readSegments(sc, p, places[c], dst); err != nil {
 			return err
 		}
@@ -87,8 +86,8 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 }
 
 // readLossMask reads the loss mask of p's row, whose input_ids are already in dst.
-func (r *SplitReader) readLossMask(sc *readScratch, p rowRef, place columnPlace, dst *Row) error {
-	bits, first, err := r.readList(sc, p, typeBool, place, sc.bits)
+func (r *Split) readLossMask(sc *readScratch, p rowRef, place shardfile.ColumnPlace, dst *Row) error {
+	bits, first, err := r.readList(sc, p, shardfile.TypeBool, place, sc.bits)
 	if err != nil {
 		return err
 	}
@@ -105,27 +104,27 @@ func (r *SplitReader) readLossMask(sc *readScratch, p rowRef, place columnPlace,
 }
 
 // readSegments reads the segments of p's row, whose input_ids are already in dst.
-func (r *SplitReader) readSegments(sc *readScratch, p rowRef, place columnPlace, dst *Row) (err error) {
-	if sc.bits, _, err = r.readList(sc, p, typeInt32, place, sc.bits); err != nil {
+func (r *Split) readSegments(sc *readScratch, p rowRef, place shardfile.ColumnPlace, dst *Row) (err error) {
+	if sc.bits, _, err = r.readList(sc, p, shardfile.TypeInt32, place, sc.bits); err != nil {
 		return err
 	}
 	for j := 0; j < len(sc.bits); j += 4 {
 		dst.Segments = append(dst.Segments, int32(binary.LittleEndian.Uint32(sc.bits[j:])))
 	}
-	if err := checkSegments(dst.Segments, len(dst.InputIDs)/int(r.width)); err != nil {
+	if err := shardfile.CheckSegments(dst.Segments, len(dst.InputIDs)/int(r.width)); err != nil {
 		return r.damaged(p, 0, "%v", err)
 	}
 	return nil
 }
 
 // readDocument reads document and part of p's row.
-func (r *SplitReader) readDocument(sc *readScratch, p rowRef, places []columnPlace, dst *Row) error {
+func (r *Split) readDocument(sc *readScratch, p rowRef, places []shardfile.ColumnPlace, dst *Row) error {
 	raw := sc.take(12)
-	at := p.body + places[r.d.layout.colIndex[colDocument]].valuesAt + 8*p.row
+	at := p.body + places[r.d.layout.ColIndex[shardfile.ColDocument]].ValuesAt + 8*p.row
 	if err := p.s.read(raw[:8], at); err != nil {
 		return err
 	}
-	at = p.body + places[r.d.layout.colIndex[colPart]].valuesAt + 4*p.row
+	at = p.body + places[r.d.layout.ColIndex[shardfile.ColPart]].ValuesAt + 4*p.row
 	if err := p.s.read(raw[8:], at); err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func (r *SplitReader) readDocument(sc *readScratch, p rowRef, places []columnPla
 }
 
 // has returns the columns of the schema.
-func (r *SplitReader) has() Columns {
+func (r *Split) has() Columns {
 	c := ColumnDocument
 	s := &r.d.manifest.Schema
 	if s.Labels {
@@ -164,7 +163,7 @@ type rowRef struct {
 }
 
 // openRow finds a row, opens its shard and checks its record batch. The caller unlocks p.s.mu.
-func (r *SplitReader) openRow(row int64) (p rowRef, err error) {
+func (r *Split) openRow(row int64) (p rowRef, err error) {
 	if p, err = r.findRow(row); err != nil {
 		return p, err
 	}
@@ -176,7 +175,7 @@ func (r *SplitReader) openRow(row int64) (p rowRef, err error) {
 }
 
 // findRow is openRow without the check.
-func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
+func (r *Split) findRow(row int64) (p rowRef, err error) {
 	if row < 0 || row >= r.info.Examples {
 		return p, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
 	}
@@ -190,9 +189,9 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 	p.inShard = row - first
 	p.batch = find(p.s.index, uint32(p.inShard))
 	k, next := p.s.index[p.batch], p.s.index[p.batch+1]
-	p.start = int64(k.pos) * bufferAlign
-	p.body = p.start + r.d.layout.metaLen
-	p.bodyLen = int64(next.pos)*bufferAlign - p.body
+	p.start = int64(k.pos) * shardfile.BufferAlign
+	p.body = p.start + r.d.layout.MetaLen
+	p.bodyLen = int64(next.pos)*shardfile.BufferAlign - p.body
 	p.rows = int64(next.row - k.row)
 	p.row = p.inShard - int64(k.row)
 	return p, nil
@@ -200,45 +199,45 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 
 // readList reads the values of p's row of a list column into dst[:0]. first is the index of the
 // first value in the batch. Bits come in whole bytes.
-func (r *SplitReader) readList(sc *readScratch, p rowRef, t valueType, place columnPlace, dst []byte) (_ []byte,
+func (r *Split) readList(sc *readScratch, p rowRef, t shardfile.ValueType, place shardfile.ColumnPlace, dst []byte) (_ []byte,
 	first int64, err error) {
 	raw := sc.take(8)
-	if err := p.s.read(raw, p.body+place.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+place.OffsetsAt+4*p.row); err != nil {
 		return dst[:0], 0, err
 	}
 	a, b := int64(int32(binary.LittleEndian.Uint32(raw))), int64(int32(binary.LittleEndian.Uint32(raw[4:])))
-	from, to := t.bytes(a), t.bytes(b)
-	if t == typeBool {
+	from, to := t.Bytes(a), t.Bytes(b)
+	if t == shardfile.TypeBool {
 		from = a >> 3
 	}
-	if a < 0 || b < a || b-a > maxRowTokens || to > place.valuesLen {
-		return dst[:0], 0, r.damaged(p, 0, "offsets %d to %d in a column of %d bytes", a, b, place.valuesLen)
+	if a < 0 || b < a || b-a > shardfile.MaxRowTokens || to > place.ValuesLen {
+		return dst[:0], 0, r.damaged(p, 0, "offsets %d to %d in a column of %d bytes", a, b, place.ValuesLen)
 	}
 	dst = slices.Grow(dst[:0], int(to-from))[:to-from]
-	return dst, a, p.s.read(dst, p.body+place.valuesAt+from)
+	return dst, a, p.s.read(dst, p.body+place.ValuesAt+from)
 }
 
 // readIDs reads the ids of p's row. It checks that they are in the vocabulary, and their number
 // against the manifest.
-func (r *SplitReader) readIDs(sc *readScratch, p rowRef, col int, place columnPlace, dst []byte) ([]byte, error) {
-	dst, first, err := r.readList(sc, p, r.d.layout.cols[r.d.layout.colIndex[col]].value, place, dst)
+func (r *Split) readIDs(sc *readScratch, p rowRef, col int, place shardfile.ColumnPlace, dst []byte) ([]byte, error) {
+	dst, first, err := r.readList(sc, p, r.d.layout.Cols[r.d.layout.ColIndex[col]].Value, place, dst)
 	if err != nil {
 		return dst, err
 	}
 	n := int64(len(dst)) / r.width
 	if least, most := r.lengths(col); n < least || n > most {
 		return dst, r.damaged(p, 0, "%d %s where the manifest says %d to %d", n,
-			r.d.layout.cols[r.d.layout.colIndex[col]].name, least, most)
+			r.d.layout.Cols[r.d.layout.ColIndex[col]].Name, least, most)
 	}
-	return dst, r.checkIDs(p.shard, dst, p.body+place.valuesAt+first*r.width)
+	return dst, r.checkIDs(p.shard, dst, p.body+place.ValuesAt+first*r.width)
 }
 
 // lengths returns the minimum and maximum number of values of a row in a list column.
-func (r *SplitReader) lengths(col int) (least, most int64) {
+func (r *Split) lengths(col int) (least, most int64) {
 	switch col {
-	case colInputIDs, colLossMask:
+	case shardfile.ColInputIDs, shardfile.ColLossMask:
 		return r.info.MinLength, r.info.MaxLength
-	case colLabels:
+	case shardfile.ColLabels:
 		return 0, r.info.MaxLabels
 	default: // segments
 		return 1, r.info.MaxLength
@@ -246,31 +245,16 @@ func (r *SplitReader) lengths(col int) (least, most int64) {
 }
 
 // damaged returns the error for a row of a shard, the j-th after p's.
-func (r *SplitReader) damaged(p rowRef, j int, format string, args ...any) error {
-	return &FileError{File: p.s.path, Offset: p.body, Row: p.inShard + int64(j),
+func (r *Split) damaged(p rowRef, j int, format string, args ...any) error {
+	return &shardfile.FileError{File: p.s.path, Offset: p.body, Row: p.inShard + int64(j),
 		Cause: fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))}
-}
-
-// openForReading opens a file that the manifest names.
-func openForReading(fsys FS, path string) (File, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(path)
-	}
-	return f, err
-}
-
-func missing(path string) error {
-	return &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: the file is missing", ErrCorrupt)}
 }
 
 // readScratch holds the temporary buffers of a read.
 type readScratch struct {
-	buf    []byte
-	bits   []byte
-	meta   []byte
-	values []int64
-	places []columnPlace
+	buf   []byte
+	bits  []byte
+	batch shardfile.BatchScratch
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}

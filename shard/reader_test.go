@@ -8,16 +8,18 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
 // rows gives the corpus' rows of a split in order.
-func (c corpus) rows(split string) []*shard.Example {
-	var out []*shard.Example
+func (c corpus) rows(split string) []*dataset.Example {
+	var out []*dataset.Example
 	for i := range c.n {
 		if s, e := c.row(i); s == split {
 			out = append(out, e)
@@ -26,7 +28,7 @@ func (c corpus) rows(split string) []*shard.Example {
 	return out
 }
 
-func openDataset(t testing.TB, fsys shard.FS, o shard.ReaderOptions) *shard.Dataset {
+func openDataset(t testing.TB, fsys shardfile.FS, o shard.ReaderOptions) *shard.Dataset {
 	t.Helper()
 	d, err := o.Open(fsys, "/d")
 	if err != nil {
@@ -36,7 +38,7 @@ func openDataset(t testing.TB, fsys shard.FS, o shard.ReaderOptions) *shard.Data
 	return d
 }
 
-func split(t testing.TB, d *shard.Dataset, name string) *shard.SplitReader {
+func split(t testing.TB, d *shard.Dataset, name string) *shard.Split {
 	t.Helper()
 	r, err := d.Split(name)
 	if err != nil {
@@ -46,15 +48,15 @@ func split(t testing.TB, d *shard.Dataset, name string) *shard.SplitReader {
 }
 
 // toExample copies a row that was read.
-func toExample(row *shard.Row) *shard.Example {
-	e := &shard.Example{InputIDs: row.AppendInputIDs(nil), Document: row.Document, Part: row.Part}
+func toExample(row *shard.Row) *dataset.Example {
+	e := &dataset.Example{InputIDs: row.AppendInputIDs(nil), Document: row.Document, Part: row.Part}
 	e.Labels = row.AppendLabels(nil)
 	e.LossMask = append([]bool(nil), row.LossMask...)
 	e.Segments = append([]int32(nil), row.Segments...)
 	return e
 }
 
-func normal(e *shard.Example) *shard.Example {
+func normal(e *dataset.Example) *dataset.Example {
 	c := *e
 	if len(c.Labels) == 0 {
 		c.Labels = nil
@@ -98,7 +100,7 @@ func TestReadRows(t *testing.T) {
 }
 
 // checkSpans reads random rows by Locate, Lengths and AppendIDs.
-func checkSpans(t *testing.T, r *shard.SplitReader, want []*shard.Example) {
+func checkSpans(t *testing.T, r *shard.Split, want []*dataset.Example) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	rows := make([]int64, 500)
@@ -147,7 +149,7 @@ func TestReadConcurrently(t *testing.T) {
 
 // readAtRandom reads n rows in any order and compares them; before each it calls before with its number.
 // It may be called by any goroutine.
-func readAtRandom(t *testing.T, r *shard.SplitReader, want []*shard.Example, rnd *rand.Rand, n int,
+func readAtRandom(t *testing.T, r *shard.Split, want []*dataset.Example, rnd *rand.Rand, n int,
 	before func(n int)) {
 	var row shard.Row
 	for n := range n {
@@ -205,7 +207,7 @@ func TestReadErrors(t *testing.T) {
 		at := d.Manifest().Splits[0].Shards[0].Rows
 		bad := func(err error) {
 			t.Helper()
-			var fe *shard.FileError
+			var fe *shardfile.FileError
 			if !errors.As(err, &fe) || fe.File != name || !errors.Is(err, shard.ErrCorrupt) &&
 				!errors.Is(err, shard.ErrTruncated) {
 				t.Errorf("%s: %v", what, err)
@@ -264,7 +266,7 @@ func TestRoundTripProperty(t *testing.T) {
 	})
 }
 
-func normals(in []*shard.Example) (out []*shard.Example) {
+func normals(in []*dataset.Example) (out []*dataset.Example) {
 	for _, e := range in {
 		out = append(out, normal(e))
 	}

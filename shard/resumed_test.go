@@ -7,20 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestOpenBuilder(t *testing.T) {
 	c := plain
-	open := func(fsys shard.FS, change func(*shard.BuilderOptions)) error {
+	open := func(fsys shardfile.FS, change func(*dataset.BuilderOptions)) error {
 		o := c.options()
 		if change != nil {
 			change(&o)
 		}
-		b, _, err := shard.OpenBuilder(fsys, "/d", o)
+		b, _, err := dataset.OpenBuilder(fsys, "/d", o)
 		if err == nil {
 			err = b.Close()
 		}
@@ -28,7 +30,7 @@ func TestOpenBuilder(t *testing.T) {
 	}
 	unfinished := func() *shardtest.FS {
 		fsys := shardtest.New()
-		b, _, err := shard.OpenBuilder(fsys, "/d", c.options())
+		b, _, err := dataset.OpenBuilder(fsys, "/d", c.options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,13 +39,13 @@ func TestOpenBuilder(t *testing.T) {
 		}
 		return fsys
 	}
-	settings := func(s string) func(*shard.BuilderOptions) {
-		return func(o *shard.BuilderOptions) { o.Settings = json.RawMessage(s) }
+	settings := func(s string) func(*dataset.BuilderOptions) {
+		return func(o *dataset.BuilderOptions) { o.Settings = json.RawMessage(s) }
 	}
 	for name, fsys := range map[string]*shardtest.FS{"unfinished": unfinished(), "finished": c.build(t)} {
 		t.Run("settings "+name, func(t *testing.T) {
 			cases := []struct {
-				change           func(*shard.BuilderOptions)
+				change           func(*dataset.BuilderOptions)
 				name, have, want string
 			}{
 				{settings(`{"tokenizer": {"name": "u"}, "max_length": 512}`), "tokenizer.name", `"t"`, `"u"`},
@@ -51,59 +53,59 @@ func TestOpenBuilder(t *testing.T) {
 				{settings(`{"tokenizer": {"name": "t"}, "max_length": 512, "pack": "concat"}`), "pack", `unset`,
 					`"concat"`},
 				{settings(`{"max_length": 512}`), "tokenizer", `{"name":"t"}`, `unset`},
-				{func(o *shard.BuilderOptions) { o.Schema.Labels = true }, "schema.labels", "false", "true"},
+				{func(o *dataset.BuilderOptions) { o.Schema.Labels = true }, "schema.labels", "false", "true"},
 			}
 			for _, tc := range cases {
-				var e *shard.SettingsError
+				var e *dataset.SettingsError
 				if err := open(fsys, tc.change); !errors.As(err, &e) {
 					t.Fatalf("%s: %v", tc.name, err)
 				}
-				if diff := cmp.Diff(shard.SettingsError{Dir: "/d", Name: tc.name, Have: tc.have, Want: tc.want},
+				if diff := cmp.Diff(dataset.SettingsError{Dir: "/d", Name: tc.name, Have: tc.have, Want: tc.want},
 					*e); diff != "" {
 					t.Error(diff)
 				}
 			}
 			err := open(fsys, settings(`{ "tokenizer":{"name":"t"},"max_length":512 }`))
-			if name == "finished" != errors.Is(err, shard.ErrFinished) || name == "unfinished" && err != nil {
+			if name == "finished" != errors.Is(err, dataset.ErrFinished) || name == "unfinished" && err != nil {
 				t.Errorf("equal settings: %v", err)
 			}
 		})
 	}
 	t.Run("nothing built", func(t *testing.T) {
 		fsys := shardtest.New()
-		for i, change := range []func(*shard.BuilderOptions){nil, settings(`{"max_length": 7}`),
-			func(o *shard.BuilderOptions) { o.Schema.Labels = true; o.ShardBytes = 8 << 10 }} {
+		for i, change := range []func(*dataset.BuilderOptions){nil, settings(`{"max_length": 7}`),
+			func(o *dataset.BuilderOptions) { o.Schema.Labels = true; o.ShardBytes = 8 << 10 }} {
 			if err := open(fsys, change); err != nil {
 				t.Fatalf("options number %d: %v", i, err)
 			}
 		}
-		u, err := shard.ReadUnfinished(fsys, "/d")
+		u, err := dataset.ReadUnfinished(fsys, "/d")
 		if err != nil || string(u.Settings) != string(c.options().Settings) || u.Cursor != nil {
 			t.Errorf("the folder is claimed with %+v, %v", u, err)
 		}
 	})
 	t.Run("settings that may change", func(t *testing.T) {
 		fsys := unfinished()
-		change := func(o *shard.BuilderOptions) {
+		change := func(o *dataset.BuilderOptions) {
 			o.Settings = json.RawMessage(`{"tokenizer": {"name": "t"}, "max_length": 513}`)
 			o.MayChange = func(name, have, want string) bool {
 				return name == "max_length" && have == "512" &&
 					want == "513"
 			}
 		}
-		b, checkpoint, err := shard.OpenBuilder(fsys, "/d",
-			func() shard.BuilderOptions { o := c.options(); change(&o); return o }())
+		b, checkpoint, err := dataset.OpenBuilder(fsys, "/d",
+			func() dataset.BuilderOptions { o := c.options(); change(&o); return o }())
 		if err != nil || checkpoint == nil || string(checkpoint.Cursor) != "here" {
 			t.Fatalf("%+v, %v", checkpoint, err)
 		}
 		if err := errors.Join(b.Checkpoint([]byte("there")), b.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if u, err := shard.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") ||
+		if u, err := dataset.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") ||
 			string(u.Cursor) != "there" {
 			t.Errorf("%+v, %v", u, err)
 		}
-		var e *shard.SettingsError
+		var e *dataset.SettingsError
 		if err := open(fsys, nil); !errors.As(err, &e) { // back again
 			t.Error(err)
 		}
@@ -112,8 +114,8 @@ func TestOpenBuilder(t *testing.T) {
 		}
 	})
 	t.Run("shard bytes", func(t *testing.T) {
-		var e *shard.SettingsError
-		if err := open(unfinished(), func(o *shard.BuilderOptions) { o.ShardBytes = 8 << 10 }); !errors.As(err, &e) ||
+		var e *dataset.SettingsError
+		if err := open(unfinished(), func(o *dataset.BuilderOptions) { o.ShardBytes = 8 << 10 }); !errors.As(err, &e) ||
 			e.Name != "shard_bytes" {
 			t.Error(err)
 		}
@@ -123,7 +125,7 @@ func TestOpenBuilder(t *testing.T) {
 			fsys := shardtest.New()
 			fsys.Put("/d/"+name, []byte("mine"))
 			fsys.Put("/d/.hidden", []byte("mine"))
-			if err := open(fsys, nil); !errors.Is(err, shard.ErrForeign) {
+			if err := open(fsys, nil); !errors.Is(err, dataset.ErrForeign) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if string(fsys.Files()["/d/"+name]) != "mine" {
@@ -136,7 +138,7 @@ func TestOpenBuilder(t *testing.T) {
 		fsys := wide.build(t)
 		fsys.Put("/d/notes.txt", []byte("mine"))
 		fsys.Put("/d/train-00099.arrow", fsys.Files()["/d/train-00000.arrow"]) // of an earlier build
-		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err != nil {
+		if err := open(fsys, func(o *dataset.BuilderOptions) { o.Overwrite = true }); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.run(fsys, "/d", never); err != nil {
@@ -157,10 +159,10 @@ func TestOpenBuilder(t *testing.T) {
 				fsys.Put("/d/"+name, app)
 				before := fsys.Files()
 				for _, overwrite := range []bool{false, true} {
-					err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = overwrite })
-					if !errors.Is(err, shard.ErrForeign) && (overwrite || fsys != built || !errors.Is(err, shard.ErrFinished)) {
+					err := open(fsys, func(o *dataset.BuilderOptions) { o.Overwrite = overwrite })
+					if !errors.Is(err, dataset.ErrForeign) && (overwrite || fsys != built || !errors.Is(err, dataset.ErrFinished)) {
 						t.Errorf("%s, overwrite %t: %v", name, overwrite, err)
-					} else if errors.Is(err, shard.ErrForeign) && !strings.Contains(err.Error(), name) {
+					} else if errors.Is(err, dataset.ErrForeign) && !strings.Contains(err.Error(), name) {
 						t.Errorf("%s is not named: %v", name, err)
 					}
 					mustEqual(t, name, fsys.Files(), before)
@@ -176,11 +178,11 @@ func TestOpenBuilder(t *testing.T) {
 		fsys.Put("/d/held-out.bin", []byte("of the old build"))
 		before := fsys.Files()
 		delete(before, "/d/manifest.json")
-		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err == nil {
+		if err := open(fsys, func(o *dataset.BuilderOptions) { o.Overwrite = true }); err == nil {
 			t.Error("rejects.jsonl, which the manifest does not list, was removed")
 		}
 		fsys.Remove("/d/held-out.bin")
-		if err := open(fsys, func(o *shard.BuilderOptions) { o.Overwrite = true }); err != nil {
+		if err := open(fsys, func(o *dataset.BuilderOptions) { o.Overwrite = true }); err != nil {
 			t.Fatal(err)
 		}
 		for name, data := range before {
@@ -204,10 +206,10 @@ func TestOpenBuilder(t *testing.T) {
 		}
 	})
 	t.Run("bad options", func(t *testing.T) {
-		for i, change := range []func(*shard.BuilderOptions){
-			func(o *shard.BuilderOptions) { o.Schema.VocabSize = 0 },
-			func(o *shard.BuilderOptions) { o.ShardBytes = 100 },
-			func(o *shard.BuilderOptions) { o.MaxRowTokens = -1 },
+		for i, change := range []func(*dataset.BuilderOptions){
+			func(o *dataset.BuilderOptions) { o.Schema.VocabSize = 0 },
+			func(o *dataset.BuilderOptions) { o.ShardBytes = 100 },
+			func(o *dataset.BuilderOptions) { o.MaxRowTokens = -1 },
 			settings(`[]`), settings(`null`), settings(`{`),
 		} {
 			if err := open(shardtest.New(), change); err == nil {
@@ -225,7 +227,7 @@ func TestCrashWhileOverwriting(t *testing.T) {
 		fsys.CutAt(fsys.Ops() + k)
 		o := plain.options()
 		o.Overwrite = true
-		b, _, err := shard.OpenBuilder(fsys, "/d", o)
+		b, _, err := dataset.OpenBuilder(fsys, "/d", o)
 		if err == nil {
 			b.Close()
 			if k < 10 {
@@ -238,7 +240,7 @@ func TestCrashWhileOverwriting(t *testing.T) {
 			if err := checkWholeOrNone(image); err != nil {
 				t.Fatalf("cut at %d: %v", k, err)
 			}
-			b, _, err := shard.OpenBuilder(image, "/d", o)
+			b, _, err := dataset.OpenBuilder(image, "/d", o)
 			if err != nil {
 				t.Fatalf("cut at %d: %v", k, err)
 			}
@@ -289,7 +291,7 @@ func TestResumeClearsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		fsys.Put(name, change(fsys.Files()[name]))
-		var damaged *shard.FileError
+		var damaged *shardfile.FileError
 		if err := c.run(fsys, "/d", never); !errors.As(err, &damaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

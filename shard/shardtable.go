@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -18,12 +19,12 @@ type shardTable interface {
 	// find returns the shard that holds a row, and its first row.
 	find(row int64) (i int, first int64, err error)
 	// has reports whether a shard of this name is listed.
-	has(n partName) (bool, error)
+	has(n shardfile.PartName) (bool, error)
 	Close() error
 }
 
 // openTable opens the table of a split.
-func openTable(fsys FS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
+func openTable(fsys shardfile.FS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
 	if s.List != nil {
 		return openShardList(fsys, dir, m, s)
 	}
@@ -55,11 +56,11 @@ func (h *heldShards) find(row int64) (i int, first int64, err error) {
 	return i, h.starts[i], nil
 }
 
-func (h *heldShards) has(n partName) (bool, error) {
-	part := Part{n.part, MaxParts}
-	name := part.ShardName(h.split, n.index)
-	if n.cut {
-		name = part.cutShardName(h.split, n.index)
+func (h *heldShards) has(n shardfile.PartName) (bool, error) {
+	part := shardfile.Part{Number: n.Part, Of: shardfile.MaxParts}
+	name := part.ShardName(h.split, n.Index)
+	if n.Cut {
+		name = part.CutShardName(h.split, n.Index)
 	}
 	_, found := slices.BinarySearchFunc(h.shards, name, func(sh ShardInfo, name string) int {
 		return strings.Compare(sh.Name, name)
@@ -67,20 +68,28 @@ func (h *heldShards) has(n partName) (bool, error) {
 	return found, nil
 }
 
+// HasShard reports whether the split of a dataset that was merged has a shard of this name.
+func (r *Split) HasShard(name string) (bool, error) {
+	if n, ok := shardfile.ParsePartName(name); ok && !n.Temp && shardfile.SplitNames[n.Split] == r.info.Name {
+		return r.table.has(n)
+	}
+	return false, nil
+}
+
 // NumShards returns the number of the split's shards.
-func (r *SplitReader) NumShards() int { return r.table.len() }
+func (r *Split) NumShards() int { return r.table.len() }
 
 // Shard returns the entry of the i-th shard.
-func (r *SplitReader) Shard(i int) (ShardInfo, error) { return r.table.at(i) }
+func (r *Split) Shard(i int) (ShardInfo, error) { return r.table.at(i) }
 
 // checkPresent checks that shards first to end of the split are files of the manifest's sizes.
-func (r *SplitReader) checkPresent(first, end int) error {
+func (r *Split) checkPresent(first, end int) error {
 	for i := first; i < end; i++ {
 		info, err := r.table.at(i)
 		if err != nil {
 			return err
 		}
-		if err := checkPresent(r.d.fs, Join(r.d.dir, info.Name), &info); err != nil {
+		if err := checkPresent(r.d.fs, shardfile.Join(r.d.dir, info.Name), &info); err != nil {
 			return err
 		}
 	}
@@ -92,15 +101,15 @@ func (r *SplitReader) checkPresent(first, end int) error {
 const presenceChecks = 32
 
 // checkAllPresent checks the presence of every shard.
-func (r *SplitReader) checkAllPresent() error {
+func (r *Split) checkAllPresent() error {
 	n := r.table.len()
 	if r.info.List == nil {
 		return r.checkPresent(0, n)
 	}
 	var group errgroup.Group
 	group.SetLimit(presenceChecks)
-	for at := 0; at < n; at += listPageEntries {
-		group.Go(func() error { return r.checkPresent(at, min(n, at+listPageEntries)) })
+	for at := 0; at < n; at += shardfile.ListPageEntries {
+		group.Go(func() error { return r.checkPresent(at, min(n, at+shardfile.ListPageEntries)) })
 	}
 	return group.Wait()
 }

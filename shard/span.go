@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Span locates the values of a row in one of its list columns: Len values from offset Off of a
@@ -19,20 +21,20 @@ type Span struct {
 // Locate finds the input_ids of rows: dst[i] for rows[i]. It reads 8 bytes for a row, once for
 // ascending rows of a record batch, and nothing if the offsets of the record batch are cached
 // (ReaderOptions.MaxOffsetBytes).
-func (r *SplitReader) Locate(dst []Span, rows []int64) error {
-	return r.locate(colInputIDs, rows, true, func(i int, s Span) { dst[i] = s })
+func (r *Split) Locate(dst []Span, rows []int64) error {
+	return r.locate(shardfile.ColInputIDs, rows, true, func(i int, s Span) { dst[i] = s })
 }
 
 // LocateUnchecked is like Locate, but does not compare record batches with their checksums: AppendIDs
 // does when it reads the spans. Until then, spans in a damaged record batch may be wrong. Few rows of
 // many record batches are located much faster.
-func (r *SplitReader) LocateUnchecked(dst []Span, rows []int64) error {
-	return r.locate(colInputIDs, rows, false, func(i int, s Span) { dst[i] = s })
+func (r *Split) LocateUnchecked(dst []Span, rows []int64) error {
+	return r.locate(shardfile.ColInputIDs, rows, false, func(i int, s Span) { dst[i] = s })
 }
 
 // LocateColumn is like Locate for labels, loss_mask or segments, which the schema must have.
-func (r *SplitReader) LocateColumn(c Columns, dst []Span, rows []int64) error {
-	col := bits.TrailingZeros8(uint8(c)) + colLabels
+func (r *Split) LocateColumn(c Columns, dst []Span, rows []int64) error {
+	col := bits.TrailingZeros8(uint8(c)) + shardfile.ColLabels
 	if bits.OnesCount8(uint8(c)) != 1 || c == ColumnDocument || r.has()&c == 0 {
 		return fmt.Errorf("%s: locate column %#x: %w", r.d.dir, c, ErrSchema)
 	}
@@ -40,11 +42,11 @@ func (r *SplitReader) LocateColumn(c Columns, dst []Span, rows []int64) error {
 }
 
 // Lengths stores the number of input_ids of rows[i] in dst[i]. It costs as much as Locate.
-func (r *SplitReader) Lengths(dst []int32, rows []int64) error {
-	return r.locate(colInputIDs, rows, true, func(i int, s Span) { dst[i] = s.Len })
+func (r *Split) Lengths(dst []int32, rows []int64) error {
+	return r.locate(shardfile.ColInputIDs, rows, true, func(i int, s Span) { dst[i] = s.Len })
 }
 
-func (r *SplitReader) locate(col int, rows []int64, check bool, set func(int, Span)) error {
+func (r *Split) locate(col int, rows []int64, check bool, set func(int, Span)) error {
 	sc := getScratch()
 	defer putScratch(sc)
 	for i := 0; i < len(rows); {
@@ -74,18 +76,18 @@ func (r *SplitReader) locate(col int, rows []int64, check bool, set func(int, Sp
 
 // locateRun locates ascending rows of one batch, of which p is the first. It passes them to set with
 // numbers from at on.
-func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64, at int, set func(int, Span)) error {
+func (r *Split) locateRun(sc *readScratch, col int, p rowRef, rows []int64, at int, set func(int, Span)) error {
 	place, err := r.placeOf(sc, p, col)
 	if err != nil {
 		return err
 	}
-	t := r.d.layout.cols[r.d.layout.colIndex[col]].value
+	t := r.d.layout.Cols[r.d.layout.ColIndex[col]].Value
 	span := func(a, b int64) Span {
-		return Span{Off: p.body + place.valuesAt + t.bytes(a), Shard: int32(p.shard), Len: int32(b - a)}
+		return Span{Off: p.body + place.ValuesAt + t.Bytes(a), Shard: int32(p.shard), Len: int32(b - a)}
 	}
-	if t == typeBool {
+	if t == shardfile.TypeBool {
 		span = func(a, b int64) Span {
-			return Span{Off: 8*(p.body+place.valuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
+			return Span{Off: 8*(p.body+place.ValuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
 		}
 	}
 	if page := r.page(sc, p, col, t, place, len(rows)); page != nil {
@@ -102,7 +104,7 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 		return nil
 	}
 	raw := sc.take(4 * int(rows[len(rows)-1]-rows[0]+2))
-	if err := p.s.read(raw, p.body+place.offsetsAt+4*p.row); err != nil {
+	if err := p.s.read(raw, p.body+place.OffsetsAt+4*p.row); err != nil {
 		return err
 	}
 	for j, row := range rows {
@@ -113,7 +115,7 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 			least, most := r.lengths(col)
 			return r.damaged(p, int(row-rows[0]),
 				"offsets %d to %d in a column of %d bytes, whose rows have %d to %d values",
-				a, b, place.valuesLen, least, most)
+				a, b, place.ValuesLen, least, most)
 		}
 		set(at+j, span(a, b))
 	}
@@ -121,37 +123,37 @@ func (r *SplitReader) locateRun(sc *readScratch, col int, p rowRef, rows []int64
 }
 
 // holds reports whether the values from a to b of a column can be those of a row.
-func (r *SplitReader) holds(place columnPlace, col int, t valueType, a, b int64) bool {
+func (r *Split) holds(place shardfile.ColumnPlace, col int, t shardfile.ValueType, a, b int64) bool {
 	least, most := r.lengths(col)
-	return a >= 0 && b-a >= least && b-a <= most && t.bytes(b) <= place.valuesLen
+	return a >= 0 && b-a >= least && b-a <= most && t.Bytes(b) <= place.ValuesLen
 }
 
 // placeOf returns where a list column's buffers are in p's batch. For input_ids the footer suffices,
-// except that valuesLen then includes padding.
-func (r *SplitReader) placeOf(sc *readScratch, p rowRef, col int) (columnPlace, error) {
-	if col == colInputIDs {
-		at := align64(4 * (p.rows + 1))
-		return columnPlace{offsetsLen: 4 * (p.rows + 1), valuesAt: at, valuesLen: p.bodyLen - at}, nil
+// except that ValuesLen then includes padding.
+func (r *Split) placeOf(sc *readScratch, p rowRef, col int) (shardfile.ColumnPlace, error) {
+	if col == shardfile.ColInputIDs {
+		at := shardfile.Align64(4 * (p.rows + 1))
+		return shardfile.ColumnPlace{OffsetsLen: 4 * (p.rows + 1), ValuesAt: at, ValuesLen: p.bodyLen - at}, nil
 	}
 	places, err := r.readPlaces(sc, p)
 	if err != nil {
-		return columnPlace{}, err
+		return shardfile.ColumnPlace{}, err
 	}
-	return places[r.d.layout.colIndex[col]], nil
+	return places[r.d.layout.ColIndex[col]], nil
 }
 
 // page returns the page of a column of p's batch, cached or made now, for so many rows of it. It
 // returns nil if the rows have to be looked up in the file, because making the page does not pay, the
 // cache has no room or the batch is damaged.
-func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, place columnPlace, rows int) *offsetPage {
+func (r *Split) page(sc *readScratch, p rowRef, col int, t shardfile.ValueType, place shardfile.ColumnPlace, rows int) *offsetPage {
 	cache := &r.d.cache
 	key := pageKey{split: uint8(r.number), column: uint8(col), shard: uint32(p.shard), batch: uint32(p.batch)}
 	page := cache.get(key)
 	if page != nil || !cache.wants(rows) {
 		return page
 	}
-	raw := sc.take(int(place.offsetsLen))
-	if p.s.read(raw, p.body+place.offsetsAt) != nil {
+	raw := sc.take(int(place.OffsetsLen))
+	if p.s.read(raw, p.body+place.OffsetsAt) != nil {
 		return nil // reading the row itself reports damage that concerns it
 	}
 	least, most := r.lengths(col)
@@ -166,7 +168,7 @@ func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plac
 // AppendIDs appends the input_ids or labels of spans, in order, as they are on disk: little-endian,
 // IDWidth bytes each. Contiguous spans are read at once. An id outside the vocabulary is ErrCorrupt:
 // this is the only comparison on the way to a client, so it must stay with the read.
-func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
+func (r *Split) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	r.checkAhead(spans)
 	reader := spanReader{r: r}
 	defer reader.close()
@@ -194,7 +196,7 @@ func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 
 // run returns how many leading spans are contiguous, and their size in bits. Values are width bits
 // wide.
-func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err error) {
+func (r *Split) run(spans []Span, width int64) (n int, size int64, err error) {
 	first := spans[0]
 	if first.Shard < 0 || int(first.Shard) >= r.states.n || first.Off < 0 || first.Len < 0 {
 		return 0, 0, fmt.Errorf("span of shard %d: %w", first.Shard, ErrRange)
@@ -216,7 +218,7 @@ func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err err
 
 // spanReader reads spans, and holds the shard of the last one until it reads another or is closed.
 type spanReader struct {
-	r     *SplitReader
+	r     *Split
 	s     *readShard // locked for reading; nil at first
 	shard int32
 }
@@ -273,7 +275,7 @@ const pieceBytes = 16 << 10
 
 // AppendLossMask appends the loss masks of spans. ids are the spans of input_ids of the same rows:
 // a mask of another length is damage.
-func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, error) {
+func (r *Split) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, error) {
 	for i := range spans {
 		if spans[i].Len != ids[i].Len {
 			return dst, r.damagedSpan(spans[i], 8, "loss_mask of %d values for %d input_ids", spans[i].Len, ids[i].Len)
@@ -306,7 +308,7 @@ func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, err
 
 // AppendSegments appends the segments of spans. ids are the spans of input_ids of the same rows:
 // segments that do not add up to their lengths are damage.
-func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, error) {
+func (r *Split) AppendSegments(dst []int32, spans, ids []Span) ([]int32, error) {
 	sc := getScratch()
 	defer putScratch(sc)
 	reader := spanReader{r: r}
@@ -330,7 +332,7 @@ func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, e
 		todo = todo[n:]
 	}
 	for i, s := range spans {
-		if err := checkSegments(dst[at:at+int(s.Len)], int(ids[i].Len)); err != nil {
+		if err := shardfile.CheckSegments(dst[at:at+int(s.Len)], int(ids[i].Len)); err != nil {
 			return dst, r.damagedSpan(s, 1, "%v", err)
 		}
 		at += int(s.Len)
@@ -340,7 +342,7 @@ func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, e
 
 // damagedSpan returns the error for a span that contradicts its row. Its Off counts perByte units
 // to a byte.
-func (r *SplitReader) damagedSpan(s Span, perByte int64, format string, args ...any) error {
+func (r *Split) damagedSpan(s Span, perByte int64, format string, args ...any) error {
 	if s.Shard < 0 || int(s.Shard) >= r.states.n {
 		return fmt.Errorf("span of shard %d: %w", s.Shard, ErrRange)
 	}
@@ -348,5 +350,5 @@ func (r *SplitReader) damagedSpan(s Span, perByte int64, format string, args ...
 	if err != nil {
 		return err
 	}
-	return corrupt(Join(r.d.dir, info.Name), s.Off/perByte, format, args...)
+	return shardfile.Corrupt(shardfile.Join(r.d.dir, info.Name), s.Off/perByte, format, args...)
 }

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/google/go-cmp/cmp"
 )
 
 // readSpans reads rows column by column with spans, as examples without document and part.
-func readSpans(r *shard.SplitReader, rows []int64) ([]*shard.Example, error) {
+func readSpans(r *shard.Split, rows []int64) ([]*dataset.Example, error) {
 	ids := make([]shard.Span, len(rows))
 	if err := r.Locate(ids, rows); err != nil {
 		return nil, err
@@ -24,8 +25,8 @@ func readSpans(r *shard.SplitReader, rows []int64) ([]*shard.Example, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*shard.Example, len(rows))
-	take := func(raw []byte, spans []shard.Span, set func(e *shard.Example, ids []uint32)) {
+	out := make([]*dataset.Example, len(rows))
+	take := func(raw []byte, spans []shard.Span, set func(e *dataset.Example, ids []uint32)) {
 		raw = raw[len("head"):]
 		for i, s := range spans {
 			n := int(s.Len) * r.IDWidth()
@@ -38,9 +39,9 @@ func readSpans(r *shard.SplitReader, rows []int64) ([]*shard.Example, error) {
 		}
 	}
 	for i := range out {
-		out[i] = &shard.Example{}
+		out[i] = &dataset.Example{}
 	}
-	take(raw, ids, func(e *shard.Example, ids []uint32) { e.InputIDs = ids })
+	take(raw, ids, func(e *dataset.Example, ids []uint32) { e.InputIDs = ids })
 	locate := func(c shard.Columns) (spans []shard.Span) {
 		spans = make([]shard.Span, len(rows))
 		if err == nil {
@@ -55,7 +56,7 @@ func readSpans(r *shard.SplitReader, rows []int64) ([]*shard.Example, error) {
 			raw, err = r.AppendIDs([]byte("head"), spans)
 		}
 		if err == nil {
-			take(raw, spans, func(e *shard.Example, ids []uint32) { e.Labels = ids })
+			take(raw, spans, func(e *dataset.Example, ids []uint32) { e.Labels = ids })
 		}
 	}
 	if schema.LossMask {
@@ -96,7 +97,7 @@ func someRows(rnd *rand.Rand, n int64, count int) []int64 {
 	return rows
 }
 
-func withoutDocument(e *shard.Example) *shard.Example {
+func withoutDocument(e *dataset.Example) *dataset.Example {
 	c := *normal(e)
 	c.Document, c.Part = 0, 0
 	return &c
@@ -105,7 +106,7 @@ func withoutDocument(e *shard.Example) *shard.Example {
 // Spans give the rows that were appended, with a cache of places that holds nothing, few pages, or
 // all.
 // differ is cmp.Diff, which takes long to find that nothing differs.
-func differ(want, got *shard.Example) string {
+func differ(want, got *dataset.Example) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
 	}

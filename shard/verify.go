@@ -2,13 +2,12 @@ package shard
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/zeebo/blake3"
 )
 
@@ -18,32 +17,29 @@ type Damage struct {
 	Err  error
 }
 
-// maxRunBytes limits the size of run.json.
-const maxRunBytes = 1 << 20
-
 // Verify reads every byte of a dataset and checks every checksum and invariant of FORMAT.md. It
 // returns the damaged files: first manifest and shards, then other files, then shards that the
 // manifest does not list, which other programs would still read. If progress is not nil, it is
 // called with the bytes read so far and the total. The error is not nil if there is no dataset or
 // ctx ended. A file that cannot be read counts as damaged.
-func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total int64)) ([]Damage, error) {
+func Verify(ctx context.Context, fsys shardfile.FS, dir string, progress func(done, total int64)) ([]Damage, error) {
 	damage, _, err := VerifyFirst(ctx, fsys, dir, math.MaxInt, progress)
 	return damage, err
 }
 
 // VerifyFirst is Verify for callers that want only the first damaged files, at most limit of them.
 // It also returns how many there are in all.
-func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress func(done, total int64)) (
+func VerifyFirst(ctx context.Context, fsys shardfile.FS, dir string, limit int, progress func(done, total int64)) (
 	damage []Damage, damaged int64, err error) {
 	m, err := ReadManifest(fsys, dir)
 	switch {
 	case err == nil:
-	case !isDamage(err), errors.Is(err, errOtherManifest): // nothing is known of a dataset
+	case !isDamage(err), errors.Is(err, shardfile.ErrOtherManifest): // nothing is known of a dataset
 		return nil, 0, err
 	default:
-		return []Damage{{ManifestName, err}}, 1, nil
+		return []Damage{{shardfile.ManifestName, err}}, 1, nil
 	}
-	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema), progress: progress,
+	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)), progress: progress,
 		limit: limit, buf: make([]byte, 256<<10)}
 	for _, s := range m.Splits {
 		v.total += s.ShardBytes()
@@ -59,16 +55,16 @@ func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress f
 			continue
 		}
 		defer table.Close()
-		v.tables[splitIndex(info.Name)] = table
+		v.tables[shardfile.SplitIndex(info.Name)] = table
 		v.split(info, table)
 	}
 	for _, f := range m.Files {
-		if isListName(f.Name) {
+		if shardfile.IsListName(f.Name) {
 			continue // compared when it was opened
 		}
-		v.check(f.Name, func() error { return v.file(&f, "the manifest") })
+		v.check(f.Name, func() error { return v.file(&f) })
 	}
-	v.check(RunName, v.run)
+	v.check(shardfile.RunName, v.run)
 	if err := ctx.Err(); err != nil {
 		return v.damage, v.damaged, err
 	}
@@ -78,16 +74,16 @@ func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress f
 
 type verifier struct {
 	ctx         context.Context
-	fs          FS
+	fs          shardfile.FS
 	dir         string
-	layout      *layout
+	layout      *shardfile.Layout
 	progress    func(done, total int64)
 	done, total int64
 	buf         []byte
-	limit       int                   // entries of damage
-	damage      []Damage              // the first
-	damaged     int64                 // all
-	tables      [numSplits]shardTable // nil where there is no such split, or its list is damaged
+	limit       int                             // entries of damage
+	damage      []Damage                        // the first
+	damaged     int64                           // all
+	tables      [shardfile.NumSplits]shardTable // nil where there is no such split, or its list is damaged
 }
 
 func (v *verifier) check(name string, f func() error) {
@@ -107,7 +103,7 @@ func (v *verifier) report(name string, err error) {
 
 // unlisted reports shards that are not in the manifest.
 func (v *verifier) unlisted(m *Manifest) error {
-	_, err := v.fs.Stat(Join(v.dir, additionCheckpointName))
+	_, err := v.fs.Stat(shardfile.Join(v.dir, shardfile.AdditionCheckpointName))
 	adding := err == nil
 	var found []string // the first in order that fit into the list, and some more
 	room, total := v.limit-len(v.damage), int64(0)
@@ -118,15 +114,15 @@ func (v *verifier) unlisted(m *Manifest) error {
 			found = found[:room]
 		}
 	}
-	err = walkNames(v.fs, v.dir, func(n string) error {
+	err = shardfile.WalkNames(v.fs, v.dir, func(n string) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		i, index, temp, ok := parseShardName(n)
-		if p, isPart := parsePartName(n); isPart {
+		i, index, temp, ok := shardfile.ParseShardName(n)
+		if p, isPart := shardfile.ParsePartName(n); isPart {
 			if have, err := v.lists(m, p); err != nil {
 				return err
-			} else if unfinished := adding && m.Merged != nil && p.part == m.Merged.Partitions; !have && !unfinished {
+			} else if unfinished := adding && m.Merged != nil && p.Part == m.Merged.Partitions; !have && !unfinished {
 				note(n)
 			}
 			return nil
@@ -134,7 +130,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if !ok {
 			return nil
 		}
-		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
+		if s := m.Split(shardfile.SplitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
 			return nil // of an unfinished addition
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			note(n)
@@ -144,7 +140,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 	slices.Sort(found)
 	total -= int64(len(found))
 	for _, n := range found {
-		v.report(n, corrupt(Join(v.dir, n), -1, "not in the manifest"))
+		v.report(n, shardfile.Corrupt(shardfile.Join(v.dir, n), -1, "not in the manifest"))
 	}
 	v.damaged += total
 	return err
@@ -152,11 +148,11 @@ func (v *verifier) unlisted(m *Manifest) error {
 
 // lists reports whether the manifest lists the shard of a part. Of a split whose list is damaged
 // nothing is known.
-func (v *verifier) lists(m *Manifest, n partName) (bool, error) {
-	if m.Split(splitNames[n.split]) == nil || n.temp {
+func (v *verifier) lists(m *Manifest, n shardfile.PartName) (bool, error) {
+	if m.Split(shardfile.SplitNames[n.Split]) == nil || n.Temp {
 		return false, nil
 	}
-	table := v.tables[n.split]
+	table := v.tables[n.Split]
 	if table == nil {
 		return true, nil
 	}
@@ -164,55 +160,29 @@ func (v *verifier) lists(m *Manifest, n partName) (bool, error) {
 }
 
 func (v *verifier) run() error {
-	path := Join(v.dir, RunName)
-	data, err := readSmallFile(v.fs, path, maxRunBytes)
+	path := shardfile.Join(v.dir, shardfile.RunName)
+	data, err := shardfile.ReadFile(v.fs, path, shardfile.MaxRunBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // run.json is optional
 	}
 	if err != nil {
 		return err
 	}
-	return checkSeal(path, data)
+	return shardfile.CheckSeal(path, data)
 }
 
-// file compares a file that is no shard with its entry in a manifest.
-func (v *verifier) file(f *FileInfo, manifest string) error {
+// file compares a file that is no shard with its entry in the manifest.
+func (v *verifier) file(f *FileInfo) error {
 	sum, err := v.hash(f.Name, f.Bytes)
 	if err == nil && sum != f.BLAKE3 {
-		err = corrupt(Join(v.dir, f.Name), -1, "its BLAKE3 is %s, %s says %s", sum, manifest, f.BLAKE3)
+		err = shardfile.Corrupt(shardfile.Join(v.dir, f.Name), -1, "its BLAKE3 is %s, the manifest says %s", sum, f.BLAKE3)
 	}
 	return err
 }
 
 // hash returns the BLAKE3 of a file that must have the given size.
 func (v *verifier) hash(name string, size int64) (sum string, err error) {
-	path := Join(v.dir, name)
-	f, err := openForReading(v.fs, path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	have, err := fileSize(f)
-	if err != nil {
-		return "", err
-	}
-	if err := (&ShardInfo{Bytes: size}).checkSize(path, have); err != nil {
-		return "", err
-	}
-	h := blake3.New()
-	for pos := int64(0); pos < size; {
-		if err := v.ctx.Err(); err != nil {
-			return "", err
-		}
-		p := v.buf[:min(size-pos, int64(len(v.buf)))]
-		if err := readFull(f, path, p, pos); err != nil {
-			return "", err
-		}
-		h.Write(p)
-		pos += int64(len(p))
-		v.count(len(p))
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return shardfile.HashFile(v.ctx, v.fs, shardfile.Join(v.dir, name), size, v.buf, v.count)
 }
 
 // count reports that n more bytes were checked.
@@ -260,12 +230,12 @@ func (v *verifier) split(info *SplitInfo, table shardTable) {
 	if v.damaged > before {
 		return // the totals of the other shards mean nothing
 	}
-	v.check(ManifestName, func() error {
-		have := c.stats.info()
-		want := *info
-		want.Name, want.Shards, want.List = "", nil, nil
-		if fmt.Sprint(have) != fmt.Sprint(want) {
-			return corrupt(Join(v.dir, ManifestName), -1,
+	v.check(shardfile.ManifestName, func() error {
+		st := &c.stats
+		have := [...]int64{st.Rows, st.Tokens, st.LabelTokens, st.MinLength, st.MaxLength, st.MaxLabels}
+		want := [...]int64{info.Examples, info.Tokens, info.LabelTokens, info.MinLength, info.MaxLength, info.MaxLabels}
+		if have != want || !slices.Equal(st.Lengths(), info.Lengths) {
+			return shardfile.Corrupt(shardfile.Join(v.dir, shardfile.ManifestName), -1,
 				"split %s: counts or lengths differ from those of its rows", info.Name)
 		}
 		return nil

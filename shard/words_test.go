@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -59,7 +61,7 @@ func TestWordsFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsys := shardtest.New()
-	b, _, err := shard.OpenBuilder(fsys, "/d", shard.BuilderOptions{Schema: shard.Schema{VocabSize: tok.VocabSize()},
+	b, _, err := dataset.OpenBuilder(fsys, "/d", dataset.BuilderOptions{Schema: shard.Schema{VocabSize: tok.VocabSize()},
 		Settings: json.RawMessage(`{"max-length":8}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -69,14 +71,14 @@ func TestWordsFixture(t *testing.T) {
 		for _, text := range words[split] {
 			part := int32(0)
 			for ids := range slices.Chunk(tok.Encode(text), wordsRow) {
-				err = errors.Join(err, b.Append(split, &shard.Example{InputIDs: ids, Document: document, Part: part}))
+				err = errors.Join(err, b.Append(split, &dataset.Example{InputIDs: ids, Document: document, Part: part}))
 				part++
 			}
 			document++
 		}
 	}
-	err = errors.Join(err, b.WriteFile(shard.TokenizerName, bytes.NewReader(file)))
-	_, ferr := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "words", Fingerprint: tok.Fingerprint(),
+	err = errors.Join(err, b.WriteFile(shardfile.TokenizerName, bytes.NewReader(file)))
+	_, ferr := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "words", Fingerprint: tok.Fingerprint(),
 		VocabSize: tok.VocabSize()},
 		Sources: []shard.SourceInfo{{URI: "words.txt", Bytes: 92, Checksum: "xxh3-128:00"}}})
 	if err := errors.Join(err, ferr); err != nil {

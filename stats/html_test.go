@@ -25,7 +25,7 @@ const hostile = "<img src=x onerror=alert(1)></script></title><!-- \u202Egnp.exe
 // hostileReport is the report of a dataset all of whose names and texts are hostile.
 func hostileReport(t *testing.T) *Report {
 	t.Helper()
-	r := run(t, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 5, 9, 300, 40, 41, 512})), Options{})
+	r := run(t, datasetOf(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 5, 9, 300, 40, 41, 512})), Options{})
 	r.Dataset = "/data/" + hostile
 	r.Tokenizer.Name = hostile
 	name, err := json.Marshal(hostile)

@@ -54,7 +54,7 @@ func TestPaddingIsThatOfTheServedBatches(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{1, 7, 32, 200, 3000, 9001} {
 		lengths := randomLengths(r, n, 420)
-		s := run(t, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf(lengths)), Options{}).Splits[0]
+		s := run(t, datasetOf(t, shard.Schema{VocabSize: 1000}, rowsOf(lengths)), Options{}).Splits[0]
 		if s.Sampled || s.PaddingRows%int64(n) != 0 {
 			t.Errorf("%d rows: %d rows of the order, sampled %v", n, s.PaddingRows, s.Sampled)
 		}

@@ -20,7 +20,7 @@ const (
 
 // scan is the pass over every row of a split.
 type scan struct {
-	split  *shard.SplitReader
+	split  *shard.Split
 	schema shard.Schema
 
 	lengths    *lengthCounts // of rows
@@ -45,7 +45,7 @@ type scan struct {
 	pieceN []int32
 }
 
-func newScan(split *shard.SplitReader) (*scan, error) {
+func newScan(split *shard.Split) (*scan, error) {
 	schema := split.Schema()
 	s := &scan{split: split, schema: schema, lengths: newLengthCounts(), documents: newLengthCounts(),
 		ids: make([]int64, min(schema.VocabSize, maxCountedIDs)), duplicates: newDuplicateTable(maxKeys)}

@@ -65,7 +65,7 @@ func openTokenizer(o Options) (*tokenize.Tokenizer, error) {
 }
 
 // describe makes the pass over a split's rows. ids are the counts by id.
-func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []int64, err error) {
+func describe(ctx context.Context, split *shard.Split) (_ *Split, ids []int64, err error) {
 	sc, err := newScan(split)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []in
 }
 
 // decodeFigures fills in the figures that need the tokenizer.
-func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, counts []int64, tok *tokenize.Tokenizer,
+func decodeFigures(ctx context.Context, s *Split, split *shard.Split, counts []int64, tok *tokenize.Tokenizer,
 	o Options) (err error) {
 	s.TopTokens = topTokens(counts, s.Tokens, tok)
 	n := int64(o.Samples)

@@ -9,16 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
 
-// dataset writes a dataset with these rows in the split train.
-func dataset(t *testing.T, schema shard.Schema, rows []shard.Example) *shard.Dataset {
+// datasetOf writes a dataset with these rows in the split train.
+func datasetOf(t *testing.T, schema shard.Schema, rows []dataset.Example) *shard.Dataset {
 	t.Helper()
 	dir := t.TempDir()
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 64 << 10,
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: schema, ShardBytes: 64 << 10,
 		Settings: []byte(`{"max-length":512}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +31,7 @@ func dataset(t *testing.T, schema shard.Schema, rows []shard.Example) *shard.Dat
 		}
 	}
 	info := shard.TokenizerInfo{Name: "test", VocabSize: schema.VocabSize, Fingerprint: strings.Repeat("0", 64)}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: info}); err != nil {
+	if _, err := b.Finish(dataset.Provenance{Tokenizer: info}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := shard.Open(dir)
@@ -41,14 +43,14 @@ func dataset(t *testing.T, schema shard.Schema, rows []shard.Example) *shard.Dat
 }
 
 // rowsOf makes rows of these lengths, each a document of ids that count up from its number.
-func rowsOf(lengths []int) []shard.Example {
-	var rows []shard.Example
+func rowsOf(lengths []int) []dataset.Example {
+	var rows []dataset.Example
 	for i, n := range lengths {
 		ids := make([]uint32, n)
 		for j := range ids {
 			ids[j] = uint32((i + j) % 1000)
 		}
-		rows = append(rows, shard.Example{InputIDs: ids, Document: int64(i)})
+		rows = append(rows, dataset.Example{InputIDs: ids, Document: int64(i)})
 	}
 	return rows
 }
@@ -77,7 +79,7 @@ func TestRowsDocumentsAndDuplicates(t *testing.T) {
 	}
 	other := slices.Clone(long)
 	other[len(other)-1] = 999
-	rows := []shard.Example{
+	rows := []dataset.Example{
 		{InputIDs: []uint32{1, 2, 3}, Document: 0},
 		{InputIDs: []uint32{4}, Document: 0, Part: 1},
 		{InputIDs: []uint32{1, 2, 3}, Document: 3},
@@ -87,7 +89,7 @@ func TestRowsDocumentsAndDuplicates(t *testing.T) {
 		{InputIDs: []uint32{1, 2}, Document: 7},
 		{InputIDs: []uint32{1, 2, 3}, Document: 8},
 	}
-	s := run(t, dataset(t, shard.Schema{VocabSize: 1000}, rows), Options{}).Splits[0]
+	s := run(t, datasetOf(t, shard.Schema{VocabSize: 1000}, rows), Options{}).Splits[0]
 	if s.Examples != 8 || s.Documents != 7 || s.Duplicates != 3 || s.ApproximateDuplicates {
 		t.Errorf("%d rows, %d documents, %d duplicates, approximate %v", s.Examples, s.Documents, s.Duplicates,
 			s.ApproximateDuplicates)
@@ -117,22 +119,22 @@ func TestRowsDocumentsAndDuplicates(t *testing.T) {
 
 func TestDuplicatesCompareTargetsToo(t *testing.T) {
 	ids := []uint32{1, 2}
-	rows := []shard.Example{
+	rows := []dataset.Example{
 		{InputIDs: ids, Labels: []uint32{3}, Document: 0}, {InputIDs: ids, Labels: []uint32{4}, Document: 1},
 		{InputIDs: ids, Labels: []uint32{3}, Document: 2}, {InputIDs: []uint32{3}, Labels: ids, Document: 3},
 	}
-	if n := run(t, dataset(t, shard.Schema{VocabSize: 10, Labels: true}, rows),
+	if n := run(t, datasetOf(t, shard.Schema{VocabSize: 10, Labels: true}, rows),
 		Options{}).Splits[0].Duplicates; n != 1 {
 		t.Errorf("%d duplicates, want 1", n)
 	}
 }
 
 func TestPackedRowsArePacked(t *testing.T) {
-	rows := []shard.Example{
+	rows := []dataset.Example{
 		{InputIDs: []uint32{1, 2, 3, 4}, Segments: []int32{1, 3}},
 		{InputIDs: []uint32{1, 2, 3, 4}, Segments: []int32{2, 1, 1}},
 	}
-	r := run(t, dataset(t, shard.Schema{VocabSize: 10, Segments: true}, rows), Options{})
+	r := run(t, datasetOf(t, shard.Schema{VocabSize: 10, Segments: true}, rows), Options{})
 	s := r.Splits[0]
 	if want := [][2]int64{{1, 3}, {2, 1}, {3, 1}}; s.Documents != 5 || !slices.Equal(s.DocCounts, want) {
 		t.Errorf("%d pieces %v, want 5 %v", s.Documents, s.DocCounts, want)
@@ -283,7 +285,7 @@ func TestDuplicatesAreEstimatedInBoundedMemory(t *testing.T) {
 func TestRunStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), Options{}); !errors.Is(err,
+	if _, err := Run(ctx, datasetOf(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), Options{}); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -291,7 +293,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 
 func TestWithoutTokenizerTheReportSaysSo(t *testing.T) {
 	o := Options{OpenTokenizer: func() (*tokenize.Tokenizer, error) { return nil, errors.New("gone") }}
-	r := run(t, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), o)
+	r := run(t, datasetOf(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), o)
 	s := r.Splits[0]
 	if s.Unknown != nil || s.Replaced != nil || s.ByteFallback != nil || s.BytesPerToken != nil {
 		t.Errorf("figures about text without a tokenizer: %+v", s)
@@ -306,7 +308,7 @@ func TestWithoutTokenizerTheReportSaysSo(t *testing.T) {
 
 func TestIDsOutsideTheVocabularyAreCorrupt(t *testing.T) {
 	for _, vocab := range []int{1000, 70_000} {
-		split, err := dataset(t, shard.Schema{VocabSize: vocab}, rowsOf([]int{3})).Split("train")
+		split, err := datasetOf(t, shard.Schema{VocabSize: vocab}, rowsOf([]int{3})).Split("train")
 		if err != nil {
 			t.Fatal(err)
 		}

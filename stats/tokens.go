@@ -145,7 +145,7 @@ func unknownTokens(counts []int64, tok *tokenize.Tokenizer) *int64 {
 // countReplaced decodes the rows that contain suspects and counts U+FFFD in them: those of the
 // text, not those from cutting a character. If that takes more than decodeTokens, it decodes evenly
 // spread blocks of rows and estimates the number.
-func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.Tokenizer, f tokenFigures,
+func countReplaced(ctx context.Context, split *shard.Split, tok *tokenize.Tokenizer, f tokenFigures,
 	limit int64) (int64, bool, error) {
 	if f.suspected == 0 {
 		return 0, false, nil
@@ -178,7 +178,7 @@ func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.
 
 // rowDecoder reads rows and decodes those with suspects.
 type rowDecoder struct {
-	split *shard.SplitReader
+	split *shard.Split
 	tok   *tokenize.Tokenizer
 	kinds []kind
 	tail  []uint32 // the last ids before the next part to read, empty if unknown
@@ -306,7 +306,7 @@ func (d *rowDecoder) replacements(ids []uint32) int64 {
 }
 
 // samples decodes n rows spread over the split.
-func samples(split *shard.SplitReader, tok *tokenize.Tokenizer, n int64) ([]Sample, error) {
+func samples(split *shard.Split, tok *tokenize.Tokenizer, n int64) ([]Sample, error) {
 	out := []Sample{}
 	rows := split.NumRows()
 	for k := range min(n, rows) {

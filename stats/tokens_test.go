@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
@@ -23,14 +24,14 @@ func gpt2(t *testing.T) *tokenize.Tokenizer {
 }
 
 // textRows tokenizes documents and cuts them to rows of at most most ids.
-func textRows(tok *tokenize.Tokenizer, most int, documents ...string) []shard.Example {
+func textRows(tok *tokenize.Tokenizer, most int, documents ...string) []dataset.Example {
 	enc := tok.NewEncoder(tokenize.EncoderOptions{})
-	var rows []shard.Example
+	var rows []dataset.Example
 	for i, text := range documents {
 		ids := enc.AppendTokens(nil, []byte(text))
 		for part := int32(0); len(ids) > 0; part++ {
 			n := min(most, len(ids))
-			rows = append(rows, shard.Example{InputIDs: slices.Clone(ids[:n]), Document: int64(i), Part: part})
+			rows = append(rows, dataset.Example{InputIDs: slices.Clone(ids[:n]), Document: int64(i), Part: part})
 			ids = ids[n:]
 		}
 	}
@@ -50,7 +51,7 @@ func TestBytesATokenAreThoseOfTheText(t *testing.T) {
 		for _, r := range rows {
 			tokens += len(r.InputIDs)
 		}
-		s := run(t, dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, rows), with(tok)).Splits[0]
+		s := run(t, datasetOf(t, shard.Schema{VocabSize: tok.VocabSize()}, rows), with(tok)).Splits[0]
 		if want := float64(size) / float64(tokens); math.Abs(*s.BytesPerToken-want) > 1e-9 {
 			t.Errorf("rows of %d: %v bytes a token, want %v", most, *s.BytesPerToken, want)
 		}
@@ -66,7 +67,7 @@ func TestBytesATokenAreThoseOfTheText(t *testing.T) {
 }
 
 // scanned returns a dataset's split train and the figures of its ids.
-func scanned(t *testing.T, d *shard.Dataset, tok *tokenize.Tokenizer) (*shard.SplitReader, tokenFigures) {
+func scanned(t *testing.T, d *shard.Dataset, tok *tokenize.Tokenizer) (*shard.Split, tokenFigures) {
 	t.Helper()
 	split, err := d.Split("train")
 	if err != nil {
@@ -91,7 +92,7 @@ func TestReplacedIsEstimatedFromBlocks(t *testing.T) {
 			documents[i] = "broken \uFFFD here"
 		}
 	}
-	d := dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, textRows(tok, 512, documents...))
+	d := datasetOf(t, shard.Schema{VocabSize: tok.VocabSize()}, textRows(tok, 512, documents...))
 	split, f := scanned(t, d, tok)
 	for limit, wantApproximate := range map[int64]bool{1 << 30: false, 3000: true} {
 		n, approximate, err := countReplaced(t.Context(), split, tok, f, limit)
@@ -110,8 +111,8 @@ func TestUnknownAndByteFallbackTokensAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []shard.Example{{InputIDs: []uint32{0, 1, 2, 0}, Document: 0}, {InputIDs: []uint32{2, 3, 0}, Document: 1}}
-	s := run(t, dataset(t, shard.Schema{VocabSize: 4}, rows), with(words)).Splits[0]
+	rows := []dataset.Example{{InputIDs: []uint32{0, 1, 2, 0}, Document: 0}, {InputIDs: []uint32{2, 3, 0}, Document: 1}}
+	s := run(t, datasetOf(t, shard.Schema{VocabSize: 4}, rows), with(words)).Splits[0]
 	if s.Unknown == nil || *s.Unknown != 3 || *s.ByteFallback != 2 {
 		t.Errorf("unknown %v, byte fallback %v; want 3, 2", s.Unknown, *s.ByteFallback)
 	}
@@ -181,7 +182,7 @@ func TestRunsOfSuspectsAreEnough(t *testing.T) {
 			vocab = 300
 			odd = []uint32{4210, 447, 237, 12520, 99, 220}
 		}
-		var rows []shard.Example
+		var rows []dataset.Example
 		for i := range 500 {
 			var ids []uint32
 			for range 1 + rnd.IntN(30) {
@@ -191,9 +192,9 @@ func TestRunsOfSuspectsAreEnough(t *testing.T) {
 				}
 				ids = append(ids, id)
 			}
-			rows = append(rows, shard.Example{InputIDs: ids, Document: int64(i)})
+			rows = append(rows, dataset.Example{InputIDs: ids, Document: int64(i)})
 		}
-		split, f := scanned(t, dataset(t, shard.Schema{VocabSize: tok.VocabSize()}, rows), tok)
+		split, f := scanned(t, datasetOf(t, shard.Schema{VocabSize: tok.VocabSize()}, rows), tok)
 		found := 0
 		for i, row := range rows {
 			d := rowDecoder{split: split, tok: tok, kinds: f.kinds}

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -37,7 +39,7 @@ func mergeCommand(args []string, out io.Writer) error {
 		return err
 	}
 	start := time.Now()
-	m, err := shard.OpenMerger(context.Background(), fsys, *dir, shard.MergeOptions{Partitions: *parts, Plan: "bench",
+	m, err := dataset.OpenMerger(context.Background(), fsys, *dir, dataset.MergeOptions{Partitions: *parts, Plan: "bench",
 		Settings: json.RawMessage("{}"), Quick: !*real, Workers: 2,
 		PartSettings: func(int) (json.RawMessage, error) { return json.RawMessage("{}"), nil }})
 	if err != nil {
@@ -45,7 +47,7 @@ func mergeCommand(args []string, out io.Writer) error {
 	}
 	defer m.Close()
 	checked := time.Since(start)
-	res, err := m.Finish(func([]string) (shard.Provenance, error) { return shard.Provenance{}, nil }, nil)
+	res, err := m.Finish(func([]string) (dataset.Provenance, error) { return dataset.Provenance{}, nil }, nil)
 	if err != nil {
 		return err
 	}
@@ -61,11 +63,11 @@ func mergeCommand(args []string, out io.Writer) error {
 
 // metadata returns the size of the manifest and of the list of shards, if there is one.
 func metadata(dir string) (size int64, err error) {
-	for _, name := range []string{shard.ManifestName, shard.ListName("train")} {
+	for _, name := range []string{shardfile.ManifestName, shardfile.ListName("train")} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err == nil {
 			size += info.Size()
-		} else if name == shard.ManifestName || !errors.Is(err, fs.ErrNotExist) {
+		} else if name == shardfile.ManifestName || !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
 	}
@@ -87,7 +89,7 @@ func peak() string {
 }
 
 // makeParts writes the manifests of parts. One part is built for real; the others repeat its shard.
-func makeParts(dir string, parts, shards int, real bool) (shard.FS, error) {
+func makeParts(dir string, parts, shards int, real bool) (shardfile.FS, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -97,18 +99,18 @@ func makeParts(dir string, parts, shards int, real bool) (shard.FS, error) {
 		}
 	}
 	if real {
-		return shard.OS(), nil
+		return shardfile.OS(), nil
 	}
 	model := dir + ".model"
-	b, _, err := shard.OpenBuilder(shard.OS(), model, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
-		Part: shard.Part{Number: 0, Of: parts}, Plan: "bench"})
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), model, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
+		Part: shardfile.Part{Number: 0, Of: parts}, Plan: "bench"})
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Append("train", &shard.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
+	if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
 		return nil, err
 	}
-	m, err := b.Finish(shard.Provenance{State: json.RawMessage("{}")})
+	m, err := b.Finish(dataset.Provenance{State: json.RawMessage("{}")})
 	if err != nil {
 		return nil, err
 	}
@@ -118,17 +120,17 @@ func makeParts(dir string, parts, shards int, real bool) (shard.FS, error) {
 			return nil, err
 		}
 	}
-	return &repeated{FS: shard.OS(), path: filepath.Join(model, one.Name)}, nil
+	return &repeated{FS: shardfile.OS(), path: filepath.Join(model, one.Name)}, nil
 }
 
 // unsynced is a file system that does not wait for the disk.
-type unsynced struct{ shard.FS }
+type unsynced struct{ shardfile.FS }
 
-type unsyncedFile struct{ shard.File }
+type unsyncedFile struct{ shardfile.File }
 
 func (unsynced) SyncDir(string) error { return nil }
 func (unsyncedFile) Sync() error      { return nil }
-func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
+func (u unsynced) OpenFile(name string, flag int) (shardfile.File, error) {
 	f, err := u.FS.OpenFile(name, flag)
 	if err != nil {
 		return nil, err
@@ -138,9 +140,9 @@ func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
 
 // buildPart builds part i of the given number of shards, with three rows in each.
 func buildPart(dir string, i, parts, shards int) error {
-	b, _, err := shard.OpenBuilder(unsynced{shard.OS()}, dir,
-		shard.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
-			ShardBytes: 4 << 10, Part: shard.Part{Number: i, Of: parts}, Plan: "bench"})
+	b, _, err := dataset.OpenBuilder(unsynced{shardfile.OS()}, dir,
+		dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
+			ShardBytes: 4 << 10, Part: shardfile.Part{Number: i, Of: parts}, Plan: "bench"})
 	if err != nil {
 		return err
 	}
@@ -150,41 +152,41 @@ func buildPart(dir string, i, parts, shards int) error {
 		for k := range ids {
 			ids[k] = uint32((document*31 + k) % 60000)
 		}
-		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: int64(document)}); err != nil {
+		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(document)}); err != nil {
 			return errors.Join(err, b.Close())
 		}
 	}
-	_, err = b.Finish(shard.Provenance{State: json.RawMessage("{}")})
+	_, err = b.Finish(dataset.Provenance{State: json.RawMessage("{}")})
 	return err
 }
 
 // writePart writes the manifest of part i.
 func writePart(dir string, model *shard.Manifest, one shard.ShardInfo, i, parts, shards int) error {
 	p := *model
-	p.Part = &shard.PartInfo{Number: i, Of: parts, Plan: "bench", State: json.RawMessage("{}")}
+	p.Part = &shard.PartitionInfo{Number: i, Of: parts, Plan: "bench", State: json.RawMessage("{}")}
 	s := p.Splits[0]
 	n := int64(shards)
 	s.Examples, s.Tokens, s.Shards = n*one.Rows, n*one.Tokens, make([]shard.ShardInfo, shards)
 	s.Lengths = [][3]int64{{3, n, 3 * n}}
 	for j := range s.Shards {
 		s.Shards[j] = one
-		s.Shards[j].Name = shard.Part{Number: i, Of: parts}.ShardName("train", j)
+		s.Shards[j].Name = shardfile.Part{Number: i, Of: parts}.ShardName("train", j)
 	}
 	p.Splits = []shard.SplitInfo{s}
 	data, err := p.Encode()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, shard.Part{Number: i, Of: parts}.ManifestName()), data, 0o666)
+	return os.WriteFile(filepath.Join(dir, shardfile.Part{Number: i, Of: parts}.ManifestName()), data, 0o666)
 }
 
 // repeated is a file system where every name of a shard leads to one file.
 type repeated struct {
-	shard.FS
+	shardfile.FS
 	path string
 }
 
-func (r *repeated) OpenFile(name string, flag int) (shard.File, error) {
+func (r *repeated) OpenFile(name string, flag int) (shardfile.File, error) {
 	if strings.HasSuffix(name, ".arrow") {
 		name = r.path
 	}
@@ -208,10 +210,10 @@ func readCommand(args []string, out io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	fsys := shard.OS()
+	fsys := shardfile.OS()
 	if !*real {
 		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model",
-			shard.Part{Of: shard.MaxParts}.ShardName("train", 0))}
+			shardfile.Part{Of: shardfile.MaxParts}.ShardName("train", 0))}
 	}
 	start := time.Now()
 	r, err := serve.Open(serve.Options{FS: fsys, Datasets: []string{*dir}, Memory: *memory << 20})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -93,7 +93,7 @@ func TestBadInput(t *testing.T) {
 					t.Errorf("the message lacks %q: %s", want, message)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(out, shard.ManifestName)); err == nil {
+			if _, err := os.Stat(filepath.Join(out, shardfile.ManifestName)); err == nil {
 				t.Error("there is a manifest")
 			}
 		})
@@ -116,7 +116,7 @@ func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 		"2 bad records skipped") {
 		t.Errorf("summary: %s", stdout.String())
 	}
-	rejects, err := os.ReadFile(filepath.Join(out, shard.RejectsName))
+	rejects, err := os.ReadFile(filepath.Join(out, shardfile.RejectsName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
@@ -25,14 +26,14 @@ const commandCacheBytes = 256 << 20
 // A datasetFS is the file system of the datasets that arguments name: local folders, and folders in
 // buckets.
 type datasetFS struct {
-	shard.FS
+	shardfile.FS
 	buckets *store.Reader // nil where no argument is an address
 }
 
 // openDatasets opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
 func openDatasets(command string, args []string, o store.ReaderOptions, notes io.Writer) (*datasetFS, error) {
 	if !slices.ContainsFunc(args, inBucket) {
-		return &datasetFS{FS: shard.OS()}, nil
+		return &datasetFS{FS: shardfile.OS()}, nil
 	}
 	for _, arg := range args {
 		dir := serve.DatasetDir(arg)
@@ -124,7 +125,7 @@ func adviseMissing(err error, datasets []string) error {
 
 // holdsPlan reports whether a folder holds the copy of a plan, and so partitions that are not merged.
 func holdsPlan(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, shard.PlanName))
+	_, err := os.Stat(filepath.Join(dir, shardfile.PlanName))
 	return err == nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // faultBuild is a build from two files that takes a second or two.
@@ -88,7 +88,7 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 			if code != exitInterrupted || !strings.Contains(messages, "run the same command again") {
 				t.Errorf("exit code %d: %s", code, messages)
 			}
-			if _, err := os.Stat(filepath.Join(out, shard.ManifestName)); err == nil {
+			if _, err := os.Stat(filepath.Join(out, shardfile.ManifestName)); err == nil {
 				t.Error("an interrupted build left a manifest")
 			}
 			b.completes(t, out, want)

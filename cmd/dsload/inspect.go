@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
@@ -112,7 +114,7 @@ gs:// or az://.`,
 	return cmd
 }
 
-func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
+func inspect(fsys shardfile.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
 		cut: report.DescribeCut(m).In(flagName), losses: fault.All(report.Losses(m), flagName),
 		Packing: report.Packed(m),
-		Adding:  shard.HasAddition(fsys, dir)}
+		Adding:  dataset.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := tokenizers.OfDataset(fsys, dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())

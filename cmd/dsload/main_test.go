@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/refdata"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -122,7 +122,7 @@ func readTree(dir string) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for _, e := range entries {
-		if e.Name() == shard.RunName {
+		if e.Name() == shardfile.RunName {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))

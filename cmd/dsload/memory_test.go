@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // TestCapHoldsInsideACgroup builds from 500 MB of text, in make soak 2 GB, under a cap of 64 MiB, in a
@@ -62,7 +62,7 @@ func TestCapHoldsInsideACgroup(t *testing.T) {
 
 func manifestOf(t *testing.T, dir string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, shard.ManifestName))
+	data, err := os.ReadFile(filepath.Join(dir, shardfile.ManifestName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
@@ -314,7 +315,7 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 	fsys := o.FS
 	if fsys == nil {
-		fsys = shard.OS()
+		fsys = shardfile.OS()
 	}
 	for _, arg := range o.Datasets {
 		dir := serve.DatasetDir(arg)

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -128,10 +130,10 @@ func isServedFolder(arg string) bool {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return false
 	}
-	if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, shardfile.ManifestName)); err == nil {
 		return true
 	}
-	_, err := shard.ReadUnfinished(shard.OS(), dir)
+	_, err := dataset.ReadUnfinished(shardfile.OS(), dir)
 	return err == nil || !errors.Is(err, shard.ErrNotFound)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
@@ -78,7 +79,7 @@ func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJ
 	return writeText(out, text)
 }
 
-func statsOf(cmd *cobra.Command, fsys shard.FS, dir string) (_ *stats.Report, err error) {
+func statsOf(cmd *cobra.Command, fsys shardfile.FS, dir string) (_ *stats.Report, err error) {
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err

@@ -10,11 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/serve"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
-	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -116,7 +117,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	case meant != "":
 		return usagef("%sthere is no command %q; did you mean '%s %s'? See '%s -h'", label(cmd), typed, path,
 			meant, path)
-	case err == nil && !cmd.HasParent() && shard.IsDataset(typed):
+	case err == nil && !cmd.HasParent() && dataset.IsDataset(typed):
 		return usagef("%s is a dataset, not a command; look into it with '%s inspect %s'", typed, path,
 			shell.Quote(typed))
 	case err == nil && !cmd.HasParent() && (info.Mode().IsRegular() || info.IsDir()):
@@ -177,12 +178,12 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		switch cmd.Name() {
 		case "build":
-			if shard.IsDataset(arg) && !cmd.Flags().Changed("format") {
+			if dataset.IsDataset(arg) && !cmd.Flags().Changed("format") {
 				q := shell.Quote(arg)
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
-			if dir := filepath.Dir(arg); shard.IsShard(filepath.Base(arg)) && shard.IsDataset(dir) {
+			if dir := filepath.Dir(arg); shardfile.IsShard(filepath.Base(arg)) && dataset.IsDataset(dir) {
 				return usagef("build %s: this is a file of a dataset already; look into it with 'dsload inspect %s'", arg,
 					shell.Quote(dir))
 			}
@@ -201,7 +202,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 			if err != nil || !info.Mode().IsRegular() {
 				continue
 			}
-			if parent := filepath.Dir(dir); shard.IsDataset(parent) {
+			if parent := filepath.Dir(dir); dataset.IsDataset(parent) {
 				return usagef("%s %s: this is a file of a dataset; give its folder: 'dsload %s %s'", cmd.Name(), arg,
 					cmd.Name(), shell.Quote(parent))
 			}

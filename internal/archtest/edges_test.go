@@ -28,6 +28,9 @@ func TestMayImport(t *testing.T) {
 		{"loader", "internal/ingest", true},
 		{"loader", "internal/store", false},
 		{"shard", "internal/fault", false},
+		{"shard", "internal/dataset", false},
+		{"shard", "internal/shardfile", true},
+		{"internal/shardfile", "shard", false},
 		{"tokenize", "shard", false},
 	} {
 		if got := mayImport(place(c.from), c.to); got != c.want {

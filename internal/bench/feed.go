@@ -15,8 +15,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -95,14 +97,14 @@ func Feed(ctx context.Context, o FeedOptions) (_ *FeedFigures, err error) {
 // makeUp builds a dataset with rows of random ids.
 func makeUp(ctx context.Context, dir string, rows int64, tokens int) error {
 	const vocabulary = 50257
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: vocabulary},
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: vocabulary},
 		MaxRowTokens: tokens})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	rng := rand.New(rand.NewPCG(1, 1))
-	example := shard.Example{InputIDs: make([]uint32, tokens)}
+	example := dataset.Example{InputIDs: make([]uint32, tokens)}
 	for i := range rows {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -115,7 +117,7 @@ func makeUp(ctx context.Context, dir string, rows int64, tokens int) error {
 			return err
 		}
 	}
-	_, err = b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "random", Fingerprint: "random",
+	_, err = b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "random", Fingerprint: "random",
 		VocabSize: vocabulary}})
 	return err
 }

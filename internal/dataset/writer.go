@@ -1,28 +1,17 @@
-// Package dataset is the room that a dataset is written in. Create, Append and CreatePart open a folder, take its lock
-// or claim, compare the settings of what is there with those that are wanted, and return a Writer and where it resumes:
-//
-//	Create      a dataset of its own
-//	Append      more of a finished one
-//	CreatePart  one partition of a plan; a merge makes the dataset
-//
-// An error that is no failure says why nothing is to be written: shard.ErrFinished, where the folder has it
-// all; *shard.LockedError, where another process writes there; *shard.SettingsError, where the folder holds another
-// build.
-//
-// Ownership: whoever gets a Writer closes it. It belongs to one goroutine.
 package dataset
 
 import (
 	"io"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
 // A Writer writes rows into the folder of a dataset, in order.
 type Writer interface {
 	// Row appends a row to a split.
-	Row(split string, row *shard.Example) error
+	Row(split string, row *Example) error
 	// File writes a file beside the shards. It has the name that it has in a dataset of its own; parts and additions
 	// give it theirs. Files are not part of checkpoints: they are written in the run that finishes.
 	File(name string, data io.Reader) error
@@ -33,7 +22,7 @@ type Writer interface {
 	// Close may follow.
 	Forget() error
 	// Finish commits all that was written, and closes the Writer.
-	Finish(shard.Provenance) (*shard.Manifest, error)
+	Finish(Provenance) (*shard.Manifest, error)
 	// Close releases the folder and keeps what the last checkpoint made durable.
 	Close() error
 }
@@ -52,16 +41,20 @@ type Resume struct {
 
 // writer is a Writer of a folder.
 type writer struct {
-	builder *shard.Builder
+	builder *Builder
 	rename  func(name string) string
 }
 
-func open(fsys shard.FS, dir string, o shard.BuilderOptions, rename func(name string) string) (Writer, *Resume, error) {
-	builder, checkpoint, err := shard.OpenBuilder(fsys, dir, o)
+func open(fsys shardfile.FS, dir string, o BuilderOptions, rename func(name string) string) (Writer, *Resume, error) {
+	builder, checkpoint, err := OpenBuilder(fsys, dir, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &Resume{Shards: builder.NumShards, Pages: func(name string) string { return filepath.Join(dir, o.Part.ExtraName(name)+shard.OriginsSuffix) }}
+	shards := func(split string) int {
+		n, _, _ := builder.Written(split)
+		return n
+	}
+	r := &Resume{Shards: shards, Pages: func(name string) string { return filepath.Join(dir, o.Part.ExtraName(name)+shardfile.OriginsSuffix) }}
 	r.SeenLog, r.SeenScratch = builder.SeenPaths()
 	if checkpoint != nil {
 		r.Cursor = checkpoint.Cursor
@@ -70,28 +63,28 @@ func open(fsys shard.FS, dir string, o shard.BuilderOptions, rename func(name st
 }
 
 // Create begins a dataset of its own, or resumes one.
-func Create(fsys shard.FS, dir string, o shard.BuilderOptions) (Writer, *Resume, error) {
+func Create(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
 	return open(fsys, dir, o, func(name string) string { return name })
 }
 
 // Append begins or resumes an addition to a finished dataset, of a number from 1 on. Its documents begin with first.
-func Append(fsys shard.FS, dir string, o shard.BuilderOptions, number int, first int64) (Writer, *Resume, error) {
+func Append(fsys shardfile.FS, dir string, o BuilderOptions, number int, first int64) (Writer, *Resume, error) {
 	o.Append, o.FirstDocument = true, first
 	return open(fsys, dir, o, func(name string) string {
-		if name == shard.HashesName(0) {
-			return shard.HashesName(number)
+		if name == shardfile.HashesName(0) {
+			return shardfile.HashesName(number)
 		}
-		return shard.AdditionName(name, number)
+		return shardfile.AdditionName(name, number)
 	})
 }
 
 // CreatePart begins or resumes one part of the dataset that a plan, known by its seal, divides.
-func CreatePart(fsys shard.FS, dir string, o shard.BuilderOptions, part shard.Part, plan string) (Writer, *Resume, error) {
+func CreatePart(fsys shardfile.FS, dir string, o BuilderOptions, part shardfile.Part, plan string) (Writer, *Resume, error) {
 	o.Part, o.Plan = part, plan
 	return open(fsys, dir, o, part.ExtraName)
 }
 
-func (w *writer) Row(split string, row *shard.Example) error { return w.builder.Append(split, row) }
+func (w *writer) Row(split string, row *Example) error { return w.builder.Append(split, row) }
 
 // File lets the rows reach the disk in the background.
 func (w *writer) File(name string, data io.Reader) error {
@@ -113,16 +106,16 @@ func (w *writer) Checkpoint(now bool, cursor func() ([][]byte, error)) (taken bo
 
 func (w *writer) Forget() error { return w.builder.Forget() }
 
-func (w *writer) Finish(p shard.Provenance) (*shard.Manifest, error) { return w.builder.Finish(p) }
+func (w *writer) Finish(p Provenance) (*shard.Manifest, error) { return w.builder.Finish(p) }
 
 func (w *writer) Close() error { return w.builder.Close() }
 
 // Discard is a Writer that keeps nothing.
 type Discard struct{}
 
-func (Discard) Row(string, *shard.Example) error                        { return nil }
+func (Discard) Row(string, *Example) error                              { return nil }
 func (Discard) File(string, io.Reader) error                            { return nil }
 func (Discard) Checkpoint(bool, func() ([][]byte, error)) (bool, error) { return false, nil }
 func (Discard) Forget() error                                           { return nil }
-func (Discard) Finish(shard.Provenance) (*shard.Manifest, error)        { return nil, nil }
+func (Discard) Finish(Provenance) (*shard.Manifest, error)              { return nil, nil }
 func (Discard) Close() error                                            { return nil }

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // builtWhole returns the files of a build that nothing stopped, and how many operations of the file
@@ -93,7 +94,7 @@ func wantSameAfterCrash(t testing.TB, o option.Options, k int, want map[string][
 }
 
 // readRows returns the rows of a split, none if there is no such split.
-func readRows(t testing.TB, fsys shard.FS, dir, split string) (rows []shard.Row) {
+func readRows(t testing.TB, fsys shardfile.FS, dir, split string) (rows []shard.Row) {
 	t.Helper()
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {

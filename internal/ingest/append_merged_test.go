@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -44,7 +45,7 @@ func TestAppendToMerged(t *testing.T) {
 				added.Out, added.Workers, added.CheckpointEvery, added.CheckpointInterval = dir, 1, 1, 1
 				ctx, cancel := context.WithCancel(context.Background())
 				n := 0
-				added.FS = afterCheckpoints{shard.OS(), func() {
+				added.FS = afterCheckpoints{shardfile.OS(), func() {
 					if n++; n > 2 && runs < 5 {
 						cancel()
 					}
@@ -54,7 +55,7 @@ func TestAppendToMerged(t *testing.T) {
 				if err == nil {
 					break
 				}
-				if damage, verr := shard.Verify(context.Background(), shard.OS(), dir, nil); verr != nil ||
+				if damage, verr := shard.Verify(context.Background(), shardfile.OS(), dir, nil); verr != nil ||
 					len(damage) > 0 {
 					t.Errorf("verify of an unfinished addition: %v %v", damage, verr)
 				}
@@ -68,7 +69,7 @@ func TestAppendToMerged(t *testing.T) {
 				t.Errorf("the same addition again: %+v %v", s, err)
 			}
 			sameDataset(t, dir, whole.Out, true)
-			m := must(shard.ReadManifest(shard.OS(), dir))
+			m := must(shard.ReadManifest(shardfile.OS(), dir))
 			last := m.Splits[0].Shards[len(m.Splits[0].Shards)-1].Name
 			if want := fmt.Sprintf("train-p%05d-", 3); m.Merged == nil || m.Merged.Partitions != 4 ||
 				last[:len(want)] != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -27,7 +28,7 @@ func lineFile(t *testing.T, dir, name, text string) string {
 func sourceNames(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
-	for _, s := range must(shard.ReadManifest(shard.OS(), dir)).Sources {
+	for _, s := range must(shard.ReadManifest(shardfile.OS(), dir)).Sources {
 		names = append(names, filepath.Base(s.URI))
 	}
 	return strings.Join(names, " ")
@@ -97,7 +98,7 @@ func TestAppendFolder(t *testing.T) {
 	if s = mustBuild(t, o); s.Added != 1 {
 		t.Errorf("without the changed files: added %d", s.Added)
 	}
-	if damage, err := shard.Verify(context.Background(), shard.OS(), o.Out, nil); err != nil || len(damage) > 0 {
+	if damage, err := shard.Verify(context.Background(), shardfile.OS(), o.Out, nil); err != nil || len(damage) > 0 {
 		t.Errorf("verify: %v %v", damage, err)
 	}
 }
@@ -110,7 +111,7 @@ func TestAppendFolderWithoutTimes(t *testing.T) {
 		Out:      filepath.Join(t.TempDir(), "data"),
 		Settings: option.Settings{Sources: []string{home}}}
 	mustBuild(t, o)
-	if err := os.Remove(filepath.Join(o.Out, shard.RunName)); err != nil {
+	if err := os.Remove(filepath.Join(o.Out, shardfile.RunName)); err != nil {
 		t.Fatal(err)
 	}
 	lineFile(t, home, "b.jsonl", "second one")
@@ -160,7 +161,7 @@ func TestDatasetsAmongSources(t *testing.T) {
 	o.Out = filepath.Join(home, "deep", "down", "old")
 	mustBuild(t, o)
 	lineFile(t, filepath.Join(home, "deep"), "b.jsonl", "second one")
-	put(t, filepath.Join(home, "deep", shard.ManifestName), []byte(`{"name": "somebody else's"}`))
+	put(t, filepath.Join(home, "deep", shardfile.ManifestName), []byte(`{"name": "somebody else's"}`))
 	buildParts(t, planned(t, o, 1), filepath.Join(home, "parts"))
 	broken := filepath.Join(home, "broken.jsonl.txt")
 	put(t, broken, []byte(jsonLines(0, 300, 250)))
@@ -207,7 +208,7 @@ func damagedDataset(t *testing.T, built option.Options) {
 	if err := os.CopyFS(old, os.DirFS(built.Out)); err != nil {
 		t.Fatal(err)
 	}
-	manifest := filepath.Join(old, shard.ManifestName)
+	manifest := filepath.Join(old, shardfile.ManifestName)
 	all := built
 	all.Sources = []string{home}
 	for what, damage := range map[string]func() error{

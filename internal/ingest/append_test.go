@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // halves returns two corpora of short documents, some of them in both, and the sources that hold
@@ -49,7 +51,7 @@ func TestAppendedRows(t *testing.T) {
 	base := option.Options{Settings: option.Settings{MaxLength: 40, ShardBytes: 24 << 10}}
 	fsys, old, s := appendTo(t, base, sources)
 	for name, data := range old {
-		if strings.HasSuffix(name, shard.ManifestName) || strings.HasSuffix(name, shard.RunName) {
+		if strings.HasSuffix(name, shardfile.ManifestName) || strings.HasSuffix(name, shardfile.RunName) {
 			continue
 		}
 		if got := fsys.Files()[name]; string(got) != string(data) {
@@ -145,7 +147,7 @@ func TestAppendCrashes(t *testing.T) {
 	made := shardtest.New()
 	base.FS = made
 	mustBuild(t, base)
-	oldManifest := made.Files()["data/"+shard.ManifestName]
+	oldManifest := made.Files()["data/"+shardfile.ManifestName]
 	addition := base
 	addition.Append, addition.Sources = true, sources[1:]
 	third := addition
@@ -169,12 +171,12 @@ func TestAppendCrashes(t *testing.T) {
 		}
 		after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
 		at := fmt.Sprintf("crash at operation %d of %d", k, ops)
-		if now := after.Files()["data/"+shard.ManifestName]; string(now) != string(oldManifest) &&
-			string(now) != string(want["data/"+shard.ManifestName]) {
+		if now := after.Files()["data/"+shardfile.ManifestName]; string(now) != string(oldManifest) &&
+			string(now) != string(want["data/"+shardfile.ManifestName]) {
 			t.Fatalf("%s: the manifest is neither the old nor the new one", at)
 		}
-		if shard.HasAddition(after, "data") &&
-			string(after.Files()["data/"+shard.ManifestName]) != string(oldManifest) {
+		if dataset.HasAddition(after, "data") &&
+			string(after.Files()["data/"+shardfile.ManifestName]) != string(oldManifest) {
 			third.FS = after.CrashImage(shardtest.LoseNone,
 				0) // another addition removes what is left of the finished one
 			mustBuild(t, third)
@@ -234,7 +236,7 @@ func TestAppendRefusals(t *testing.T) {
 		t.Error("the same addition was made twice")
 	}
 	wantSame(t, "added twice", again, files(added.FS.(*shardtest.FS)))
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) || settings.Name != "additions" {
 		t.Errorf("the first build again: %v", err)
 	}
@@ -256,7 +258,7 @@ func TestAnotherAddition(t *testing.T) {
 	if _, err := Run(context.Background(), o); err == nil {
 		t.Fatal("a broken record was added")
 	}
-	if !shard.HasAddition(fsys, "data") {
+	if !dataset.HasAddition(fsys, "data") {
 		t.Fatal("the unfinished addition left no checkpoint")
 	}
 	if damage, err := shard.Verify(context.Background(), fsys, "data", nil); err != nil || len(damage) > 0 {
@@ -269,7 +271,7 @@ func TestAnotherAddition(t *testing.T) {
 	}
 	other := o
 	other.Sources = []string{writeDocuments(t, second)}
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), other); !errors.As(err, &settings) ||
 		!strings.Contains(err.Error(), "additions") {
 		t.Errorf("another addition at the same time: %v", err)
@@ -278,7 +280,7 @@ func TestAnotherAddition(t *testing.T) {
 	skipping := o
 	skipping.FS, skipping.OnBadRecord = image, option.SkipBadRecord
 	if s := mustBuild(t, skipping); !s.Resumed || s.Rejected != 1 ||
-		image.Files()["data/"+shard.AdditionName(shard.RejectsName, 1)] == nil {
+		image.Files()["data/"+shardfile.AdditionName(shardfile.RejectsName, 1)] == nil {
 		t.Errorf("resumed %v, %d bad records", s.Resumed, s.Rejected)
 	}
 	m, err := shard.ReadManifest(image, "data")
@@ -327,7 +329,7 @@ func TestAppendNothing(t *testing.T) {
 // TestAppendToDamaged: what the dataset keeps for additions is compared with the manifest.
 func TestAppendToDamaged(t *testing.T) {
 	_, _, sources := halves(t)
-	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
+	for _, name := range []string{shardfile.HashesName(0), shardfile.HeldOutName} {
 		fsys := shardtest.New()
 		o := option.Options{Out: "data",
 			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},

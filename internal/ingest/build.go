@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/earlier"
 	"github.com/dsload/dsload/internal/ingest/plan"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
-	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/heldout"
@@ -20,7 +22,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
 )
 
 const (
@@ -88,7 +89,7 @@ func runInto(ctx context.Context, o option.Options, p *plan.Chosen) (s *report.S
 	if p != nil {
 		t.Part, t.Plan = p.Part(), p.Plan.Seal()
 	}
-	err = store.Build(ctx, t, func(fsys shard.FS, dir string) (err error) {
+	err = store.Build(ctx, t, func(fsys shardfile.FS, dir string) (err error) {
 		inner := o
 		inner.FS, inner.Out = fsys, dir
 		b := newBuild(inner, p)
@@ -186,7 +187,7 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 // create builds a dataset of its own.
 func (b *build) create(ctx context.Context) (*report.Summary, error) {
 	out, from, err := dataset.Create(b.opts.FS, b.opts.Out, b.Shards)
-	if errors.Is(err, shard.ErrFinished) {
+	if errors.Is(err, dataset.ErrFinished) {
 		return b.finished()
 	}
 	if err != nil {

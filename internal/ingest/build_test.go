@@ -16,13 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/internal/tokenizers"
-	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
@@ -89,7 +90,7 @@ func mustBuild(t testing.TB, o option.Options) *report.Summary {
 func files(fsys *shardtest.FS) map[string][]byte {
 	all := fsys.Files()
 	for name := range all {
-		if strings.HasSuffix(name, shard.RunName) {
+		if strings.HasSuffix(name, shardfile.RunName) {
 			delete(all, name)
 		}
 	}
@@ -131,7 +132,7 @@ func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
 
 // cancelling ends a context at an operation of the file system.
 type cancelling struct {
-	shard.FS
+	shardfile.FS
 	after  int64
 	calls  atomic.Int64
 	cancel context.CancelFunc
@@ -289,7 +290,7 @@ func TestSettingsMustMatchToResume(t *testing.T) {
 		t.Error("the same build again did not find the dataset finished")
 	}
 	o.MaxLength = 99
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) || settings.Name != "max-length" {
 		t.Errorf("another --max-length: %v", err)
 	}
@@ -336,7 +337,7 @@ func TestRunRecordIsTheOnlyFileThatDiffers(t *testing.T) {
 		Settings:  option.Settings{Sources: []string{writeCorpus(t, 50, 11)}}})
 	var run map[string]any
 	for name, data := range fsys.Files() {
-		if strings.HasSuffix(name, shard.RunName) {
+		if strings.HasSuffix(name, shardfile.RunName) {
 			if err := json.Unmarshal(data, &run); err != nil {
 				t.Fatal(err)
 			}

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 const testChatTemplate = `{% for m in messages %}{{ m.role ~ ': ' ~ m.content }}{{ eos_token if m.role == 'assistant' else '\n' }}{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`
@@ -172,7 +173,7 @@ func TestChatOptions(t *testing.T) {
 	o := chatOptions(chats, template)
 	mustBuild(t, o)
 	o.TrainOn = chat.TrainLast
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) {
 		t.Errorf("got %v", err)
 	}

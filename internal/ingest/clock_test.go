@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // jumpingClock has no monotonic reading. Each time it is read it may have jumped back or forward by
@@ -102,7 +102,7 @@ func TestClockSetBackKeepsCheckpoints(t *testing.T) {
 }
 
 type countingCheckpoints struct {
-	shard.FS
+	shardfile.FS
 	checkpoints int
 }
 

@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/dataset"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // TestCutIsSaid: the summary and the manifest say what a budget cut, and only if it cut something.

@@ -16,8 +16,9 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // damagedSources makes damaged files of several kinds, and a sound one.
@@ -130,7 +131,7 @@ func checkDamageTold(t *testing.T, s *report.Summary, files map[string][]byte) {
 			t.Errorf("nothing of the damage in %q", text)
 		}
 	}
-	rejects := string(files["data/"+shard.RejectsName])
+	rejects := string(files["data/"+shardfile.RejectsName])
 	for _, part := range []string{"a.jsonl.gz", "rows of the file were read before", `"member":"20.txt"`,
 		"30 rows of the file were read before", "no row of the file could be read before"} {
 		if !strings.Contains(rejects, part) {

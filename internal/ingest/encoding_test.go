@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"golang.org/x/text/encoding/charmap"
 )
 
@@ -73,7 +73,7 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
 	o := option.Options{Settings: option.Settings{Sources: []string{dir}},
-		Resources: option.Resources{LoadedTokenizer: small(), FS: shard.OS()},
+		Resources: option.Resources{LoadedTokenizer: small(), FS: shardfile.OS()},
 		Out:       filepath.Join(dir, "whole")}
 	lines := func(notes []fault.Text) (out string) {
 		for _, note := range fault.All(notes, nil) {

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
@@ -84,7 +84,7 @@ func (f *flusher) writeSeen() error {
 	}
 	keys, err := f.seen.Keys()
 	if err == nil {
-		err = f.out.File(shard.HashesName(0), keys)
+		err = f.out.File(shardfile.HashesName(0), keys)
 	}
 	return errors.Join(err, f.closeSeen())
 }

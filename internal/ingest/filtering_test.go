@@ -20,8 +20,9 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // A testDocument is a document of a generated corpus.
@@ -66,7 +67,7 @@ func writeDocuments(t testing.TB, documents []testDocument) string {
 }
 
 // splitRows returns the ids of all rows of a split.
-func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32, documents []int64) {
+func splitRows(t testing.TB, fsys shardfile.FS, dir, split string) (rows [][]uint32, documents []int64) {
 	t.Helper()
 	for _, row := range readRows(t, fsys, dir, split) {
 		rows, documents = append(rows, row.AppendInputIDs(nil)), append(documents, row.Document)

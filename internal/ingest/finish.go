@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/ingest/earlier"
-	"github.com/dsload/dsload/internal/ingest/heldout"
 	"os"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/ingest/heldout"
+	"github.com/dsload/dsload/internal/shardfile"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
@@ -57,16 +60,16 @@ func (f *flusher) finish() (*report.Summary, error) {
 		return nil, err
 	}
 	if held := f.hold.Hashes(); len(held) > 0 { // kept for additions
-		if err := f.out.File(shard.HeldOutName, bytes.NewReader(heldout.File(held))); err != nil {
+		if err := f.out.File(shardfile.HeldOutName, bytes.NewReader(heldout.File(held))); err != nil {
 			return nil, err
 		}
 	}
-	return f.commit(func(*shard.Provenance, map[string]any) {})
+	return f.commit(func(*dataset.Provenance, map[string]any) {})
 }
 
 // commit writes the dataset's last files and its manifest, and returns its summary. amend may change what the
 // manifest and run.json say.
-func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report.Summary, error) {
+func (f *flusher) commit(amend func(*dataset.Provenance, map[string]any)) (*report.Summary, error) {
 	s, b := &f.state, f.b
 	if err := f.writeSeen(); err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 		if err != nil {
 			return nil, err
 		}
-		if err := f.out.File(shard.RejectsName, bytes.NewReader(lines)); err != nil {
+		if err := f.out.File(shardfile.RejectsName, bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +88,7 @@ func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*report
 	}
 	sum := f.summary()
 	run := f.runRecord(sum)
-	provenance := shard.Provenance{Tokenizer: b.TokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
+	provenance := dataset.Provenance{Tokenizer: b.TokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
 		Dropped: s.DroppedBy, Run: run}
 	amend(&provenance, run)
 	manifest, err := f.out.Finish(provenance)

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/dsload/dsload/internal/dataset"
 	"slices"
 	"time"
+
+	"github.com/dsload/dsload/internal/dataset"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
@@ -19,7 +20,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/shard"
 )
 
 // A flusher is the last stage: it takes the jobs in the order in which they were read and does
@@ -34,7 +34,7 @@ type flusher struct {
 	turns  turnRows                     // scratch
 	around around                       // what the cutter writes around them
 	emit   func(*example.Example) error // takeExample
-	row    shard.Example                // scratch: what a target writes escapes to it
+	row    dataset.Example              // scratch: what a target writes escapes to it
 	taken  taken                        // scratch
 	first  int64                        // ordinal of the first document
 	hold   *heldout.Chooser
@@ -197,7 +197,7 @@ func (f *flusher) takeExample(ex *example.Example) error {
 	if f.pack != nil && !f.full(split) {
 		return f.packExample(window, ex)
 	}
-	f.row = shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
+	f.row = dataset.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
 		Document: ex.Document, Part: ex.Part}
 	return f.write(split, &f.row)
 }
@@ -209,7 +209,7 @@ func (f *flusher) full(split string) bool {
 
 // write writes one row. What comes after the end of its split or of a budget is left out, and
 // counted.
-func (f *flusher) write(split string, row *shard.Example) error {
+func (f *flusher) write(split string, row *dataset.Example) error {
 	o, s := &f.b.opts, &f.state
 	switch {
 	case f.full(split) && split == splitTrain:
@@ -248,7 +248,7 @@ func (f *flusher) write(split string, row *shard.Example) error {
 
 // cutTokens shortens a row to what the budget of tokens leaves, and reports whether the row is left
 // out instead: a pair with labels is never cut, and a masked row must keep a token to train on.
-func (f *flusher) cutTokens(ex *shard.Example) bool {
+func (f *flusher) cutTokens(ex *dataset.Example) bool {
 	left := f.b.opts.MaxTokens - f.state.Tokens
 	n := int64(len(ex.InputIDs) + len(ex.Labels))
 	if n < left {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // TestHeldOutAlike: which documents are held out does not depend on the format of the sources, nor on what else their

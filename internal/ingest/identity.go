@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/ingest/earlier"
 	"path/filepath"
 	"strings"
+
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/shardfile"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
@@ -115,7 +117,7 @@ func (id *Identity) CheckFinished(m *shard.Manifest) error {
 }
 
 // ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
-func ReadFinished(fsys shard.FS, dir string) (*report.Summary, error) {
+func ReadFinished(fsys shardfile.FS, dir string) (*report.Summary, error) {
 	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // A dataset is of the identity that it was built by, and of no other.

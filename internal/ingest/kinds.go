@@ -5,17 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/internal/dataset"
-	"github.com/dsload/dsload/internal/ingest/advice"
-	"github.com/dsload/dsload/internal/ingest/earlier"
-	"github.com/dsload/dsload/internal/ingest/plan"
-	"github.com/dsload/dsload/internal/units"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/advice"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/ingest/plan"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/units"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
@@ -72,7 +74,7 @@ func (b *build) needsOfAddition() (n setup.Needs, err error) {
 func (b *build) add(ctx context.Context) (*report.Summary, error) {
 	a, o := b.addition, &b.opts
 	out, from, err := dataset.Append(o.FS, o.Out, b.Shards, a.Number, a.First)
-	if errors.Is(err, shard.ErrFinished) {
+	if errors.Is(err, dataset.ErrFinished) {
 		if err := a.Unchanged(b.sources()); err != nil {
 			return nil, err
 		}
@@ -86,7 +88,7 @@ func (b *build) add(ctx context.Context) (*report.Summary, error) {
 		f.first = a.First
 		f.hold.Close(a.HeldOut)
 		for i := 0; f.seen != nil; i++ {
-			file := a.Manifest.File(shard.HashesName(i))
+			file := a.Manifest.File(shardfile.HashesName(i))
 			if file == nil {
 				break
 			}
@@ -105,7 +107,7 @@ func (f *flusher) finishAddition() (*report.Summary, error) {
 		return nil, err
 	}
 	s, a := &f.state, f.b.addition
-	sum, err := f.commit(func(p *shard.Provenance, run map[string]any) {
+	sum, err := f.commit(func(p *dataset.Provenance, run map[string]any) {
 		m := a.Manifest
 		p.Tokenizer = m.Tokenizer
 		p.Sources = append(slices.Clone(m.Sources), p.Sources...)
@@ -121,7 +123,7 @@ func (f *flusher) finishAddition() (*report.Summary, error) {
 	notes := []fault.Text{fault.Textf("added: %s, %s; existing shards are unchanged",
 		units.Plural(s.Examples, "example"), units.Plural(s.Tokens, "token"))}
 	if s.Rejected > 0 {
-		notes = append(notes, fault.Textf("bad records are listed in %s", shard.AdditionName(shard.RejectsName, a.Number)))
+		notes = append(notes, fault.Textf("bad records are listed in %s", shardfile.AdditionName(shardfile.RejectsName, a.Number)))
 	}
 	sum.Notes = append(notes, sum.Notes...)
 	return sum, nil
@@ -160,7 +162,7 @@ func (b *build) buildPart(ctx context.Context) (*report.Summary, error) {
 		return nil, err
 	}
 	out, from, err := dataset.CreatePart(o.FS, o.Out, b.Shards, c.Part(), c.Plan.Seal())
-	if errors.Is(err, shard.ErrFinished) {
+	if errors.Is(err, dataset.ErrFinished) {
 		return b.builtPart()
 	}
 	if err != nil {
@@ -231,7 +233,7 @@ func (f *flusher) finishPart() (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.out.Finish(shard.Provenance{Tokenizer: b.TokenizerInfo(), Counters: map[string]int64{}, State: state})
+	m, err := f.out.Finish(dataset.Provenance{Tokenizer: b.TokenizerInfo(), Counters: map[string]int64{}, State: state})
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/internal/dataset"
-	"github.com/dsload/dsload/internal/ingest/report"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/shardfile"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
@@ -19,7 +21,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard"
 )
 
 // MakePlan reads the sources once and cuts the build into partitions of about equal size.
@@ -159,9 +160,9 @@ func (b *build) countAll(ctx context.Context) error {
 
 // planable returns an error for options with which partitions cannot be built.
 func planable(o *option.Options, partitions int) error {
-	if partitions < 1 || partitions > shard.MaxParts {
+	if partitions < 1 || partitions > shardfile.MaxParts {
 		return fault.BadOption("partitions", partitions, "must be from 1 to %d",
-			shard.MaxParts)
+			shardfile.MaxParts)
 	}
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
 		return fault.BadOption("partitions", partitions,

@@ -22,7 +22,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // mapped returns the options of a build of one file through a command.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // TestTokensOnce: texts with the end token at their ends make the rows of those without, whatever their lengths.

@@ -4,15 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/dataset"
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/dsload/dsload/internal/dataset"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -21,13 +23,13 @@ import (
 type originFiles struct {
 	b     *build
 	phase int                      // that file and dirty are about
-	file  shard.File               // nil before the first full page of the phase in this run
+	file  shardfile.File           // nil before the first full page of the phase in this run
 	dirty bool                     // pages were written since the last sync
 	path  func(name string) string // where the pages are; nil if nothing is noted
 }
 
 // originNames are the files of the phases.
-var originNames = [...]string{setup.Train: shard.OriginsName, setup.Val: shard.ValOriginsName}
+var originNames = [...]string{setup.Train: shardfile.OriginsName, setup.Val: shardfile.ValOriginsName}
 
 // note takes a record, in the order of reading. Only the first piece of a document counts.
 func (o *originFiles) note(s *cursor, d *job.Document) error {

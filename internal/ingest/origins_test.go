@@ -12,8 +12,9 @@ import (
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // blankRich returns text with blank lines between its other lines.
@@ -27,7 +28,7 @@ func blankRich(lines int, seed uint64) string {
 }
 
 // checkOrigins compares what a dataset knows of each row's document with the lines of the sources.
-func checkOrigins(t *testing.T, fsys shard.FS, dir, split string) {
+func checkOrigins(t *testing.T, fsys shardfile.FS, dir, split string) {
 	t.Helper()
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
@@ -86,7 +87,7 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 	whole.FS = wholeFS
 	mustBuild(t, whole)
 	want, ops := files(wholeFS), wholeFS.Ops()
-	for _, name := range []string{shard.OriginsName, shard.ValOriginsName} {
+	for _, name := range []string{shardfile.OriginsName, shardfile.ValOriginsName} {
 		if n := len(want[filepath.Join("data", name)]); n < origins.PageBytes {
 			t.Fatalf("%s has %d bytes, less than a page: the test shows nothing", name, n)
 		}

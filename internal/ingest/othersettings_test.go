@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard"
 )
 
 // TestOtherSettingsInWords: a folder with other sources or additions is described without JSON, and another
@@ -52,7 +52,7 @@ func TestOtherSettingsInWords(t *testing.T) {
 	mustBuild(t, added)
 	refused("the first build after an addition", o, "has additions since it was built: "+b, "`append`", "`overwrite`")
 	refused("both after an addition", both, "has additions")
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) || settings.Name != "additions" {
 		t.Errorf("%v is not an error about settings", err)
 	}

@@ -1,10 +1,10 @@
 package ingest
 
 import (
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard"
 )
 
 // splits are the names of the splits that rows are packed for.
@@ -19,7 +19,7 @@ func (f *flusher) newPacking() *rows.Packing {
 	c := f.b.PackConfig(f.b.Shards.Schema)
 	c.Counts, c.Rest = &f.state.Counts, &f.state.PackRest
 	c.Wanted, c.Changed = f.wanted, f.heldOut
-	c.Write = func(split int, row *shard.Example) error { return f.write(splits[split], row) }
+	c.Write = func(split int, row *dataset.Example) error { return f.write(splits[split], row) }
 	return rows.New(c)
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote/remotetest"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // arrowFile is an Arrow file, or stream, of a column of text in record batches of different sizes.
@@ -130,7 +130,7 @@ func TestColumnPartitions(t *testing.T) {
 
 // afterCheckpoints calls a function after each checkpoint.
 type afterCheckpoints struct {
-	shard.FS
+	shardfile.FS
 	call func()
 }
 
@@ -166,7 +166,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 		o.CheckpointEvery, o.CheckpointInterval = 1, 1
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
-		o.FS = afterCheckpoints{shard.OS(), func() {
+		o.FS = afterCheckpoints{shardfile.OS(), func() {
 			if n++; n > 2 {
 				cancel()
 			}

@@ -9,15 +9,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
 // watchedFS calls a function with the names of a folder.
 type watchedFS struct {
-	shard.FS
+	shardfile.FS
 	list func(names []string) []string
 }
 
@@ -55,7 +57,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 	again := part.Options()
 	again.Out, again.LoadedTokenizer, again.Memory, again.Workers = dir, small(), 64<<20, 2
 	merged := false
-	again.FS = &watchedFS{FS: shard.OS(), list: func(names []string) []string {
+	again.FS = &watchedFS{FS: shardfile.OS(), list: func(names []string) []string {
 		if merged {
 			return names
 		}
@@ -69,7 +71,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 		t.Errorf("while it was merged: %+v %v", s, err)
 	}
 	sameDataset(t, dir, whole, false)
-	if _, err := shard.ReadPartManifest(shard.OS(), dir, 0); !errors.Is(err, shard.ErrNotFound) {
+	if _, err := dataset.ReadPartManifest(shardfile.OS(), dir, 0); !errors.Is(err, shard.ErrNotFound) {
 		t.Errorf("the manifest of part 0 after the merge: %v", err)
 	}
 }
@@ -103,12 +105,12 @@ func TestMergeOfCutOrigins(t *testing.T) {
 	whole := must(os.ReadFile(path))
 	for _, n := range []int{0, 5, 8, 20, len(whole) - 1} {
 		put(t, path, whole[:n])
-		before := must(shard.OS().ReadDir(dir))
+		before := must(shardfile.OS().ReadDir(dir))
 		_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 		if fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), filepath.Base(path)) {
 			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
 		}
-		if after := must(shard.OS().ReadDir(dir)); len(after) < len(before) {
+		if after := must(shardfile.OS().ReadDir(dir)); len(after) < len(before) {
 			t.Errorf("cut to %d bytes: of %q only %q is left", n, before, after)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/remote/remotetest"
-	"github.com/dsload/dsload/shard"
 )
 
 // A folder of a bucket is that of one plan: a part of another plan that is built there at any write of the first
@@ -45,7 +45,7 @@ func TestPartsOfTwoPlans(t *testing.T) {
 			if n <= at {
 				return
 			}
-			var other *shard.SettingsError
+			var other *dataset.SettingsError
 			if (firstErr == nil) == (secondErr == nil) || firstErr != nil && !errors.As(firstErr, &other) ||
 				secondErr != nil && !errors.As(secondErr, &other) {
 				t.Fatalf("at write %d: %v; %v", at, firstErr, secondErr)

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -52,20 +54,20 @@ func TestMergeRefuses(t *testing.T) {
 			"", nil},
 		{"another build's manifest", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(foreign, part))), 0o600)
-		}, "max-length = 65", shard.ErrOtherPart},
+		}, "max-length = 65", dataset.ErrOtherPart},
 		{"a part twice", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(dir, "part-p00002.json"))),
 				0o600)
 		}, "not the manifest of part 1", shard.ErrCorrupt},
 		{"a shard too many", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "train-p00001-00099.arrow"), must(os.ReadFile(first(dir))), 0o600)
-		}, "part 1 has", shard.ErrOtherPart},
+		}, "part 1 has", dataset.ErrOtherPart},
 		{"a shard of no part", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "train-p00003-00000.arrow"), nil, 0o600)
-		}, "train-p00003-00000.arrow", shard.ErrOtherPart},
+		}, "train-p00003-00000.arrow", dataset.ErrOtherPart},
 		{"a whole build's shard", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "train-00000.arrow"), nil, 0o600)
-		}, "train-00000.arrow", shard.ErrOtherPart},
+		}, "train-00000.arrow", dataset.ErrOtherPart},
 		{"no plan", func(dir string) error { return os.Remove(filepath.Join(dir, "plan.json")) }, "--plan", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestMergeRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.cause != nil && !errors.Is(err, c.cause) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, shardfile.ManifestName)); err == nil {
 				t.Error("a manifest was written")
 			}
 		})

@@ -24,6 +24,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -80,10 +81,10 @@ func planned(t *testing.T, o option.Options, n int) *plan.Plan {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := p.Write(t.Context(), filepath.Join(dir, shard.PlanName)); err != nil {
+	if err := p.Write(t.Context(), filepath.Join(dir, shardfile.PlanName)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = plan.ReadFolder(shard.OS(), dir); err != nil {
+	if p, err = plan.ReadFolder(shardfile.OS(), dir); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -115,7 +116,7 @@ func buildParts(t *testing.T, p *plan.Plan, out string, but ...int) {
 // sameDataset compares rows, totals and counters of two datasets.
 func sameDataset(t *testing.T, got, want string, counters bool) {
 	t.Helper()
-	a, b := rowsOf(t, shard.OS(), got), rowsOf(t, shard.OS(), want)
+	a, b := rowsOf(t, shardfile.OS(), got), rowsOf(t, shardfile.OS(), want)
 	for i := range max(len(a), len(b)) {
 		switch {
 		case i >= len(a) || i >= len(b):
@@ -124,7 +125,7 @@ func sameDataset(t *testing.T, got, want string, counters bool) {
 			t.Fatalf("row %d of %d: %.80s, want %.80s", i, len(b), a[i], b[i])
 		}
 	}
-	m, n := must(shard.ReadManifest(shard.OS(), got)), must(shard.ReadManifest(shard.OS(), want))
+	m, n := must(shard.ReadManifest(shardfile.OS(), got)), must(shard.ReadManifest(shardfile.OS(), want))
 	for i := range n.Splits {
 		x, y := m.Splits[i], n.Splits[i]
 		x.Shards, y.Shards = nil, nil
@@ -144,7 +145,7 @@ func sameDataset(t *testing.T, got, want string, counters bool) {
 	if string(m.Settings) != string(n.Settings) {
 		t.Errorf("settings %s, want %s", m.Settings, n.Settings)
 	}
-	damage, err := shard.Verify(context.Background(), shard.OS(), got, nil)
+	damage, err := shard.Verify(context.Background(), shardfile.OS(), got, nil)
 	if err != nil || len(damage) > 0 {
 		t.Errorf("verify: %v %v", damage, err)
 	}
@@ -302,7 +303,7 @@ func TestPlanCopyIsWrittenAgain(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
-	path := filepath.Join(dir, shard.PlanName)
+	path := filepath.Join(dir, shardfile.PlanName)
 	put(t, path, append(must(os.ReadFile(path)), 'x'))
 	_, err := merge.Run(context.Background(), merge.Options{Dir: dir})
 	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
@@ -339,7 +340,7 @@ func TestPartInUse(t *testing.T) {
 		}
 		slow.Notice = nil
 		_, err := buildPart(p, 1, dir)
-		var locked *shard.LockedError
+		var locked *shardfile.LockedError
 		if refused = errors.As(err, &locked); !refused || locked.PID != os.Getpid() ||
 			!strings.Contains(err.Error(), "this partition") {
 			t.Errorf("the second process: %v", err)
@@ -379,7 +380,7 @@ func TestMergedUnread(t *testing.T) {
 			}
 			o.Out = filepath.Join(t.TempDir(), "whole")
 			mustBuild(t, o)
-			merged, whole := must(shard.ReadManifest(shard.OS(), dir)), must(shard.ReadManifest(shard.OS(), o.Out))
+			merged, whole := must(shard.ReadManifest(shardfile.OS(), dir)), must(shard.ReadManifest(shardfile.OS(), o.Out))
 			for _, counter := range []string{"unread_bytes", "unread_inputs"} {
 				have, found := merged.Counters[counter]
 				if found != c.told || found && have != whole.Counters[counter] {

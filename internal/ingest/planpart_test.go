@@ -15,7 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/plan"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // manyInputs returns a plan of many small files in a file, for a build with a split val and copies.
@@ -28,12 +28,12 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *plan.P
 	}
 	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
 		Settings: option.Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: filter.Exact}}
-	path = filepath.Join(t.TempDir(), shard.PlanName)
+	path = filepath.Join(t.TempDir(), shardfile.PlanName)
 	p := planned(t, o, partitions)
 	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	return path, must(plan.ReadFolder(shard.OS(), filepath.Dir(path)))
+	return path, must(plan.ReadFolder(shardfile.OS(), filepath.Dir(path)))
 }
 
 // TestPlanPart: what is read of a plan for a partition gives what the whole plan gives, and holds no other
@@ -92,7 +92,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	copied, data := must(os.ReadFile(filepath.Join(dir, shard.PlanName))), must(os.ReadFile(path))
+	copied, data := must(os.ReadFile(filepath.Join(dir, shardfile.PlanName))), must(os.ReadFile(path))
 	if string(copied) != string(data) {
 		t.Error("the copy of the plan differs")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // TestRejectsByReason: bad records are listed by file and reason, a file without a good one is named, and a build in
@@ -38,7 +38,7 @@ func TestRejectsByReason(t *testing.T) {
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	s := mustBuild(t, o)
 	list := func(dir string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, shard.RejectsName))
+		data, err := os.ReadFile(filepath.Join(dir, shardfile.RejectsName))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,18 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/dsload/dsload/internal/ingest/earlier"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
-	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -184,7 +185,7 @@ func TestSkipIsNotTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.FS, o.OnBadRecord = fsys, "fail"
-	var settings *shard.SettingsError
+	var settings *dataset.SettingsError
 	if _, err := Run(context.Background(), o); !errors.As(err, &settings) || settings.Name != "on-bad-record" {
 		t.Errorf("back to fail: %v", err)
 	}

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Unfinished is how far the build of a folder had come at its last checkpoint. It may be running.
@@ -23,8 +24,8 @@ type Unfinished struct {
 }
 
 // ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.
-func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
-	saved, err := shard.ReadUnfinished(fsys, dir)
+func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
+	saved, err := dataset.ReadUnfinished(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint of %s: %w", dir, err)
 	}
@@ -77,7 +78,7 @@ func (p *pins) of(repository string) string {
 // read reads the checkpoint of the folder. What cannot be read is reported later, when the
 // build resumes from it.
 func (p *pins) read() {
-	saved, err := shard.ReadUnfinished(p.opts.FS, p.opts.Out)
+	saved, err := dataset.ReadUnfinished(p.opts.FS, p.opts.Out)
 	if err != nil || saved.Cursor == nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -45,7 +46,7 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	}) {
 		t.Errorf("notes: %q", s.Notes)
 	}
-	m, err := shard.ReadManifest(shard.OS(), out)
+	m, err := shard.ReadManifest(shardfile.OS(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -43,7 +44,7 @@ const (
 )
 
 // rowsOf renders a split: ids, "*" after those that are trained on, "=> labels".
-func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
+func rowsOf(t *testing.T, fsys shardfile.FS, dir string) (out []string) {
 	t.Helper()
 	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // splitFile writes a record for each turn of the assistant in a file of conversations, which ends with it.
@@ -48,7 +49,7 @@ func splitFile(t *testing.T, chats string) (path string, turns int) {
 }
 
 // rowsWithMasks returns the rows of a dataset as texts, and their documents.
-func rowsWithMasks(t *testing.T, fsys shard.FS, dir, split string) (rows []string, documents []int64) {
+func rowsWithMasks(t *testing.T, fsys shardfile.FS, dir, split string) (rows []string, documents []int64) {
 	t.Helper()
 	for _, row := range readRows(t, fsys, dir, split) {
 		rows = append(rows, fmt.Sprint(row.AppendInputIDs(nil), row.LossMask, row.Segments, row.Part))
@@ -133,7 +134,7 @@ func TestSplitTurnsDependOnOutputOptionsOnly(t *testing.T) {
 }
 
 // checkTurnOrigins checks that the rows of a conversation lead to its line.
-func checkTurnOrigins(t *testing.T, fsys shard.FS, dir, source string) {
+func checkTurnOrigins(t *testing.T, fsys shardfile.FS, dir, source string) {
 	t.Helper()
 	data, err := os.ReadFile(source)
 	if err != nil {
@@ -194,8 +195,8 @@ func TestSplitTurnsInPartitions(t *testing.T) {
 	mustBuild(t, added)
 	added.Append, added.Sources = true, sources[2:]
 	mustBuild(t, added)
-	got, documents := rowsWithMasks(t, shard.OS(), added.Out, splitTrain)
-	want, whole := rowsWithMasks(t, shard.OS(), o.Out, splitTrain)
+	got, documents := rowsWithMasks(t, shardfile.OS(), added.Out, splitTrain)
+	want, whole := rowsWithMasks(t, shardfile.OS(), o.Out, splitTrain)
 	if !slices.Equal(got, want) || !slices.Equal(documents, whole) {
 		t.Errorf("%d rows, want %d; documents %v, want %v", len(got), len(want), documents, whole)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // TestInterruptWhileInputIsAwaited ends a build whose standard input brings nothing more.

@@ -16,8 +16,9 @@ import (
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
 )
 
 // TestUnusedFields: every field with a value is counted unless something uses it, however records come.
@@ -129,7 +130,7 @@ func TestUnusedFieldsAnyway(t *testing.T) {
 	if _, err := merge.Run(context.Background(), merge.Options{Dir: out}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := shard.ReadManifest(shard.OS(), out)
+	m, err := shard.ReadManifest(shardfile.OS(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

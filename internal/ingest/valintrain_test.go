@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // TestValInTrain: the documents of val that train has too are counted, whatever the format they come in.

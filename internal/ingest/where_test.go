@@ -16,8 +16,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // testdata/scores.parquet has 20 row groups of 20 rows, the same as scoresAsLines:
@@ -136,7 +136,7 @@ func TestGroupsLeftOutOfParts(t *testing.T) {
 	for {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
-		resumed.FS = afterCheckpoints{shard.OS(), func() {
+		resumed.FS = afterCheckpoints{shardfile.OS(), func() {
 			if n++; n > 1 {
 				cancel()
 			}

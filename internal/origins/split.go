@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -18,21 +19,21 @@ type Split struct {
 
 type originFile struct {
 	path string
-	file shard.File
+	file shardfile.File
 	find *File
 }
 
 // OpenSplit opens the origins of the documents of a split. The error is ErrNone if the
 // dataset has none, as datasets of earlier versions.
-func OpenSplit(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
+func OpenSplit(fsys shardfile.FS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
 	var names []string
-	if split == "val" && m.File(shard.ValOriginsName) != nil {
-		names = append(names, shard.ValOriginsName)
-	} else if m.File(shard.OriginsName) != nil {
-		names = append(names, shard.OriginsName)
+	if split == "val" && m.File(shardfile.ValOriginsName) != nil {
+		names = append(names, shardfile.ValOriginsName)
+	} else if m.File(shardfile.OriginsName) != nil {
+		names = append(names, shardfile.OriginsName)
 	}
 	for _, f := range m.Files {
-		if len(names) > 0 && names[0] == shard.OriginsName && shard.IsAddition(f.Name, shard.OriginsName) {
+		if len(names) > 0 && names[0] == shardfile.OriginsName && shardfile.IsAddition(f.Name, shardfile.OriginsName) {
 			names = append(names, f.Name) // in order, since files are sorted by name
 		}
 	}
@@ -41,14 +42,14 @@ func OpenSplit(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ *S
 	}
 	o := &Split{}
 	for _, name := range names {
-		if err := o.open(fsys, shard.Join(dir, name)); err != nil {
+		if err := o.open(fsys, shardfile.Join(dir, name)); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
 	return o, nil
 }
 
-func (o *Split) open(fsys shard.FS, path string) (err error) {
+func (o *Split) open(fsys shardfile.FS, path string) (err error) {
 	f := originFile{path: path}
 	if f.file, err = fsys.OpenFile(path, os.O_RDONLY); err != nil {
 		return err
@@ -77,10 +78,10 @@ func (o *Split) Find(document int64) (found Origin, ok bool, err error) {
 	return found, ok, err
 }
 
-// explain turns the error of a damaged file into a *shard.FileError.
+// explain turns the error of a damaged file into a *shardfile.FileError.
 func (o *originFile) explain(err error) error {
 	if errors.Is(err, ErrCorrupt) {
-		return &shard.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
+		return &shardfile.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -19,8 +20,8 @@ func TestSplit(t *testing.T) {
 		second[i].ordinal += end
 	}
 	m := &shard.Manifest{}
-	for name, docs := range map[string][]document{shard.OriginsName: first, shard.ValOriginsName: val,
-		shard.AdditionName(shard.OriginsName, 1): second} {
+	for name, docs := range map[string][]document{shardfile.OriginsName: first, shardfile.ValOriginsName: val,
+		shardfile.AdditionName(shardfile.OriginsName, 1): second} {
 		if err := os.WriteFile(filepath.Join(dir, name), written(t, docs, never), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -30,17 +31,17 @@ func TestSplit(t *testing.T) {
 		for _, name := range names {
 			m.Files = append(m.Files, shard.FileInfo{Name: name})
 		}
-		return OpenSplit(shard.OS(), dir, m, split)
+		return OpenSplit(shardfile.OS(), dir, m, split)
 	}
-	addition := shard.AdditionName(shard.OriginsName, 1)
+	addition := shardfile.AdditionName(shardfile.OriginsName, 1)
 	for _, c := range []struct {
 		split string
 		files []string
 		docs  []document
 	}{
-		{"train", []string{addition, shard.OriginsName}, append(first[:len(first):len(first)], second...)},
-		{"val", []string{shard.OriginsName}, first},
-		{"val", []string{shard.ValOriginsName, addition, shard.OriginsName}, val},
+		{"train", []string{addition, shardfile.OriginsName}, append(first[:len(first):len(first)], second...)},
+		{"val", []string{shardfile.OriginsName}, first},
+		{"val", []string{shardfile.ValOriginsName, addition, shardfile.OriginsName}, val},
 	} {
 		s, err := open(c.split, c.files...)
 		if err != nil {
@@ -62,15 +63,15 @@ func TestSplit(t *testing.T) {
 	if _, err := open("train"); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, shard.OriginsName), []byte("damaged"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, shardfile.OriginsName), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var file *shard.FileError
-	if _, err := open("train", shard.OriginsName); !errors.Is(err, shard.ErrCorrupt) || !errors.As(err, &file) ||
-		file.File != filepath.Join(dir, shard.OriginsName) {
+	var file *shardfile.FileError
+	if _, err := open("train", shardfile.OriginsName); !errors.Is(err, shard.ErrCorrupt) || !errors.As(err, &file) ||
+		file.File != filepath.Join(dir, shardfile.OriginsName) {
 		t.Error(err)
 	}
-	if _, err := open("train", addition, shard.OriginsName); !errors.Is(err, shard.ErrCorrupt) {
+	if _, err := open("train", addition, shardfile.OriginsName); !errors.Is(err, shard.ErrCorrupt) {
 		t.Error(err)
 	}
 	var none *Split // of a dataset without origins

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -33,8 +34,8 @@ type manifestFile struct {
 }
 
 // readManifestFile reads the manifest, which must have the given seal.
-func readManifestFile(fsys shard.FS, dir, seal string) (manifestFile, error) {
-	path := shard.Join(dir, shard.ManifestName)
+func readManifestFile(fsys shardfile.FS, dir, seal string) (manifestFile, error) {
+	path := shardfile.Join(dir, shardfile.ManifestName)
 	info, err := fsys.Stat(path)
 	if err != nil {
 		return manifestFile{}, err
@@ -50,7 +51,7 @@ func readManifestFile(fsys shard.FS, dir, seal string) (manifestFile, error) {
 }
 
 // readWhole reads a file whose size is info.Size.
-func readWhole(fsys shard.FS, path string, info fs.FileInfo) ([]byte, error) {
+func readWhole(fsys shardfile.FS, path string, info fs.FileInfo) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: it is not a regular file", path)
 	}
@@ -67,8 +68,8 @@ func readWhole(fsys shard.FS, path string, info fs.FileInfo) ([]byte, error) {
 }
 
 // isStill returns an error unless the manifest in the folder is the one that was opened.
-func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
-	path := shard.Join(dir, shard.ManifestName)
+func (m *manifestFile) isStill(fsys shardfile.FS, dir string) error {
+	path := shardfile.Join(dir, shardfile.ManifestName)
 	info, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is gone: the dataset was removed, or is being rebuilt", path)
@@ -94,8 +95,8 @@ func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
 // sameFile reports whether two states of a file have equal size, modification time and, where the
 // system has one, identity.
 func sameFile(a, b fs.FileInfo) bool {
-	if v, ok := a.(shard.Versioned); ok {
-		w, ok := b.(shard.Versioned)
+	if v, ok := a.(shardfile.Versioned); ok {
+		w, ok := b.(shardfile.Versioned)
 		return ok && v.Version() == w.Version()
 	}
 	if a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) {
@@ -198,7 +199,7 @@ func (r *Reader) check() error {
 const shardsChecked = 100_000
 
 // checkShards compares the sizes of a split's shards with the manifest's.
-func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
+func (d *opened) checkShards(fsys shardfile.FS, split *shard.Split) error {
 	n := split.NumShards()
 	first, end := 0, n
 	if n > shardsChecked {
@@ -211,7 +212,7 @@ func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
 		if err != nil {
 			return err
 		}
-		path := shard.Join(d.dir, sh.Name)
+		path := shardfile.Join(d.dir, sh.Name)
 		info, err := fsys.Stat(path)
 		if err != nil {
 			return fmt.Errorf("check %s: %w", path, err)
@@ -228,7 +229,7 @@ func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
 // "NAME SEAL" for each dataset, sorted by name.
 func (r *Reader) Seal() string { return r.seal }
 
-func sealOf(datasets []*dataset) string {
+func sealOf(datasets []*opened) string {
 	if len(datasets) == 1 {
 		return datasets[0].shards.Manifest().Seal()
 	}

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -37,7 +39,7 @@ func fetchPage(t *testing.T, client *http.Client, path string) (*http.Response, 
 // the manifest first.
 func (rows memoryRows) rebuilt(t *testing.T, dir string, schema shard.Schema) {
 	t.Helper()
-	for _, name := range []string{shard.ManifestName, "*"} {
+	for _, name := range []string{shardfile.ManifestName, "*"} {
 		files, err := filepath.Glob(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +69,7 @@ func TestReplacedDatasetEndsStreams(t *testing.T) {
 					for j, id := range e.InputIDs {
 						ids[j] = (id + 1) % 50257
 					}
-					fresh[i] = shard.Example{InputIDs: ids, Document: e.Document}
+					fresh[i] = dataset.Example{InputIDs: ids, Document: e.Document}
 				}
 			}
 			dir := old.write(t, t.TempDir(), schema, 8<<10)
@@ -121,7 +123,7 @@ func TestTouchedManifestIsStillServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	path := filepath.Join(dir, shard.ManifestName)
+	path := filepath.Join(dir, shardfile.ManifestName)
 	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func TestManifestIsServedByteForByte(t *testing.T) {
 	a := randomRows(50, schema, 14).write(t, t.TempDir(), schema, 8<<10)
 	b := randomRows(60, schema, 15).write(t, t.TempDir(), schema, 8<<10)
 	read := func(dir string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, shard.ManifestName))
+		data, err := os.ReadFile(filepath.Join(dir, shardfile.ManifestName))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,7 @@ func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	rows := make(memoryRows, 200)
 	for i := range rows {
-		rows[i] = shard.Example{InputIDs: []uint32{40000, 40001, 40002, uint32(i)}, Document: int64(i)}
+		rows[i] = dataset.Example{InputIDs: []uint32{40000, 40001, 40002, uint32(i)}, Document: int64(i)}
 	}
 	dir := rows.write(t, t.TempDir(), schema, 1<<20)
 	path := filepath.Join(dir, "train-00000.arrow")

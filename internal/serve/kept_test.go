@@ -4,22 +4,23 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/google/go-cmp/cmp"
 )
 
 // countedFS counts reads of shards' files.
 type countedFS struct {
-	shard.FS
+	shardfile.FS
 	reads *int
 }
 
 type countedFile struct {
-	shard.File
+	shardfile.File
 	reads *int
 }
 
-func (c countedFS) OpenFile(name string, flag int) (shard.File, error) {
+func (c countedFS) OpenFile(name string, flag int) (shardfile.File, error) {
 	f, err := c.FS.OpenFile(name, flag)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func TestRowsStayInMemoryUntilItIsLeased(t *testing.T) {
 	rows := randomRows(300, shard.Schema{VocabSize: 500}, 7)
 	reads := 0
 	r, err := Open(Options{Datasets: []string{rows.write(t, t.TempDir(), shard.Schema{VocabSize: 500}, 16<<10)},
-		FS: countedFS{shard.OS(), &reads}})
+		FS: countedFS{shardfile.OS(), &reads}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -268,7 +268,7 @@ func (s *packedStream) read(dst *collate.Buffers) error {
 }
 
 // readRun appends the values of pieces of one member.
-func (s *packedStream) readRun(dst *collate.Buffers, split *shard.SplitReader, pieces []packedPiece) (err error) {
+func (s *packedStream) readRun(dst *collate.Buffers, split *shard.Split, pieces []packedPiece) (err error) {
 	s.rows, s.spans = s.rows[:0], s.spans[:0]
 	for i := range pieces {
 		s.rows, s.spans = append(s.rows, pieces[i].row), append(s.spans, pieces[i].span)

@@ -161,8 +161,8 @@ func (r *Reader) newRowStream(p prepared, steps sampler.StepOptions) (*rowStream
 
 // member is one dataset's split in a stream.
 type member struct {
-	dataset *dataset
-	split   *shard.SplitReader
+	dataset *opened
+	split   *shard.Split
 	weight  float64
 }
 
@@ -256,7 +256,7 @@ func changes(q feed.Query, members []member) (out []sampler.Change) {
 }
 
 // split opens a split for reading. A *feed.RequestError says which splits there are.
-func (d *dataset) split(name string) (*shard.SplitReader, error) {
+func (d *opened) split(name string) (*shard.Split, error) {
 	split, err := d.shards.Split(name)
 	if err == nil {
 		return split, nil

@@ -164,7 +164,7 @@ func collateRow(ref sampler.Ref, position int64) collate.Row {
 
 // appendColumns appends the values of the step's items.
 func (s *rowStream) appendColumns(dst *collate.Buffers) (err error) {
-	return s.eachRun(s.step.Items, func(split *shard.SplitReader, from, to int) (err error) {
+	return s.eachRun(s.step.Items, func(split *shard.Split, from, to int) (err error) {
 		if dst.IDs, err = split.AppendIDs(dst.IDs, s.spans[from:to]); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *rowStream) appendColumns(dst *collate.Buffers) (err error) {
 }
 
 // eachRun calls do for each run of items of one member.
-func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.SplitReader, from, to int) error) error {
+func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.Split, from, to int) error) error {
 	for from := 0; from < len(items); {
 		to := from + 1
 		for to < len(items) && items[to].Source == items[from].Source {
@@ -223,7 +223,7 @@ func (s *rowStream) locate(items []sampler.Item) error {
 
 // locateColumn finds the spans of items in the shards; column 0 is input_ids.
 func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []shard.Span) error {
-	return s.eachRun(items, func(split *shard.SplitReader, from, to int) error {
+	return s.eachRun(items, func(split *shard.Split, from, to int) error {
 		s.rows = s.rows[:0]
 		for _, it := range items[from:to] {
 			s.rows = append(s.rows, it.Row)

@@ -18,13 +18,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/serve/collate"
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
 // memoryRows is a dataset as plain numbers, the reference for batches.
-type memoryRows []shard.Example
+type memoryRows []dataset.Example
 
 // randomRows makes rows of every shape that a schema allows.
 func randomRows(n int, schema shard.Schema, seed uint64) (rows memoryRows) {
@@ -37,7 +39,7 @@ func randomRows(n int, schema shard.Schema, seed uint64) (rows memoryRows) {
 		return out
 	}
 	for i := range n {
-		e := shard.Example{InputIDs: ids(1 + rng.IntN(40)), Document: int64(i)}
+		e := dataset.Example{InputIDs: ids(1 + rng.IntN(40)), Document: int64(i)}
 		if schema.Labels {
 			e.Labels = ids(rng.IntN(30))
 		}
@@ -62,7 +64,7 @@ func randomRows(n int, schema shard.Schema, seed uint64) (rows memoryRows) {
 // write builds the dataset folder with shards of a few rows.
 func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shardBytes int64) string {
 	t.Helper()
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: shardBytes,
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: schema, ShardBytes: shardBytes,
 		Settings: []byte(`{"max-length":64}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shar
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+	if _, err := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
 		VocabSize: schema.VocabSize, Special: map[string]int64{"pad": 5, "eos": 6}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
@@ -36,7 +37,7 @@ type Options struct {
 	Pack       pack.Policy
 	PackLength int
 	// FS is the file system of the folders. Default: the operating system's.
-	FS shard.FS
+	FS shardfile.FS
 	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
 	Buckets *store.Reader
 
@@ -78,9 +79,9 @@ const (
 // Reader is the read path: open datasets that can be streamed as batches. It implements
 // feed.Backend and is safe for concurrent use.
 type Reader struct {
-	fs       shard.FS
+	fs       shardfile.FS
 	buckets  *store.Reader // see Options
-	datasets []*dataset
+	datasets []*opened
 	seal     string
 	pack     pack.Policy // of requests that set none
 	length   int         // of requests that set none
@@ -89,8 +90,8 @@ type Reader struct {
 	current cachedCheck // of checkCurrent
 }
 
-// dataset is one folder that is served under a name.
-type dataset struct {
+// opened is one folder that is served under a name.
+type opened struct {
 	name      string
 	dir       string
 	shards    *shard.Dataset
@@ -101,7 +102,7 @@ type dataset struct {
 
 // Open opens the datasets. Errors are shard's, with the folder.
 func Open(o Options) (*Reader, error) {
-	o.FS = cmp.Or(o.FS, shard.OS())
+	o.FS = cmp.Or(o.FS, shardfile.OS())
 	if len(o.Datasets) == 0 {
 		return nil, fault.BadOption("dataset", nil, "name at least one dataset folder")
 	}
@@ -127,7 +128,7 @@ func Open(o Options) (*Reader, error) {
 }
 
 // open opens the dataset of an argument DIR or NAME=DIR.
-func (r *Reader) open(o *Options, arg string) (*dataset, error) {
+func (r *Reader) open(o *Options, arg string) (*opened, error) {
 	name, dir := splitName(o.FS, arg)
 	if r.find(name) != nil {
 		return nil, fault.BadOption("dataset", arg,
@@ -145,7 +146,7 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 		shards.Close()
 		return nil, fmt.Errorf("open dataset %s: %w", dir, err)
 	}
-	return &dataset{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
+	return &opened{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
 }
 
 // maxLengthOf returns the length at which the build cut rows. Settings of another program have
@@ -164,7 +165,7 @@ func (o Options) locationBytes() int64 {
 }
 
 // splitName splits NAME=DIR. An argument that is itself a folder has no NAME.
-func splitName(fs shard.FS, arg string) (name, dir string) {
+func splitName(fs shardfile.FS, arg string) (name, dir string) {
 	if before, after, found := strings.Cut(arg, "="); found && before != "" &&
 		!strings.ContainsRune(before, filepath.Separator) {
 		if _, err := fs.Stat(arg); err != nil {
@@ -179,7 +180,7 @@ func splitName(fs shard.FS, arg string) (name, dir string) {
 	return strings.NewReplacer("=", "_", ",", "_").Replace(filepath.Base(abs)), arg
 }
 
-func (r *Reader) find(name string) *dataset {
+func (r *Reader) find(name string) *opened {
 	for _, d := range r.datasets {
 		if d.name == name {
 			return d
@@ -307,7 +308,7 @@ func (r *Reader) names() string {
 
 // DatasetDir returns the folder of an argument DIR or NAME=DIR.
 func DatasetDir(arg string) string {
-	_, dir := splitName(shard.OS(), arg)
+	_, dir := splitName(shardfile.OS(), arg)
 	return dir
 }
 

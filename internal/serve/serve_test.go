@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/serve/collate"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/shard"
@@ -238,7 +239,7 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
 	rows := make(memoryRows, 300)
 	for i := range rows {
-		rows[i] = shard.Example{InputIDs: make([]uint32, 512), Document: int64(i)}
+		rows[i] = dataset.Example{InputIDs: make([]uint32, 512), Document: int64(i)}
 	}
 	client := serveDir(t, rows.write(t, t.TempDir(), shard.Schema{VocabSize: 50257}, 1<<20))
 	ask := func(query string) {

@@ -78,7 +78,7 @@ func (t *Trace) Dataset(member int) (name, dir string, d *shard.Dataset) {
 func (t *Trace) Members() int { return len(t.stream.members) }
 
 // Split returns the rows of a member.
-func (t *Trace) Split(member int) *shard.SplitReader { return t.stream.members[member].split }
+func (t *Trace) Split(member int) *shard.Split { return t.stream.members[member].split }
 
 // notThere returns the error for something that the query does not have.
 func notThere(param, format string, args ...any) error {

@@ -73,7 +73,7 @@ func (t *Trace) SplitOf(member int, document int64) (string, error) {
 }
 
 // rowsOf returns the rows of a document in a split that is not packed: from up to, not including, to.
-func rowsOf(split *shard.SplitReader, document int64) (from, to int64, err error) {
+func rowsOf(split *shard.Split, document int64) (from, to int64, err error) {
 	at := func(i int64) int64 {
 		var d [1]int64
 		if e := split.Documents(d[:], i); e != nil && err == nil {

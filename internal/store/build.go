@@ -10,20 +10,20 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Target is a folder of a bucket that a build writes to, and what it builds there.
 type Target struct {
 	URI       string
-	Adds      bool       // to the dataset that is there
-	Part      shard.Part // if it builds one partition
-	Plan      string     // the seal of its plan
-	Overwrite bool       // whatever is there
+	Adds      bool           // to the dataset that is there
+	Part      shardfile.Part // if it builds one partition
+	Plan      string         // the seal of its plan
+	Overwrite bool           // whatever is there
 	Clock     func() time.Time
 	Notice    func(string) // may be nil
 
-	disk shard.FS // for tests; nil for the operating system's
+	disk shardfile.FS // for tests; nil for the operating system's
 }
 
 func (t *Target) isPart() bool { return t.Part.Of > 0 }
@@ -39,7 +39,7 @@ func (t *Target) notice(format string, args ...any) {
 // to be damaged. Errors name the target.
 //
 // Once begun, uploads outlive ctx: a build that is interrupted still uploads its last checkpoint.
-func Build(ctx context.Context, t Target, run func(fsys shard.FS, dir string) error) (err error) {
+func Build(ctx context.Context, t Target, run func(fsys shardfile.FS, dir string) error) (err error) {
 	t.URI = strings.TrimRight(t.URI, "/")
 	store := remote.NewStore(remote.Options{Notice: t.Notice})
 	defer store.Close()
@@ -53,7 +53,7 @@ func Build(ctx context.Context, t Target, run func(fsys shard.FS, dir string) er
 		}
 	}()
 	if t.disk == nil {
-		t.disk = shard.OS()
+		t.disk = shardfile.OS()
 	}
 	newFS := func(c *claim) *FS {
 		home := &folder{store: store, uri: t.URI, claim: c}

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/remote/remotetest"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
@@ -24,7 +26,7 @@ func TestDistance(t *testing.T) {
 	}
 	const rows, length = 250_000, 512
 	dir := filepath.Join(t.TempDir(), "data")
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000},
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000},
 		ShardBytes: 8 << 20, Settings: []byte(`{"max-length":512}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +37,12 @@ func TestDistance(t *testing.T) {
 		for j := range ids {
 			ids[j] = rng.Uint32N(50_000)
 		}
-		if err := b.Append("train", &shard.Example{InputIDs: ids[:1+rng.IntN(length)],
+		if err := b.Append("train", &dataset.Example{InputIDs: ids[:1+rng.IntN(length)],
 			Document: int64(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+	if _, err := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
 		VocabSize: 50_000}}); err != nil {
 		t.Fatal(err)
 	}

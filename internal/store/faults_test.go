@@ -11,10 +11,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // A place is a write or a removal of a build, by its number.
@@ -83,22 +84,22 @@ type kind struct {
 func kinds(w *writing) []kind {
 	none := func(*writing) error { return nil }
 	whole := kind{"build", none, (*writing).finish,
-		func(w *writing, dir string) error { return w.write(unsynced{shard.OS()}, dir, rows, nil) }}
+		func(w *writing, dir string) error { return w.write(unsynced{shardfile.OS()}, dir, rows, nil) }}
 	adds := w.adding(`{"a":1,"additions":[1]}`)
 	part := w.as(`{"a":1}`)
-	part.o.Part, part.o.Plan = shard.Part{Number: 0, Of: 1}, "seal"
+	part.o.Part, part.o.Plan = shardfile.Part{Number: 0, Of: 1}, "seal"
 	of := func(o *writing) func(w *writing, machine string) error {
 		return func(_ *writing, machine string) error { return o.finish(machine) }
 	}
 	return []kind{whole,
 		{"addition", func(w *writing) error { return w.finish("base") }, of(adds), func(w *writing, dir string) error {
-			return errors.Join(w.write(unsynced{shard.OS()}, dir, rows, nil), adds.write(unsynced{shard.OS()}, dir, rows, nil))
+			return errors.Join(w.write(unsynced{shardfile.OS()}, dir, rows, nil), adds.write(unsynced{shardfile.OS()}, dir, rows, nil))
 		}},
-		{"part", none, of(part), func(_ *writing, dir string) error { return part.write(unsynced{shard.OS()}, dir, rows, nil) }},
+		{"part", none, of(part), func(_ *writing, dir string) error { return part.write(unsynced{shardfile.OS()}, dir, rows, nil) }},
 		{"merge", func(*writing) error { return part.finish("base") },
 			func(*writing, string) error { return Merge(w.t.Context(), w.uri, part.mergeOne) },
 			func(_ *writing, dir string) error {
-				return errors.Join(part.write(unsynced{shard.OS()}, dir, rows, nil), part.mergeOne(unsynced{shard.OS()}, dir))
+				return errors.Join(part.write(unsynced{shardfile.OS()}, dir, rows, nil), part.mergeOne(unsynced{shardfile.OS()}, dir))
 			}},
 	}
 }
@@ -177,7 +178,7 @@ func (w *writing) failsAt(k kind, n int, f failure, then, local, what string) {
 }
 
 // mergeOne is merge of a plan with one part.
-func (w *writing) mergeOne(fsys shard.FS, dir string) error { return w.mergeParts(fsys, dir, 1) }
+func (w *writing) mergeOne(fsys shardfile.FS, dir string) error { return w.mergeParts(fsys, dir, 1) }
 
 // While a build goes on, another machine begins with other rows at any of its writes: it is refused, or the first
 // one is, and what is there is of the one that ended well.
@@ -219,10 +220,10 @@ func (w *writing) race(a, b, base *writing, what string) {
 	local := func(o *writing) string {
 		dir := filepath.Join(t.TempDir(), "local")
 		if base != nil {
-			w.must(base.write(unsynced{shard.OS()}, dir, rows, nil))
+			w.must(base.write(unsynced{shardfile.OS()}, dir, rows, nil))
 		}
 		o.o.Overwrite = false
-		w.must(o.write(unsynced{shard.OS()}, dir, rows, nil))
+		w.must(o.write(unsynced{shardfile.OS()}, dir, rows, nil))
 		return dir
 	}
 	overwrite := b.o.Overwrite
@@ -288,7 +289,7 @@ func TestFolderWithoutRowsIsFree(t *testing.T) {
 		}
 		other := w.as(`{"a":234}`)
 		local := filepath.Join(w.dir, "local")
-		w.must(other.write(unsynced{shard.OS()}, local, rows, nil))
+		w.must(other.write(unsynced{shardfile.OS()}, local, rows, nil))
 		w.must(other.finish("b"))
 		w.compare(local)
 	})
@@ -299,7 +300,7 @@ func TestFolderWithoutRowsIsFree(t *testing.T) {
 func TestBucketDecides(t *testing.T) {
 	eachWriting(t, func(t *testing.T, w *writing) {
 		local := filepath.Join(w.dir, "local")
-		w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
+		w.must(w.write(unsynced{shardfile.OS()}, local, rows, nil))
 		if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
@@ -307,13 +308,13 @@ func TestBucketDecides(t *testing.T) {
 		if len(scratch) != 1 {
 			t.Fatal(scratch)
 		}
-		manifest, err := os.ReadFile(filepath.Join(local, shard.ManifestName))
+		manifest, err := os.ReadFile(filepath.Join(local, shardfile.ManifestName))
 		w.must(err)
 		// As an earlier version left it where the upload failed.
-		w.must(os.WriteFile(filepath.Join(scratch[0], shard.ManifestName), manifest, 0o600))
+		w.must(os.WriteFile(filepath.Join(scratch[0], shardfile.ManifestName), manifest, 0o600))
 		w.must(w.finish("a"))
 		w.compare(local)
-		if err := w.build("c", 340, nil); !errors.Is(err, shard.ErrFinished) {
+		if err := w.build("c", 340, nil); !errors.Is(err, dataset.ErrFinished) {
 			t.Fatal(err)
 		}
 		if err := w.as(`{"a":234}`).build("a", 340, nil); err == nil {

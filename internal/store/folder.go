@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // folder is a folder of a bucket that a run writes to.
@@ -124,12 +124,12 @@ func (d *folder) put(ctx context.Context, name string, data io.ReaderAt, size in
 			return err
 		}
 		when = d.unchanged(name)
-	case name == shard.PlanName:
+	case name == shardfile.PlanName:
 		when.Absent = true // the first part that writes it makes the folder that of its plan
 	}
 	uri := d.object(name)
 	etag, err := d.store.Put(ctx, uri, data, size, when)
-	if errors.Is(err, remote.ErrConflict) && d.claim != nil && name != shard.ManifestName {
+	if errors.Is(err, remote.ErrConflict) && d.claim != nil && name != shardfile.ManifestName {
 		if err := d.claim.check(ctx); err != nil {
 			return err
 		}

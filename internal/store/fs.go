@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // checkpointInterval is the shortest time between two uploads of a checkpoint: another machine loses at
@@ -23,16 +24,16 @@ const checkpointInterval = 30 * time.Second
 // files are in the bucket. It belongs to one goroutine at a time, except for Stat and OpenFile in a
 // merge.
 type FS struct {
-	shard.FS                 // the operating system's
-	ctx      context.Context // for the requests of this one run: the methods of a file system have none
-	dir      string          // the scratch folder
-	home     *folder         // of whole files
-	state    *folder         // of what another machine needs to resume; nil for a merge
-	policy   policy
-	clock    func() time.Time
-	notice   func(format string, args ...any)
-	saved    time.Time // when a checkpoint was last uploaded
-	newer    bool      // the scratch folder has a newer one
+	shardfile.FS                 // the operating system's
+	ctx          context.Context // for the requests of this one run: the methods of a file system have none
+	dir          string          // the scratch folder
+	home         *folder         // of whole files
+	state        *folder         // of what another machine needs to resume; nil for a merge
+	policy       policy
+	clock        func() time.Time
+	notice       func(format string, args ...any)
+	saved        time.Time // when a checkpoint was last uploaded
+	newer        bool      // the scratch folder has a newer one
 }
 
 // A policy is what sets one kind of run apart: a whole build or an addition, a part, and a merge.
@@ -51,17 +52,17 @@ func (f *FS) local(name string) string { return filepath.Join(f.dir, name) }
 // gets its name in the bucket, and never here: what the bucket does not have is not there.
 func (f *FS) Rename(oldName, newName string) error {
 	from, to := filepath.Base(oldName), filepath.Base(newName)
-	if _, err := os.Lstat(oldName); errors.Is(err, fs.ErrNotExist) && shard.RoleOf(from) == shard.RoleWhole {
+	if _, err := os.Lstat(oldName); errors.Is(err, fs.ErrNotExist) && shardfile.RoleOf(from) == shardfile.RoleWhole {
 		// A shard that was committed after the checkpoint.
 		if err := f.fetch(from, newName); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	role := shard.RoleOf(to)
-	if role == shard.RoleWhole {
+	role := shardfile.RoleOf(to)
+	if role == shardfile.RoleWhole {
 		return f.policy.commit(oldName, to)
 	}
-	if err := f.FS.Rename(oldName, newName); err != nil || role != shard.RoleCheckpoint {
+	if err := f.FS.Rename(oldName, newName); err != nil || role != shardfile.RoleCheckpoint {
 		return err
 	}
 	f.newer = true
@@ -89,7 +90,7 @@ func (f *FS) upload(path, name string) error {
 	if err := f.home.upload(f.ctx, path, name); err != nil {
 		return err
 	}
-	delete(f.home.grown, shard.TempName(name))
+	delete(f.home.grown, shardfile.TempName(name))
 	return os.Remove(path)
 }
 
@@ -101,12 +102,12 @@ func (f *FS) save() error {
 	}
 	checkpoint := ""
 	for _, name := range names {
-		switch shard.RoleOf(name) {
-		case shard.RoleGrowing:
+		switch shardfile.RoleOf(name) {
+		case shardfile.RoleGrowing:
 			err = f.state.grow(f.ctx, f.local(name))
-		case shard.RoleChanging:
+		case shardfile.RoleChanging:
 			err = f.state.upload(f.ctx, f.local(name), name)
-		case shard.RoleCheckpoint:
+		case shardfile.RoleCheckpoint:
 			checkpoint = name
 		}
 		if err != nil {
@@ -119,7 +120,7 @@ func (f *FS) save() error {
 	if err := f.state.upload(f.ctx, f.local(checkpoint), checkpoint); err != nil {
 		return err
 	}
-	rows, err := shard.HasRows(f.FS, f.local(checkpoint))
+	rows, err := dataset.HasRows(f.FS, f.local(checkpoint))
 	if err == nil && !rows && len(f.state.stretches()) > 0 { // of a build that this one overwrites
 		err = f.forget()
 	}
@@ -133,7 +134,7 @@ func (f *FS) save() error {
 // resume downloads the bucket's checkpoint and the files that it needs.
 func (f *FS) resume(ctx context.Context) error {
 	for name, o := range f.state.known {
-		if role := shard.RoleOf(name); role == shard.RoleCheckpoint || role == shard.RoleChanging {
+		if role := shardfile.RoleOf(name); role == shardfile.RoleCheckpoint || role == shardfile.RoleChanging {
 			if err := f.state.download(ctx, o, f.local(name)); err != nil {
 				return err
 			}
@@ -149,7 +150,7 @@ func (f *FS) empty() error { return errors.Join(os.RemoveAll(f.dir), os.Mkdir(f.
 func (f *FS) dropWhole() error {
 	names, err := f.FS.ReadDir(f.dir)
 	for _, name := range names {
-		if shard.RoleOf(name) == shard.RoleWhole {
+		if shardfile.RoleOf(name) == shardfile.RoleWhole {
 			err = errors.Join(err, os.RemoveAll(f.local(name)))
 		}
 	}
@@ -162,7 +163,7 @@ func (f *FS) forget() error {
 		return err
 	}
 	for name := range f.state.known {
-		if _, stretch := parseStretch(name); stretch || shard.RoleOf(name) == shard.RoleChanging {
+		if _, stretch := parseStretch(name); stretch || shardfile.RoleOf(name) == shardfile.RoleChanging {
 			if err := f.state.remove(f.ctx, name); err != nil {
 				return err
 			}
@@ -177,7 +178,7 @@ func (f *FS) forget() error {
 // is removed with the checkpoint, and the checkpoint's object last.
 func (f *FS) Remove(name string) error {
 	base := filepath.Base(name)
-	checkpoint := shard.RoleOf(base) == shard.RoleCheckpoint && f.state != nil
+	checkpoint := shardfile.RoleOf(base) == shardfile.RoleCheckpoint && f.state != nil
 	if checkpoint {
 		if err := f.forget(); err != nil {
 			return err
@@ -203,7 +204,7 @@ func (f *FS) Remove(name string) error {
 func (f *FS) find(name string, err error) (o remote.Object, _ error) {
 	base := filepath.Base(name)
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(name) != f.dir ||
-		f.home.known == nil && shard.RoleOf(base) != shard.RoleWhole {
+		f.home.known == nil && shardfile.RoleOf(base) != shardfile.RoleWhole {
 		return o, err
 	}
 	o, farErr := f.home.describe(f.ctx, base)
@@ -227,7 +228,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 }
 
 // OpenFile opens a file here, or one of the bucket for reading.
-func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
+func (f *FS) OpenFile(name string, flag int) (shardfile.File, error) {
 	file, err := f.FS.OpenFile(name, flag)
 	if err == nil || flag&os.O_RDWR != 0 {
 		return file, err
@@ -236,7 +237,7 @@ func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if base := filepath.Base(name); shard.IsHashes(base) {
+	if base := filepath.Base(name); shardfile.IsHashes(base) {
 		return f.openCopy(base)
 	}
 	return openShared(f.ctx, f.home, o), nil
@@ -244,7 +245,7 @@ func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 
 // openCopy downloads an object that is read at many places, and opens the copy, which is removed with the
 // scratch folder.
-func (f *FS) openCopy(name string) (shard.File, error) {
+func (f *FS) openCopy(name string) (shardfile.File, error) {
 	path := filepath.Join(filepath.Dir(f.dir), "base", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

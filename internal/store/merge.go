@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/remote"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -24,7 +24,7 @@ type merge struct {
 
 // Merge calls run with a folder of this machine that stands for a folder of parts in a bucket, and the file
 // system that it is to be used with. Errors of run name the bucket.
-func Merge(ctx context.Context, uri string, run func(fsys shard.FS, dir string) error) (err error) {
+func Merge(ctx context.Context, uri string, run func(fsys shardfile.FS, dir string) error) (err error) {
 	uri = strings.TrimRight(uri, "/")
 	if err := remote.CheckFolder(uri); err != nil {
 		return fmt.Errorf("merge %s: %w", uri, err)
@@ -40,7 +40,7 @@ func Merge(ctx context.Context, uri string, run func(fsys shard.FS, dir string) 
 	}
 	store := remote.NewStore(remote.Options{})
 	defer store.Close()
-	m := &merge{FS: &FS{FS: shard.OS(), ctx: ctx, dir: dir, home: &folder{store: store, uri: uri}}}
+	m := &merge{FS: &FS{FS: shardfile.OS(), ctx: ctx, dir: dir, home: &folder{store: store, uri: uri}}}
 	m.policy = m
 	if err := m.fetchManifests(); err != nil {
 		return fmt.Errorf("merge %s: %w", uri, err)
@@ -70,7 +70,7 @@ func (m *merge) fetchManifests() error {
 	group, ctx := errgroup.WithContext(m.ctx)
 	group.SetLimit(manifestDownloads)
 	err := m.list(func(name string, o remote.Object) error {
-		if shard.IsPartManifest(name) {
+		if shardfile.IsPartManifest(name) {
 			group.Go(func() error { return m.home.download(ctx, o, filepath.Join(m.dir, name)) })
 		}
 		return ctx.Err()
@@ -95,7 +95,7 @@ func (m *merge) names(visit func(name string) error) error {
 }
 
 func (m *merge) commit(path, name string) error { return m.upload(path, name) }
-func (m *merge) removes(name string) bool       { return shard.RoleOf(name) == shard.RoleWhole }
+func (m *merge) removes(name string) bool       { return shardfile.RoleOf(name) == shardfile.RoleWhole }
 
 func (m *merge) removeLeft() error {
 	for _, name := range m.left {

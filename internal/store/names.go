@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/lazy"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // This file makes the names of the objects that no folder on a disk has; all others are shard's.
@@ -45,7 +45,7 @@ func hidden(name string) bool { return name == ownerName || stretchPattern().Mat
 func MarksBuild(name string) bool { return name == ownerName }
 
 // stateFolder returns the name of a part's own folder.
-func stateFolder(part shard.Part) string {
+func stateFolder(part shardfile.Part) string {
 	name := part.ManifestName()
 	return strings.TrimSuffix(name, path.Ext(name)) + stateSuffix
 }
@@ -54,5 +54,5 @@ func stateFolder(part shard.Part) string {
 func inState(name string) bool {
 	folder, _, nested := strings.Cut(name, "/")
 	part, state := strings.CutSuffix(folder, stateSuffix)
-	return nested && state && shard.IsPartManifest(part+path.Ext(shard.ManifestName))
+	return nested && state && shardfile.IsPartManifest(part+path.Ext(shardfile.ManifestName))
 }

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -20,12 +22,12 @@ import (
 // parts.
 type part struct {
 	*FS
-	part shard.Part
+	part shardfile.Part
 	plan string // its seal
 }
 
 // buildPart builds a part, a second time if the checkpoint that it resumed from turns out to be damaged.
-func buildPart(ctx context.Context, f *FS, t *Target, run func(fsys shard.FS, dir string) error) error {
+func buildPart(ctx context.Context, f *FS, t *Target, run func(fsys shardfile.FS, dir string) error) error {
 	resumed, err := openPart(ctx, f, t)
 	if err != nil {
 		return fault.Errorf("build %s: %w", t.URI, err)
@@ -59,7 +61,7 @@ func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
 	if err := errors.Join(f.dropWhole(), f.state.list(ctx)); err != nil {
 		return false, err
 	}
-	checkpoint := shard.CheckpointName(t.Part, false)
+	checkpoint := shardfile.CheckpointName(t.Part, false)
 	if _, err := os.Stat(f.local(checkpoint)); err == nil || t.Overwrite {
 		return err == nil && !t.Overwrite, nil
 	}
@@ -81,7 +83,7 @@ func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
 
 // names visits the manifests that the part and a merge have.
 func (p *part) names(visit func(name string) error) error {
-	for _, name := range []string{shard.ManifestName, p.part.ManifestName()} {
+	for _, name := range []string{shardfile.ManifestName, p.part.ManifestName()} {
 		there, err := p.home.has(p.ctx, name)
 		if err == nil && there {
 			err = visit(name)
@@ -108,12 +110,12 @@ func (p *part) commit(path, name string) error {
 		if err := p.removeUnlisted(filepath.Base(path)); err != nil {
 			return err
 		}
-	case shard.PlanName:
+	case shardfile.PlanName:
 		if there, err := p.home.has(p.ctx, name); err != nil || there {
 			return errors.Join(err, os.Remove(path)) // another part has written it
 		}
 	}
-	if merged, err := p.home.has(p.ctx, shard.ManifestName); err != nil {
+	if merged, err := p.home.has(p.ctx, shardfile.ManifestName); err != nil {
 		return err
 	} else if merged {
 		return errOvertaken
@@ -123,10 +125,10 @@ func (p *part) commit(path, name string) error {
 	} else if err != nil {
 		return err
 	}
-	if there, err := p.home.has(p.ctx, shard.ManifestName); err != nil || !there {
+	if there, err := p.home.has(p.ctx, shardfile.ManifestName); err != nil || !there {
 		return err
 	}
-	merged, has, err := shard.InMerged(p.FS, p.dir, p.plan, name)
+	merged, has, err := dataset.InMerged(p.FS, p.dir, p.plan, name)
 	if err != nil || !merged {
 		return err
 	}
@@ -143,7 +145,7 @@ func (p *part) removeUnlisted(manifest string) error {
 	if err != nil {
 		return err
 	}
-	for _, split := range shard.SplitNames() {
+	for _, split := range shardfile.SplitNames {
 		n := 0
 		if s := m.Split(split); s != nil {
 			n = len(s.Shards)

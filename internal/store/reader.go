@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -51,16 +52,16 @@ const (
 	defaultInterval = 15 * time.Second
 )
 
-// Reader is a read-only shard.FS for names in buckets. Other names are the operating system's.
+// Reader is a read-only shardfile.FS for names in buckets. Other names are the operating system's.
 type Reader struct {
-	shard.FS // the operating system's
-	store    *remote.Store
-	cache    *cache // nil where files are read straight
-	onLost   func(error)
-	interval time.Duration
-	ctx      context.Context // for requests: the methods of a file system have none
-	end      context.CancelFunc
-	checks   sync.WaitGroup // background checks of manifests
+	shardfile.FS // the operating system's
+	store        *remote.Store
+	cache        *cache // nil where files are read straight
+	onLost       func(error)
+	interval     time.Duration
+	ctx          context.Context // for requests: the methods of a file system have none
+	end          context.CancelFunc
+	checks       sync.WaitGroup // background checks of manifests
 
 	mu       sync.Mutex
 	closed   bool
@@ -90,7 +91,7 @@ type manifestCheck struct {
 // NewReader returns a Reader with an empty cache.
 func NewReader(o ReaderOptions) (*Reader, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
-	f := &Reader{FS: shard.OS(), interval: o.Interval, onLost: o.Lost,
+	f := &Reader{FS: shardfile.OS(), interval: o.Interval, onLost: o.Lost,
 		store:   remote.NewStore(remote.Options{Notice: o.Notice}),
 		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*manifestCheck{}}
 	f.ctx, f.end = context.WithCancel(context.Background())
@@ -138,8 +139,8 @@ func (f *Reader) Close() error {
 	return errors.Join(err, f.store.Close())
 }
 
-// OpenFile implements shard.FS. Files in a bucket open only for reading.
-func (f *Reader) OpenFile(name string, flag int) (shard.File, error) {
+// OpenFile implements shardfile.FS. Files in a bucket open only for reading.
+func (f *Reader) OpenFile(name string, flag int) (shardfile.File, error) {
 	if !remote.Writable(name) {
 		return f.FS.OpenFile(name, flag)
 	}
@@ -156,7 +157,7 @@ func (f *Reader) OpenFile(name string, flag int) (shard.File, error) {
 	return &cachedFile{unwritable{v.URI}, f, v}, nil
 }
 
-// Stat implements shard.FS.
+// Stat implements shardfile.FS.
 func (f *Reader) Stat(name string) (fs.FileInfo, error) {
 	if !remote.Writable(name) {
 		return f.FS.Stat(name)
@@ -168,7 +169,7 @@ func (f *Reader) Stat(name string) (fs.FileInfo, error) {
 	return v.info(), nil
 }
 
-// ReadDir implements shard.FS.
+// ReadDir implements shardfile.FS.
 func (f *Reader) ReadDir(name string) (names []string, err error) {
 	if !remote.Writable(name) {
 		return f.FS.ReadDir(name)
@@ -191,7 +192,7 @@ func readOnly(op, name string) error {
 	}
 }
 
-// Rename implements shard.FS. In a bucket it fails, as the methods below do.
+// Rename implements shardfile.FS. In a bucket it fails, as the methods below do.
 func (f *Reader) Rename(oldName, newName string) error {
 	if remote.Writable(oldName) || remote.Writable(newName) {
 		return readOnly("rename", oldName)
@@ -199,10 +200,10 @@ func (f *Reader) Rename(oldName, newName string) error {
 	return f.FS.Rename(oldName, newName)
 }
 
-// Remove implements shard.FS.
+// Remove implements shardfile.FS.
 func (f *Reader) Remove(name string) error { return onDisk("remove", name, f.FS.Remove) }
 
-// MkdirAll implements shard.FS.
+// MkdirAll implements shardfile.FS.
 func (f *Reader) MkdirAll(name string) error { return onDisk("mkdir", name, f.FS.MkdirAll) }
 
 // onDisk calls do unless the name is of something in a bucket.
@@ -213,8 +214,8 @@ func onDisk(op, name string, do func(name string) error) error {
 	return do(name)
 }
 
-// Lock implements shard.FS.
-func (f *Reader) Lock(name string, holder []byte) (shard.Lock, error) {
+// Lock implements shardfile.FS.
+func (f *Reader) Lock(name string, holder []byte) (shardfile.Lock, error) {
 	if remote.Writable(name) {
 		return nil, readOnly("lock", name)
 	}
@@ -223,11 +224,11 @@ func (f *Reader) Lock(name string, holder []byte) (shard.Lock, error) {
 
 // find returns the version of an object to read.
 func (f *Reader) find(uri string) (*version, error) {
-	if path.Base(uri) == shard.ManifestName {
+	if path.Base(uri) == shardfile.ManifestName {
 		return f.findManifest(uri)
 	}
 	f.mu.Lock()
-	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && shard.IsShard(path.Base(uri))
+	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && shardfile.IsShard(path.Base(uri))
 	f.mu.Unlock()
 	if v != nil {
 		return v, nil
@@ -253,7 +254,7 @@ func (f *Reader) find(uri string) (*version, error) {
 // list pins the shards of a folder, of which there may be thousands: one request describes many.
 func (f *Reader) list(folder string) error {
 	err := f.store.List(f.ctx, folder, func(name string, o remote.Object) error {
-		if shard.IsShard(name) {
+		if shardfile.IsShard(name) {
 			f.pin(o)
 		}
 		return nil
@@ -360,14 +361,14 @@ func (f *Reader) explainRead(v *version, err error) error {
 		return explain("read", v.URI, err)
 	}
 	f.mu.Lock()
-	if l := f.seen[v.URI[:strings.LastIndexByte(v.URI, '/')+1]+shard.ManifestName]; l != nil {
+	if l := f.seen[v.URI[:strings.LastIndexByte(v.URI, '/')+1]+shardfile.ManifestName]; l != nil {
 		l.stale = true
 	}
 	f.mu.Unlock()
 	if gone {
 		err = errors.New("the object is gone")
 	}
-	return &shard.FileError{File: v.URI, Offset: -1, Row: -1,
+	return &shardfile.FileError{File: v.URI, Offset: -1, Row: -1,
 		Cause: fmt.Errorf("%w since it was opened (%w)", shard.ErrReplaced, err)}
 }
 

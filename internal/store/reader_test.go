@@ -19,11 +19,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
@@ -31,7 +33,7 @@ import (
 // build writes a dataset of random rows in several shards.
 func build(t *testing.T, dir string, rows int, seed uint64) string {
 	t.Helper()
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000},
+	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000},
 		ShardBytes: 256 << 10, Settings: []byte(`{"max-length":200}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +45,11 @@ func build(t *testing.T, dir string, rows int, seed uint64) string {
 		for j := range ids {
 			ids[j] = rng.Uint32N(50_000)
 		}
-		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: int64(i)}); err != nil {
+		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+	if _, err := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
 		VocabSize: 50_000}}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,15 +75,15 @@ func upload(t *testing.T, dir, uri string) {
 		}
 	}
 	for _, e := range entries {
-		if e.Name() != shard.ManifestName {
+		if e.Name() != shardfile.ManifestName {
 			put(e.Name())
 		}
 	}
-	put(shard.ManifestName)
+	put(shardfile.ManifestName)
 }
 
 // start serves a dataset, and returns the server's address.
-func start(t *testing.T, fsys shard.FS, dir string) string {
+func start(t *testing.T, fsys shardfile.FS, dir string) string {
 	t.Helper()
 	buckets, _ := fsys.(*store.Reader)
 	o := serve.Options{Datasets: []string{dir}, FS: fsys, Buckets: buckets, Log: slog.New(slog.DiscardHandler)}
@@ -212,7 +214,7 @@ func TestServedFromABucket(t *testing.T) {
 			t.Setenv("AWS_ENDPOINT_URL", "http://"+proxy.Addr().String())
 		}
 		fsys := open(t, store.ReaderOptions{BlockBytes: 16 << 10, CacheBytes: 256 << 10})
-		local, far := start(t, shard.OS(), dir), start(t, fsys, uri+"/")
+		local, far := start(t, shardfile.OS(), dir), start(t, fsys, uri+"/")
 		var group sync.WaitGroup
 		for _, query := range []string{"shuffle=none&batch_size=64", "shuffle=block&seed=3&bucket=512",
 			"shuffle=full&seed=1&rank=1&world=16",

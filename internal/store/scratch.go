@@ -10,14 +10,14 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/private"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // scratch is a folder of this machine that a run works in.
 type scratch struct {
-	home    string     // with all that is in it
-	lock    shard.Lock // nil for none
-	passing bool       // nobody would find it again, so it is removed however the run ends
+	home    string         // with all that is in it
+	lock    shardfile.Lock // nil for none
+	passing bool           // nobody would find it again, so it is removed however the run ends
 }
 
 func (s *scratch) dir() string { return filepath.Join(s.home, "data") }
@@ -47,8 +47,8 @@ func openScratch(t *Target) (*scratch, error) {
 	}
 	sum := sha256.Sum256([]byte(key))
 	s := &scratch{home: filepath.Join(base, hex.EncodeToString(sum[:12]))}
-	var held *shard.LockedError
-	s.lock, err = shard.LockFile(shard.OS(), s.home+".lock")
+	var held *shardfile.LockedError
+	s.lock, err = shardfile.LockFile(shardfile.OS(), s.home+".lock")
 	switch {
 	case errors.As(err, &held) && t.isPart():
 		t.notice("another process on this machine is building this partition; building a second copy")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/private"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // Where others may write into a scratch folder, or exchange it, nothing is built.
@@ -39,7 +39,7 @@ func TestScratchOfOthers(t *testing.T) {
 		if err := os.Chmod(dir, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		for _, target := range []Target{{URI: "s3://bucket/x"}, {URI: "s3://bucket/x", Part: shard.Part{Number: 1, Of: 2}}} {
+		for _, target := range []Target{{URI: "s3://bucket/x"}, {URI: "s3://bucket/x", Part: shardfile.Part{Number: 1, Of: 2}}} {
 			s, err := openScratch(&target)
 			var access *private.AccessError
 			switch {
@@ -62,7 +62,7 @@ func TestScratchOfOthers(t *testing.T) {
 func TestScratchLinks(t *testing.T) {
 	eachWriting(t, func(t *testing.T, w *writing) {
 		local := filepath.Join(w.dir, "local")
-		w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
+		w.must(w.write(unsynced{shardfile.OS()}, local, rows, nil))
 		if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/remote/remotetest"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
-	"github.com/dsload/dsload/shard"
 )
 
 // TestStreamsAreReadAhead checks that blocks are fetched before a stream reads them, several at
@@ -19,7 +19,7 @@ func TestStreamsAreReadAhead(t *testing.T) {
 	dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/data"
 	t.Setenv("STORAGE_EMULATOR_HOST", envOf(b, "STORAGE_EMULATOR_HOST"))
 	upload(t, dir, uri)
-	local := start(t, shard.OS(), dir)
+	local := start(t, shardfile.OS(), dir)
 	for i, query := range []string{"shuffle=none&epochs=2", "shuffle=block&seed=3",
 		"shuffle=full&rank=1&world=3&tail=pad&batch_size=7",
 		"shuffle=full&bucket=1000&start=2500", "shuffle=block&max_tokens=2048&rank=1&world=2&balance=tokens",

@@ -11,8 +11,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -28,7 +30,7 @@ type whole struct {
 }
 
 // buildWhole is one call of run for a whole build or an addition.
-func buildWhole(ctx context.Context, f *FS, t *Target, run func(fsys shard.FS, dir string) error) error {
+func buildWhole(ctx context.Context, f *FS, t *Target, run func(fsys shardfile.FS, dir string) error) error {
 	f.home.claim.d = f.home
 	w := &whole{FS: f, target: t}
 	f.policy, f.state = w, f.home
@@ -51,7 +53,7 @@ func (w *whole) open(ctx context.Context) error {
 	if err := w.home.list(ctx); err != nil {
 		return err
 	}
-	_, finished := w.home.known[shard.ManifestName]
+	_, finished := w.home.known[shardfile.ManifestName]
 	if w.target.Adds && !finished {
 		return nil // there is nothing to add to, and what is unfinished stays as it is
 	}
@@ -61,8 +63,8 @@ func (w *whole) open(ctx context.Context) error {
 	}
 	if w.target.Adds {
 		var err error
-		if w.base, err = w.home.read(ctx, shard.ManifestName, maxManifestBytes); err != nil {
-			return fmt.Errorf("read %s: %w", shard.ManifestName, err)
+		if w.base, err = w.home.read(ctx, shardfile.ManifestName, maxManifestBytes); err != nil {
+			return fmt.Errorf("read %s: %w", shardfile.ManifestName, err)
 		}
 	}
 	if c.fresh {
@@ -75,7 +77,7 @@ func (w *whole) open(ctx context.Context) error {
 	return w.empty()
 }
 
-func (w *whole) checkpoint() string { return shard.CheckpointName(w.target.Part, w.target.Adds) }
+func (w *whole) checkpoint() string { return shardfile.CheckpointName(w.target.Part, w.target.Adds) }
 
 // begin makes the scratch folder what the bucket's checkpoint says, once the claim is taken.
 func (w *whole) begin(ctx context.Context) error {
@@ -95,7 +97,7 @@ func (w *whole) begin(ctx context.Context) error {
 // errClaimed makes a run begin again, with what the bucket holds since it has the claim.
 var errClaimed = errors.New("the folder is claimed")
 
-// Claim implements shard.Claimer. It returns errClaimed if the run must begin again: somebody else had the claim,
+// Claim implements shardfile.Claimer. It returns errClaimed if the run must begin again: somebody else had the claim,
 // or the bucket holds something other than what was listed.
 func (f *FS) Claim(settings json.RawMessage, mayContinue func(json.RawMessage) error) error {
 	w, owned := f.policy.(*whole)
@@ -105,7 +107,7 @@ func (f *FS) Claim(settings json.RawMessage, mayContinue func(json.RawMessage) e
 	d := f.home
 	c := d.claim
 	mine := c.mine()
-	if _, _, _, differ := shard.DiffSettings(c.held.Settings, settings); mine && !differ {
+	if _, _, _, differ := dataset.DiffSettings(c.held.Settings, settings); mine && !differ {
 		return nil
 	}
 	if err := c.take(f.ctx, settings, mayContinue, f.clock()); err != nil {
@@ -139,7 +141,7 @@ func (w *whole) close(done bool) error {
 	case done:
 		return c.release(w.ctx)
 	}
-	if rows, err := shard.HasRows(w.FS.FS, w.local(w.checkpoint())); err == nil && !rows {
+	if rows, err := dataset.HasRows(w.FS.FS, w.local(w.checkpoint())); err == nil && !rows {
 		_ = c.release(w.ctx) // the run has its error, and a claim keeps only other settings out
 	}
 	return nil
@@ -148,7 +150,7 @@ func (w *whole) close(done bool) error {
 // releaseLeft removes the claim of a build that was killed once it had removed all else.
 func (w *whole) releaseLeft() error {
 	for name := range w.home.known {
-		if shard.RoleOf(name) == shard.RoleCheckpoint {
+		if shardfile.RoleOf(name) == shardfile.RoleCheckpoint {
 			return nil
 		}
 	}
@@ -157,7 +159,7 @@ func (w *whole) releaseLeft() error {
 		return err
 	}
 	c := w.home.claim
-	if _, _, _, differ := shard.DiffSettings(m.Settings, c.held.Settings); differ {
+	if _, _, _, differ := dataset.DiffSettings(m.Settings, c.held.Settings); differ {
 		return nil // it is of an addition, or of another build that begins
 	}
 	c.id = c.held.ID
@@ -181,7 +183,7 @@ const manifestTries = 3
 
 func (w *whole) commit(path, name string) (err error) {
 	for range manifestTries {
-		if name == shard.ManifestName {
+		if name == shardfile.ManifestName {
 			if err := w.checkManifest(path); err != nil {
 				return err
 			}
@@ -200,8 +202,8 @@ func (w *whole) removes(name string) bool {
 
 // checkManifest makes sure that no other build has finished there with another manifest.
 func (w *whole) checkManifest(path string) error {
-	uri := w.home.object(shard.ManifestName)
-	there, err := w.home.read(w.ctx, shard.ManifestName, maxManifestBytes)
+	uri := w.home.object(shardfile.ManifestName)
+	there, err := w.home.read(w.ctx, shardfile.ManifestName, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

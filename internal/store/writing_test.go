@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/remote/remotetest"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -33,7 +35,7 @@ type writing struct {
 	uri     string
 	now     time.Time
 	objects *remote.Store
-	o       shard.BuilderOptions
+	o       dataset.BuilderOptions
 	begun   int // the row from which the last builder continued
 	server  *remotetest.Server
 }
@@ -58,7 +60,7 @@ func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
 	remotetest.EachMemoryBucket(t, func(t *testing.T, srv *remotetest.Server, uri string) {
 		w := &writing{t: t, server: srv, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
 			objects: remote.NewStore(remote.Options{}),
-			o: shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
+			o: dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
 				Settings: []byte(`{"a":1}`)}}
 		defer w.objects.Close()
 		test(t, w)
@@ -67,8 +69,8 @@ func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
 
 // write continues a dataset up to a row, and finishes it after the last. meanwhile, if not nil, is called
 // between the last two checkpoints.
-func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (err error) {
-	b, checkpoint, err := shard.OpenBuilder(fsys, dir, w.o)
+func (w *writing) write(fsys shardfile.FS, dir string, to int, meanwhile func()) (err error) {
+	b, checkpoint, err := dataset.OpenBuilder(fsys, dir, w.o)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (er
 			ids[i] = uint32((at*7919 + i*31 + w.o.Part.Number + len(w.o.Settings)) % 50_000)
 		}
 		document := int64(at+w.o.Part.Number*rows) + w.o.FirstDocument
-		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: document}); err != nil {
+		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: document}); err != nil {
 			return err
 		}
 		if at%50 == 24 {
@@ -100,32 +102,32 @@ func (w *writing) write(fsys shard.FS, dir string, to int, meanwhile func()) (er
 		return errStopped
 	}
 	if !w.o.Append && w.o.Part.Of == 0 {
-		if err := b.WriteFile(shard.RejectsName, strings.NewReader("{}\n")); err != nil {
+		if err := b.WriteFile(shardfile.RejectsName, strings.NewReader("{}\n")); err != nil {
 			return err
 		}
 	}
-	_, err = b.Finish(shard.Provenance{Tokenizer: madeWith, State: []byte("{}")})
+	_, err = b.Finish(dataset.Provenance{Tokenizer: madeWith, State: []byte("{}")})
 	return err
 }
 
 // build is write on a machine, into the bucket.
 func (w *writing) build(machine string, to int, meanwhile func()) error {
-	return w.run(machine, func(fsys shard.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
+	return w.run(machine, func(fsys shardfile.FS, dir string) error { return w.write(fsys, dir, to, meanwhile) })
 }
 
 // finish is build up to the last row; that it is built already is no error, as for a command.
 func (w *writing) finish(machine string) error {
-	return w.run(machine, func(fsys shard.FS, dir string) error {
-		if err := w.write(fsys, dir, rows, nil); !errors.Is(err, shard.ErrFinished) {
+	return w.run(machine, func(fsys shardfile.FS, dir string) error {
+		if err := w.write(fsys, dir, rows, nil); !errors.Is(err, dataset.ErrFinished) {
 			return err
 		}
 		return nil
 	})
 }
 
-func (w *writing) run(machine string, run func(fsys shard.FS, dir string) error) error {
+func (w *writing) run(machine string, run func(fsys shardfile.FS, dir string) error) error {
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(w.dir, machine)) // eachWriting restores it
-	return Build(w.t.Context(), Target{disk: unsynced{shard.OS()}, URI: w.uri, Part: w.o.Part, Plan: w.o.Plan, Adds: w.o.Append,
+	return Build(w.t.Context(), Target{disk: unsynced{shardfile.OS()}, URI: w.uri, Part: w.o.Part, Plan: w.o.Plan, Adds: w.o.Append,
 		Overwrite: w.o.Overwrite, Clock: func() time.Time {
 			w.now = w.now.Add(checkpointInterval)
 			return w.now
@@ -133,13 +135,13 @@ func (w *writing) run(machine string, run func(fsys shard.FS, dir string) error)
 }
 
 // unsynced is a file system that no power cut meets.
-type unsynced struct{ shard.FS }
+type unsynced struct{ shardfile.FS }
 
-type unsyncedFile struct{ shard.File }
+type unsyncedFile struct{ shardfile.File }
 
 func (unsyncedFile) Sync() error      { return nil }
 func (unsynced) SyncDir(string) error { return nil }
-func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
+func (u unsynced) OpenFile(name string, flag int) (shardfile.File, error) {
 	f, err := u.FS.OpenFile(name, flag)
 	if err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (w *writing) must(err error) {
 func TestBuildMoves(t *testing.T) {
 	eachWriting(t, func(t *testing.T, w *writing) {
 		local := filepath.Join(w.dir, "local")
-		w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
+		w.must(w.write(unsynced{shardfile.OS()}, local, rows, nil))
 		if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
@@ -198,7 +200,7 @@ func TestBuildMoves(t *testing.T) {
 			t.Errorf("resumed at row %d", w.begun)
 		}
 		w.compare(local)
-		if err := w.build("a", rows, nil); !errors.Is(err, shard.ErrFinished) || !strings.Contains(err.Error(), w.uri) {
+		if err := w.build("a", rows, nil); !errors.Is(err, dataset.ErrFinished) || !strings.Contains(err.Error(), w.uri) {
 			t.Errorf("again: %v", err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(w.dir, "b", "dsload", "out", "*")); len(left) > 0 {
@@ -227,8 +229,8 @@ func TestPartsMove(t *testing.T) {
 		local := filepath.Join(w.dir, "local")
 		w.o.Plan = "seal"
 		for number := range 2 {
-			w.o.Part = shard.Part{Number: number, Of: 2}
-			w.must(w.write(unsynced{shard.OS()}, local, rows, nil))
+			w.o.Part = shardfile.Part{Number: number, Of: 2}
+			w.must(w.write(unsynced{shardfile.OS()}, local, rows, nil))
 			if err := w.build("a", 340, nil); !errors.Is(err, errStopped) {
 				t.Fatal(err)
 			}
@@ -237,28 +239,28 @@ func TestPartsMove(t *testing.T) {
 				t.Errorf("part %d was resumed at row %d", number, w.begun)
 			}
 		}
-		if err := w.build("a", 340, nil); !errors.Is(err, shard.ErrFinished) {
+		if err := w.build("a", 340, nil); !errors.Is(err, dataset.ErrFinished) {
 			t.Errorf("a finished part: %v", err)
 		}
-		w.must(w.merge(unsynced{shard.OS()}, local))
+		w.must(w.merge(unsynced{shardfile.OS()}, local))
 		w.must(Merge(t.Context(), w.uri, w.merge))
 		w.compare(local)
 		w.must(Merge(t.Context(), w.uri+"/", w.merge)) // it is merged already
 	})
 }
 
-func (w *writing) merge(fsys shard.FS, dir string) error { return w.mergeParts(fsys, dir, 2) }
+func (w *writing) merge(fsys shardfile.FS, dir string) error { return w.mergeParts(fsys, dir, 2) }
 
-func (w *writing) mergeParts(fsys shard.FS, dir string, n int) (err error) {
-	m, err := shard.OpenMerger(w.t.Context(), fsys, dir, shard.MergeOptions{Partitions: n, Plan: w.o.Plan,
+func (w *writing) mergeParts(fsys shardfile.FS, dir string, n int) (err error) {
+	m, err := dataset.OpenMerger(w.t.Context(), fsys, dir, dataset.MergeOptions{Partitions: n, Plan: w.o.Plan,
 		Settings: w.o.Settings, PartSettings: func(int) (json.RawMessage, error) { return w.o.Settings, nil }})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if m.Merged() == nil {
-		if _, err := m.Finish(func([]string) (shard.Provenance, error) {
-			return shard.Provenance{Tokenizer: madeWith}, nil
+		if _, err := m.Finish(func([]string) (dataset.Provenance, error) {
+			return dataset.Provenance{Tokenizer: madeWith}, nil
 		}, map[string]io.Reader{}); err != nil {
 			return fmt.Errorf("finish: %w", err)
 		}

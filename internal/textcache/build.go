@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -42,8 +44,8 @@ func damageOf(id *ingest.Identity, dir string, ready bool) error {
 			return errors.Join(id.CheckFinished(d.Manifest()), d.Close())
 		}
 	} else {
-		var u *shard.Unfinished
-		if u, err = shard.ReadUnfinished(shard.OS(), dir); err == nil {
+		var u *dataset.Unfinished
+		if u, err = dataset.ReadUnfinished(shardfile.OS(), dir); err == nil {
 			return id.CheckSettings(u.Settings)
 		}
 	}
@@ -89,7 +91,7 @@ func Build(ctx context.Context, o option.Options, say func(string), build func(o
 	}
 	defer entry.Close()
 	if entry.Ready {
-		return ingest.ReadFinished(shard.OS(), entry.Dir)
+		return ingest.ReadFinished(shardfile.OS(), entry.Dir)
 	}
 	if entry.Damage != nil {
 		say(fmt.Sprintf("warning: the cached dataset of %s cannot be used and is built again: %v", what, entry.Damage))

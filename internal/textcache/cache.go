@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 const (
@@ -129,13 +129,13 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 
 // has reports whether there is a dataset with the key's settings.
 func (c *Cache) has(k Key) bool {
-	found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shard.ManifestName))
+	found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shardfile.ManifestName))
 	return err == nil && len(found) > 0
 }
 
 // isReady reports whether a folder is a dataset.
 func isReady(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, shard.ManifestName))
+	_, err := os.Stat(filepath.Join(dir, shardfile.ManifestName))
 	return err == nil
 }
 

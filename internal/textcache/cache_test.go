@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/private"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 func key(name string) Key {
@@ -26,7 +26,7 @@ func finish(t *testing.T, e *Entry, bytes int) {
 	if err := os.MkdirAll(e.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(e.Dir, shard.ManifestName), make([]byte, bytes), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(e.Dir, shardfile.ManifestName), make([]byte, bytes), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -180,12 +181,12 @@ func hubName(name string) (repository string, ok bool) {
 
 // OfDataset loads the tokenizer that made a dataset: the copy in its folder, or the built-in
 // one of that name. Its fingerprint must be the manifest's.
-func OfDataset(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+func OfDataset(fsys shardfile.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
 	var t *tokenize.Tokenizer
 	var err error
 	if name := tokenizerCopy(fsys, dir, m); name != "" {
-		path = shard.Join(dir, name)
+		path = shardfile.Join(dir, name)
 		o := tokenize.Options{Pattern: patternOf(m)}
 		if o.Config, err = configCopy(fsys, dir, name, m); err != nil {
 			return nil, err
@@ -195,7 +196,7 @@ func OfDataset(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenize
 		t, err = builtin.Open(m.Tokenizer.Name)
 	} else {
 		return nil, fmt.Errorf("load the tokenizer of %s: the folder has no %s, and %q is not built in", dir,
-			strings.Join(shard.TokenizerNames(), " or "), m.Tokenizer.Name)
+			strings.Join(shardfile.TokenizerNames(), " or "), m.Tokenizer.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func OfDataset(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenize
 }
 
 // loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
-func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
+func loadCopy(fsys shardfile.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
 	if !strings.Contains(path, "://") {
 		f, err := fsys.OpenFile(path, os.O_RDONLY) // which refuses a pipe at once
 		if err != nil {
@@ -229,7 +230,7 @@ func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokeniz
 }
 
 // readCopy returns the content of a file.
-func readCopy(fsys shard.FS, path string) ([]byte, error) {
+func readCopy(fsys shardfile.FS, path string) ([]byte, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -251,12 +252,12 @@ func readCopy(fsys shard.FS, path string) ([]byte, error) {
 
 // configCopy returns the configuration of the copy name: what the build wrote next to it, or what was put there by hand
 // next to a copy that was. It is empty where there is none.
-func configCopy(fsys shard.FS, dir, name string, m *shard.Manifest) ([]byte, error) {
+func configCopy(fsys shardfile.FS, dir, name string, m *shard.Manifest) ([]byte, error) {
 	lists := func(name string) bool {
 		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
 	}
-	path := shard.Join(dir, shard.TokenizerConfigName)
-	if _, err := fsys.Stat(path); err == nil && (lists(shard.TokenizerConfigName) || !lists(name)) {
+	path := shardfile.Join(dir, shardfile.TokenizerConfigName)
+	if _, err := fsys.Stat(path); err == nil && (lists(shardfile.TokenizerConfigName) || !lists(name)) {
 		return readCopy(fsys, path)
 	}
 	return []byte("{}"), nil
@@ -264,8 +265,8 @@ func configCopy(fsys shard.FS, dir, name string, m *shard.Manifest) ([]byte, err
 
 // tokenizerCopy returns the name of the tokenizer's copy in a dataset's folder, "" if there is
 // none.
-func tokenizerCopy(fsys shard.FS, dir string, m *shard.Manifest) string {
-	names := shard.TokenizerNames()
+func tokenizerCopy(fsys shardfile.FS, dir string, m *shard.Manifest) string {
+	names := shardfile.TokenizerNames()
 	for _, f := range m.Files {
 		if slices.Contains(names, f.Name) {
 			return f.Name
@@ -273,7 +274,7 @@ func tokenizerCopy(fsys shard.FS, dir string, m *shard.Manifest) string {
 	}
 	// A copy that was put there by hand works too, if its fingerprint agrees.
 	for _, name := range names {
-		if _, err := fsys.Stat(shard.Join(dir, name)); err == nil {
+		if _, err := fsys.Stat(shardfile.Join(dir, name)); err == nil {
 			return name
 		}
 	}

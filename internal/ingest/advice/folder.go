@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -21,7 +23,7 @@ func noFolder(f Facts, err error) (error, bool) {
 
 // otherSettings says in words how a build differs from the one in its folder.
 func otherSettings(f Facts, err error) (error, bool) {
-	other, ok := errors.AsType[*shard.SettingsError](err)
+	other, ok := errors.AsType[*dataset.SettingsError](err)
 	switch {
 	case !ok:
 		return err, false
@@ -86,7 +88,7 @@ func firstNames(names []string) string {
 
 // lockedFolder is about a folder that another process builds in.
 func lockedFolder(f Facts, err error) (error, bool) {
-	if _, ok := errors.AsType[*shard.LockedError](err); !ok {
+	if _, ok := errors.AsType[*shardfile.LockedError](err); !ok {
 		return err, false
 	}
 	if f.Partition {
@@ -98,9 +100,9 @@ func lockedFolder(f Facts, err error) (error, bool) {
 // foreignFolder is about a folder with files of other programs. Overwrite would keep them.
 func foreignFolder(f Facts, err error) (error, bool) {
 	switch o := f.Options; {
-	case !errors.Is(err, shard.ErrForeign):
+	case !errors.Is(err, dataset.ErrForeign):
 		return err, false
-	case f.Partition || o.Overwrite || !shard.HoldsBuild(o.FS, o.Out):
+	case f.Partition || o.Overwrite || !dataset.HoldsBuild(o.FS, o.Out):
 		return fault.Advise(err, "choose another {out}"), true
 	}
 	return fault.Advise(err, "choose another {out}, or {overwrite} to replace what dsload wrote there"), true
@@ -108,7 +110,7 @@ func foreignFolder(f Facts, err error) (error, bool) {
 
 // damagedFolder is about a checkpoint or a manifest that cannot be read.
 func damagedFolder(f Facts, err error) (error, bool) {
-	if _, ok := errors.AsType[*shard.FileError](err); !ok || fault.KindOf(err) != fault.Corrupt {
+	if _, ok := errors.AsType[*shardfile.FileError](err); !ok || fault.KindOf(err) != fault.Corrupt {
 		return err, false
 	}
 	if f.Options.Append {

@@ -13,12 +13,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -49,7 +51,7 @@ func advised(stage Stage, f Facts, err error) (out error, by []string, options [
 		options = append(options, option)
 		return string(option)
 	})
-	other, isSettings := errors.AsType[*shard.SettingsError](err) // a copy, with its values as they are typed
+	other, isSettings := errors.AsType[*dataset.SettingsError](err) // a copy, with its values as they are typed
 	if !errors.Is(err, was) && fault.OptionOf(err) == "" && (!isSettings || other.Dir != "out") {
 		err = fmt.Errorf("lost %v", was)
 	}
@@ -77,11 +79,11 @@ func TestList(t *testing.T) {
 	later := func(c error) error { return &source.RecordError{URI: "a.jsonl", Row: 2, Cause: c} }
 	input := func(uri string, c error) *cause.InputError { return &cause.InputError{URI: uri, Offset: -1, Err: c} }
 	settings := func(name string) error {
-		return &shard.SettingsError{Dir: "out", Name: name, Have: `["a"]`, Want: `["b"]`}
+		return &dataset.SettingsError{Dir: "out", Name: name, Have: `["a"]`, Want: `["b"]`}
 	}
 	with := func(change func(o *option.Options)) Facts {
 		o := option.Options{Settings: option.Settings{Format: source.Auto, Dedup: filter.None},
-			Resources: option.Resources{FS: shard.OS()}, Out: filepath.Join(dir, "out")}
+			Resources: option.Resources{FS: shardfile.OS()}, Out: filepath.Join(dir, "out")}
 		change(&o)
 		return Facts{Options: &o}
 	}
@@ -160,13 +162,13 @@ func TestList(t *testing.T) {
 		{"additions", Folder, own, settings("additions"), "otherSettings", fault.Usage, opts{"append", "overwrite", "out"}},
 		{"unfinished addition", Folder, adding, settings("additions"), "otherSettings", fault.Usage,
 			opts{"append", "overwrite"}},
-		{"locked", Folder, own, &shard.LockedError{Dir: "out"}, "lockedFolder", "", opts{"out"}},
-		{"locked partition", Folder, planned, &shard.LockedError{Dir: "out"}, "lockedFolder", "", nil},
-		{"foreign", Folder, own, shard.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
-		{"foreign, overwriting", Folder, over, shard.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
-		{"damaged folder", Folder, own, &shard.FileError{Cause: shard.ErrCorrupt}, "damagedFolder",
+		{"locked", Folder, own, &shardfile.LockedError{Dir: "out"}, "lockedFolder", "", opts{"out"}},
+		{"locked partition", Folder, planned, &shardfile.LockedError{Dir: "out"}, "lockedFolder", "", nil},
+		{"foreign", Folder, own, dataset.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
+		{"foreign, overwriting", Folder, over, dataset.ErrForeign, "foreignFolder", fault.Usage, opts{"out"}},
+		{"damaged folder", Folder, own, &shardfile.FileError{Cause: shard.ErrCorrupt}, "damagedFolder",
 			fault.Corrupt, opts{"overwrite"}},
-		{"damaged folder while reading", Rows, own, &shard.FileError{Cause: shard.ErrCorrupt}, "",
+		{"damaged folder while reading", Rows, own, &shardfile.FileError{Cause: shard.ErrCorrupt}, "",
 			fault.Corrupt, nil},
 
 		{"missing", Sources, own, input(filepath.Join(dir, "neer.jsonl"), fs.ErrNotExist), "missingFile", fault.Usage, nil},
@@ -178,7 +180,7 @@ func TestList(t *testing.T) {
 			opts{"template", "append", "exclude"}},
 
 		{"changed", Rows, own, fmt.Errorf("%w: %w", &cause.ChangedError{}, syscall.EIO), "systemError", fault.Corrupt, opts{"overwrite"}},
-		{"list of shards", Rows, own, shard.ErrShardList, "systemError", fault.Limit, opts{"memory", "shard-bytes"}},
+		{"list of shards", Rows, own, dataset.ErrShardList, "systemError", fault.Limit, opts{"memory", "shard-bytes"}},
 		{"full", Rows, own, syscall.ENOSPC, "systemError", "", nil},
 		{"large file", Rows, own, syscall.EFBIG, "systemError", "", opts{"shard-bytes"}},
 		{"read only", Folder, own, syscall.EROFS, "systemError", "", opts{"out"}},

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
-	"github.com/dsload/dsload/shard"
 )
 
 // systemError is about an error of the system. None loses what was checkpointed.
@@ -27,7 +27,7 @@ func systemError(f Facts, err error) (error, bool) {
 		return err, true // it says what to do
 	}
 	switch {
-	case is(shard.ErrShardList):
+	case is(dataset.ErrShardList):
 		err = fault.Errorf("%w (%w); raise {memory} and %s, or start afresh with larger {shard-bytes}", err,
 			read.ErrMemory, again)
 	case is(syscall.ENOSPC, syscall.EDQUOT):

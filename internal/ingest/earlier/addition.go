@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
@@ -97,7 +98,7 @@ func (a *Addition) Settings(o *option.Options, rendered json.RawMessage, known [
 	if err := a.readHeldOut(o); err != nil {
 		return nil, err
 	}
-	if o.Dedup != filter.None && a.Manifest.File(shard.HashesName(0)) == nil {
+	if o.Dedup != filter.None && a.Manifest.File(shardfile.HashesName(0)) == nil {
 		return nil, fault.BadOption("append", nil,
 			"%s does not keep the hashes that {dedup} compares: another version built it; "+
 				"build it again to add to it", o.Out)
@@ -253,7 +254,7 @@ func (a *Addition) readFirst(o *option.Options, each int64) error {
 
 // readHeldOut reads the hashes of the documents that the dataset holds out.
 func (a *Addition) readHeldOut(o *option.Options) error {
-	file := a.Manifest.File(shard.HeldOutName)
+	file := a.Manifest.File(shardfile.HeldOutName)
 	if file == nil {
 		var s option.Settings
 		if err := json.Unmarshal(a.Manifest.Settings, &s); err != nil {

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -86,7 +88,7 @@ func formatTime(t time.Time) string {
 
 // Sources are those of a build, to be compared with what the folder out was built from.
 type Sources struct {
-	FS   shard.FS
+	FS   shardfile.FS
 	Out  string
 	Sets []*source.Set
 }
@@ -142,11 +144,11 @@ func (b *Sources) Unchanged(m *shard.Manifest) error {
 
 // readTimes returns the times that run.json has. Without such a record, from an earlier version or lost, content
 // decides.
-func readTimes(fsys shard.FS, dir string) Times {
+func readTimes(fsys shardfile.FS, dir string) Times {
 	var run struct {
 		Sources Times `json:"sources"`
 	}
-	if data, err := shard.ReadRun(fsys, dir); err != nil || json.Unmarshal(data, &run) != nil {
+	if data, err := dataset.ReadRun(fsys, dir); err != nil || json.Unmarshal(data, &run) != nil {
 		return Times{}
 	}
 	return run.Sources

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -12,7 +13,7 @@ import (
 // A keyFile is a file of keys that a finished build left.
 type keyFile struct {
 	path  string
-	file  shard.File
+	file  shardfile.File
 	first uint64 // the number of its first key
 }
 
@@ -30,7 +31,7 @@ func (s *Seen) Load(path string, info shard.FileInfo) (err error) {
 		return err
 	}
 	if s.size%key != 0 || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
-		return &shard.FileError{File: path, Offset: -1, Row: -1,
+		return &shardfile.FileError{File: path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
 	}
 	s.count, s.size = s.count+uint64(s.size/key), 0

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -60,13 +61,13 @@ type Mark struct {
 // table finds them; Restore rebuilds it.
 type Seen struct {
 	kind  Dedup
-	fs    shard.FS
+	fs    shardfile.FS
 	path  string
-	log   shard.File // nil before the first write
-	size  int64      // of the log, with what is in tail
-	tail  []byte     // its end, not yet written
-	dirty bool       // written, not synced
-	named bool       // its name is durable
+	log   shardfile.File // nil before the first write
+	size  int64          // of the log, with what is in tail
+	tail  []byte         // its end, not yet written
+	dirty bool           // written, not synced
+	named bool           // its name is durable
 	hash  *xxh3.Hasher
 	table *table
 	read  [sketchBytes]byte
@@ -89,7 +90,7 @@ func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailByt
 
 // NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
 // is open.
-func NewSeen(kind Dedup, fsys shard.FS, logPath, tablePath string, poolBytes int64) *Seen {
+func NewSeen(kind Dedup, fsys shardfile.FS, logPath, tablePath string, poolBytes int64) *Seen {
 	return &Seen{kind: kind, fs: fsys, path: logPath, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
 		table: newTable(fsys, tablePath, poolBytes)}
 }
@@ -108,7 +109,7 @@ func (s *Seen) Restore(m Mark) error {
 		return err
 	}
 	if s.hash.Sum64() != m.Sum {
-		return &shard.FileError{File: s.path, Offset: -1, Row: -1,
+		return &shardfile.FileError{File: s.path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: its first %d bytes are not those of the checkpoint", shard.ErrCorrupt, m.Bytes)}
 	}
 	if err := f.Truncate(m.Bytes); err != nil {
@@ -127,7 +128,7 @@ func (s *Seen) load(f io.ReaderAt, path string, n int64, sum io.Writer) error {
 			if err == nil || errors.Is(err, io.EOF) {
 				err = shard.ErrTruncated
 			}
-			return &shard.FileError{File: path, Offset: at + int64(m), Row: -1, Cause: err}
+			return &shardfile.FileError{File: path, Offset: at + int64(m), Row: -1, Cause: err}
 		}
 		if _, err := sum.Write(part); err != nil {
 			return err
@@ -218,7 +219,7 @@ func (s *Seen) flush() error {
 }
 
 // create creates a file in place of one that an earlier process left, which belongs to no checkpoint.
-func create(fsys shard.FS, path string) (shard.File, error) {
+func create(fsys shardfile.FS, path string) (shardfile.File, error) {
 	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
 	f, err := fsys.OpenFile(path, flag)
 	if errors.Is(err, os.ErrExist) {

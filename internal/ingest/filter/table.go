@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // An entry is two words, of which the second is not 0. The first is a hash: its bits are as good as random.
@@ -34,7 +34,7 @@ type table struct {
 const levelFactor = 8
 
 // newTable returns a table that takes up to poolBytes of memory, and what tableBytes adds.
-func newTable(fsys shard.FS, path string, poolBytes int64) *table {
+func newTable(fsys shardfile.FS, path string, poolBytes int64) *table {
 	slotBits := 4
 	for int64(2*entryBytes)<<slotBits <= poolBytes/8 {
 		slotBits++
@@ -232,9 +232,9 @@ func (f *bloom) mayHave(first uint64) bool { return f.bit(first) != 0 }
 
 // scratch is a file that is created when it is first written.
 type scratch struct {
-	fs   shard.FS
+	fs   shardfile.FS
 	path string
-	file shard.File // nil until then
+	file shardfile.File // nil until then
 }
 
 func (s *scratch) writeAt(data []byte, at int64) error {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -30,7 +31,7 @@ func File(hashes []uint64) []byte {
 }
 
 // Read returns the hashes in the file of a dataset. It must be the one that the manifest lists.
-func Read(fsys shard.FS, dir string, info shard.FileInfo) ([]uint64, error) {
+func Read(fsys shardfile.FS, dir string, info shard.FileInfo) ([]uint64, error) {
 	path := filepath.Join(dir, info.Name)
 	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -42,7 +43,7 @@ func Read(fsys shard.FS, dir string, info shard.FileInfo) ([]uint64, error) {
 	hashes := make([]uint64, info.Bytes/hashBytes)
 	err = binary.Read(r, binary.LittleEndian, hashes)
 	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
-		return nil, &shard.FileError{File: path, Offset: -1, Row: -1,
+		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
 	}
 	return hashes, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/origins"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -21,7 +22,7 @@ import (
 // documents.
 
 // extraNames are the files that are joined.
-var extraNames = []string{shard.OriginsName, shard.ValOriginsName, shard.HashesName(0)}
+var extraNames = []string{shardfile.OriginsName, shardfile.ValOriginsName, shardfile.HashesName(0)}
 
 // partFile is a file of a part.
 type partFile struct {
@@ -31,7 +32,7 @@ type partFile struct {
 
 // noteFiles notes which of a part's files must be joined.
 func (g *merged) noteFiles(part int, m *shard.Manifest) {
-	p := shard.Part{Number: part, Of: g.plan.Partitions}
+	p := shardfile.Part{Number: part, Of: g.plan.Partitions}
 	for _, name := range extraNames {
 		own := m.File(p.ExtraName(name))
 		if own == nil {
@@ -52,18 +53,18 @@ func (g *merged) files(o Options) (files map[string]io.Reader, end func()) {
 		r, w := io.Pipe()
 		pipes = append(pipes, r)
 		join := g.joinHashes
-		if name != shard.HashesName(0) {
+		if name != shardfile.HashesName(0) {
 			join = g.joinOrigins
 		}
 		go func() { w.CloseWithError(join(o, parts, w)) }()
 		files[name] = r
 	}
 	if len(g.plan.Held) > 0 {
-		files[shard.HeldOutName] = bytes.NewReader(heldout.File(g.plan.Held))
+		files[shardfile.HeldOutName] = bytes.NewReader(heldout.File(g.plan.Held))
 	}
 	if len(g.bad.List) > 0 {
 		if lines, err := g.bad.Lines(); err == nil { // strings and numbers can be encoded
-			files[shard.RejectsName] = bytes.NewReader(lines)
+			files[shardfile.RejectsName] = bytes.NewReader(lines)
 		}
 	}
 	return files, func() {

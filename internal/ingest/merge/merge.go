@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -22,6 +23,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/resident"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
@@ -36,7 +38,7 @@ type Options struct {
 	// Workers is how many shards are compared at once. Default: the CPU quota.
 	Workers int
 	// FS is the file system of Dir. Default: the operating system's.
-	FS shard.FS
+	FS shardfile.FS
 	// Progress, where set, is called with the bytes that were compared and the total.
 	Progress func(done, total int64)
 }
@@ -76,16 +78,16 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	start := time.Now()
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	if o.FS == nil {
-		o.FS = shard.OS()
+		o.FS = shardfile.OS()
 	}
 	g, plan, err := openParts(o)
 	if err != nil {
 		return nil, err
 	}
-	m, err := shard.OpenMerger(ctx, o.FS, o.Dir, plan)
-	if missing := (*shard.MissingPartsError)(nil); errors.As(err, &missing) {
+	m, err := dataset.OpenMerger(ctx, o.FS, o.Dir, plan)
+	if missing := (*dataset.MissingPartsError)(nil); errors.As(err, &missing) {
 		return nil, fault.Advise(err, "build each, such as with 'dsload build --plan %s --partition %d/%d --out %s', and "+
-			"merge again", shell.Quote(shard.Join(o.Dir, shard.PlanName)), missing.Parts[0], missing.Of, shell.Quote(o.Dir))
+			"merge again", shell.Quote(shardfile.Join(o.Dir, shardfile.PlanName)), missing.Parts[0], missing.Of, shell.Quote(o.Dir))
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	s := &Summary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
 	if m.Merged() == nil {
 		files, end := g.files(o)
-		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
+		res, err := m.Finish(func(cutBy []string) (dataset.Provenance, error) { return g.provenance(m, cutBy, start) },
 			files)
 		end()
 		if err != nil {
@@ -136,9 +138,9 @@ func (s *Summary) add(m *shard.Manifest) {
 
 // openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
 // plan.
-func openParts(o Options) (*merged, shard.MergeOptions, error) {
+func openParts(o Options) (*merged, dataset.MergeOptions, error) {
 	g := &merged{}
-	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
+	so := dataset.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
 		g.plan = &plan.Plan{}
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
@@ -146,9 +148,9 @@ func openParts(o Options) (*merged, shard.MergeOptions, error) {
 	}
 	plan, err := plan.ReadFolder(o.FS, o.Dir)
 	if fault.OptionOf(err) != "" {
-		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
+		if m, err := dataset.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
-				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, shell.Quote(o.Dir))
+				"--out %s' again, which writes it", o.Dir, shardfile.PlanName, m.Part.Of, shell.Quote(o.Dir))
 		}
 		return nil, so, fault.Kindf(fault.Usage, "merge %s: there are no parts: build the partitions of a plan into it "+
 			"first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, shell.Quote(o.Dir))
@@ -191,7 +193,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 }
 
 // linesKept adds up the lines of the parts of which rows were kept.
-func (g *merged) linesKept(m *shard.Merger) *report.LineStats {
+func (g *merged) linesKept(m *dataset.Merger) *report.LineStats {
 	all := &report.LineStats{}
 	for part, lines := range g.lines {
 		if kept := m.Kept(part); kept[0] > lines.Before[0] || kept[1] > lines.Before[1] {
@@ -254,13 +256,13 @@ func (g *merged) checkOrdinals(part int, p *plan.Left) error {
 	return nil
 }
 
-func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
+func (g *merged) provenance(m *dataset.Merger, cutBy []string, start time.Time) (dataset.Provenance, error) {
 	g.counts.Add(counts.Counts{CutBy: cutBy})
 	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
 		g.counts.Unread = g.plan.Unread
 	}
 	host, _ := os.Hostname() // for people; it may be missing
-	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counts.Map(),
+	return dataset.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counts.Map(),
 		Dropped: g.counts.DroppedBy,
 		Run: map[string]any{
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
@@ -270,7 +272,7 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 
 // runInto is Run for a folder of a bucket.
 func runInto(ctx context.Context, o Options) (s *Summary, err error) {
-	err = store.Merge(ctx, o.Dir, func(fsys shard.FS, dir string) (err error) {
+	err = store.Merge(ctx, o.Dir, func(fsys shardfile.FS, dir string) (err error) {
 		inner := o
 		inner.FS, inner.Dir = fsys, dir
 		s, err = Run(ctx, inner)

@@ -14,7 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/resident"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -53,7 +53,7 @@ type Resources struct {
 	// Stdin is what the source "-" reads. Default: none, and "-" is refused.
 	Stdin io.Reader
 	// FS is the file system that the dataset is written to. Default: the operating system's.
-	FS shard.FS
+	FS shardfile.FS
 	// Now is the clock for checkpoints and for the times in run.json. Default: time.Now.
 	Now func() time.Time
 }
@@ -134,7 +134,7 @@ func (o Options) WithDefaults() Options {
 	o.Sample = cmp.Or(o.Sample, 1)
 	o.CheckpointInterval = cmp.Or(o.CheckpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
-		o.FS = shard.OS()
+		o.FS = shardfile.OS()
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/shard"
 )
@@ -33,7 +34,7 @@ type planFile struct {
 // before its format.
 func (f *planFile) mayBePlan() bool {
 	head, err := io.ReadAll(io.NewSectionReader(f, 0, 8<<10))
-	return err != nil || bytes.Contains(head, []byte(shard.PlanFormat))
+	return err != nil || bytes.Contains(head, []byte(shardfile.PlanFormat))
 }
 
 // IsPlan reports whether the file at path, damaged or not, begins as a plan does.
@@ -60,7 +61,7 @@ func openPlanFile(path string) (*planFile, error) {
 	return f, nil
 }
 
-func openPlanIn(fsys shard.FS, path string) (*planFile, error) {
+func openPlanIn(fsys shardfile.FS, path string) (*planFile, error) {
 	info, err := fsys.Stat(path) // before it is opened: a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,13 +114,13 @@ const (
 )
 
 // ReadHead reads what identifies the copy of a plan in a folder of parts.
-func ReadHead(fsys shard.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, headOnly) }
+func ReadHead(fsys shardfile.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, headOnly) }
 
 // ReadFolder reads the copy of the plan in a folder of parts, and checks it.
-func ReadFolder(fsys shard.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, wholePlan) }
+func ReadFolder(fsys shardfile.FS, dir string) (*Plan, error) { return readCopy(fsys, dir, wholePlan) }
 
-func readCopy(fsys shard.FS, dir string, number int) (*Plan, error) {
-	path := filepath.Join(dir, shard.PlanName)
+func readCopy(fsys shardfile.FS, dir string, number int) (*Plan, error) {
+	path := filepath.Join(dir, shardfile.PlanName)
 	f, err := openPlanIn(fsys, path)
 	if err != nil {
 		return nil, err
@@ -134,11 +135,11 @@ func readCopy(fsys shard.FS, dir string, number int) (*Plan, error) {
 func readPlan(path string, f *planFile, number int, advice string) (*Plan, error) {
 	p := &Plan{first: max(0, number)}
 	r := planReader{p: p, number: number}
-	seal, sealErr := shard.CheckSealedFile(path, f, f.size)
+	seal, sealErr := shardfile.CheckSealedFile(path, f, f.size)
 	r.d = json.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size), 64<<10))
 	err := r.read()
 	switch {
-	case !f.mayBePlan(), sealErr == nil && p.Format != shard.PlanFormat:
+	case !f.mayBePlan(), sealErr == nil && p.Format != shardfile.PlanFormat:
 		return nil, notAPlan(path)
 	case p.Version > planVersion:
 		return nil, fault.BadOption("plan", path, "has the version %d; this dsload reads %d, use a later one",
@@ -339,22 +340,22 @@ const heldTextBytes = 40
 const listedBytes = 1 << 10
 
 // CopyTo writes the file of the plan to path, through a temporary one.
-func (p *Plan) CopyTo(fsys shard.FS, temp, path string) (err error) {
+func (p *Plan) CopyTo(fsys shardfile.FS, temp, path string) (err error) {
 	if p.path == "" {
 		data, err := p.encode()
 		if err != nil {
 			return err
 		}
-		return shard.WriteFile(fsys, temp, path, data)
+		return shardfile.WriteFile(fsys, temp, path, data)
 	}
 	f, err := openPlanFile(p.path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	if seal, err := shard.CheckSealedFile(p.path, f, f.size); err != nil || seal != p.seal {
+	if seal, err := shardfile.CheckSealedFile(p.path, f, f.size); err != nil || seal != p.seal {
 		return errors.Join(err, fault.Kindf(fault.Usage, "plan %s: it was replaced while partition %d was built; "+
 			"run the same command again", p.path, p.first))
 	}
-	return shard.WriteFileFrom(fsys, temp, path, io.NewSectionReader(f, 0, f.size))
+	return shardfile.WriteFileFrom(fsys, temp, path, io.NewSectionReader(f, 0, f.size))
 }

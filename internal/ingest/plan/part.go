@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -36,7 +38,9 @@ func (c *Chosen) String() string { return fmt.Sprintf("%d/%d", c.Number, c.Plan.
 func (c *Chosen) Entry() *Entry { return c.Plan.Entry(c.Number) }
 
 // Part returns the partition as the names of files have it.
-func (c *Chosen) Part() shard.Part { return shard.Part{Number: c.Number, Of: c.Plan.Partitions} }
+func (c *Chosen) Part() shardfile.Part {
+	return shardfile.Part{Number: c.Number, Of: c.Plan.Partitions}
+}
 
 // Narrow leaves out what other partitions read of a phase.
 func (c *Chosen) Narrow(phase int, o *source.Options) { o.Only = c.Plan.Ranges(c.Number)[phase] }
@@ -49,7 +53,7 @@ func (c *Chosen) Shares() []budget.Share {
 
 // Compare returns an error unless the plan's options give the same settings here as where the plan was made.
 func (c *Chosen) Compare(here json.RawMessage) error {
-	if name, have, want, differ := shard.DiffSettings(c.Plan.Settings, here); differ {
+	if name, have, want, differ := dataset.DiffSettings(c.Plan.Settings, here); differ {
 		return fault.Kindf(fault.Usage, "build partition %v: the plan was made with %s = %s, and here it is %s; "+
 			"give this machine what the plan was made with, or make the plan again", c, name, have, want)
 	}
@@ -58,17 +62,17 @@ func (c *Chosen) Compare(here json.RawMessage) error {
 
 // Settings returns the settings of the part: those of the whole, and which part it is.
 func (c *Chosen) Settings() (json.RawMessage, error) {
-	return shard.WithSettings(c.Plan.Settings, map[string]any{"partition": c.String(), "plan": c.Plan.Seal()})
+	return dataset.WithSettings(c.Plan.Settings, map[string]any{"partition": c.String(), "plan": c.Plan.Seal()})
 }
 
 // Put puts a copy of the plan into a folder, for the merge, unless it is there. From then on the folder is the plan's:
 // parts of others are refused.
-func (c *Chosen) Put(fsys shard.FS, dir string) error {
+func (c *Chosen) Put(fsys shardfile.FS, dir string) error {
 	there, err := c.Find(fsys, dir)
 	if there || err != nil {
 		return err
 	}
-	path := filepath.Join(dir, shard.PlanName)
+	path := filepath.Join(dir, shardfile.PlanName)
 	if err := c.Plan.CopyTo(fsys, filepath.Join(dir, c.Part().PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -76,8 +80,8 @@ func (c *Chosen) Put(fsys shard.FS, dir string) error {
 	return err
 }
 
-// Find reports whether a folder has the plan. If it has another one, the error is a *shard.SettingsError.
-func (c *Chosen) Find(fsys shard.FS, dir string) (bool, error) {
+// Find reports whether a folder has the plan. If it has another one, the error is a *dataset.SettingsError.
+func (c *Chosen) Find(fsys shardfile.FS, dir string) (bool, error) {
 	have, err := ReadHead(fsys, dir)
 	switch {
 	case fault.OptionOf(err) != "":
@@ -87,19 +91,19 @@ func (c *Chosen) Find(fsys shard.FS, dir string) (bool, error) {
 	case have.Seal() == c.Plan.Seal():
 		return true, nil
 	}
-	name, a, w, differ := shard.DiffSettings(have.Settings, c.Plan.Settings)
+	name, a, w, differ := dataset.DiffSettings(have.Settings, c.Plan.Settings)
 	if !differ {
 		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(c.Plan.Partitions)
 		if have.Partitions == c.Plan.Partitions {
 			name, a, w = "plan", have.Seal()[:16], c.Plan.Seal()[:16]
 		}
 	}
-	return false, &shard.SettingsError{Dir: dir, Name: name, Have: a, Want: w}
+	return false, &dataset.SettingsError{Dir: dir, Name: name, Have: a, Want: w}
 }
 
 // IsBuilt reports whether a folder has the part's manifest, or a dataset that was merged from the plan.
-func (c *Chosen) IsBuilt(fsys shard.FS, dir string) bool {
-	m, err := shard.ReadPartManifest(fsys, dir, c.Number)
+func (c *Chosen) IsBuilt(fsys shardfile.FS, dir string) bool {
+	m, err := dataset.ReadPartManifest(fsys, dir, c.Number)
 	if err == nil {
 		return m.Part.Plan == c.Plan.Seal()
 	}
@@ -108,10 +112,10 @@ func (c *Chosen) IsBuilt(fsys shard.FS, dir string) bool {
 }
 
 // Built returns the summary of a part that another run built. It puts the plan back where a folder of parts lacks it.
-func (c *Chosen) Built(fsys shard.FS, dir string) (*report.Summary, error) {
+func (c *Chosen) Built(fsys shardfile.FS, dir string) (*report.Summary, error) {
 	s := &report.Summary{AlreadyBuilt: true, Partition: c.String(),
 		Stopped: fault.Plain("nothing to do: the partition is already built")}
-	m, err := shard.ReadPartManifest(fsys, dir, c.Number)
+	m, err := dataset.ReadPartManifest(fsys, dir, c.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
 		s.Stopped = fault.Plain("nothing to do: the partitions are already merged")
 		return s, nil
@@ -120,7 +124,7 @@ func (c *Chosen) Built(fsys shard.FS, dir string) (*report.Summary, error) {
 		return nil, err
 	}
 	s.AddSplits(m)
-	for _, name := range []string{shard.PlanName, shard.ManifestName} { // a merge removes the plan
+	for _, name := range []string{shardfile.PlanName, shardfile.ManifestName} { // a merge removes the plan
 		if _, err := fsys.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return s, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/remote"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -98,7 +99,7 @@ func (p *Plan) Write(ctx context.Context, path string) error {
 	case remote.Writable(path):
 		err = putPlan(ctx, path, data)
 	default:
-		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
+		err = shardfile.WriteFile(shardfile.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
@@ -116,9 +117,9 @@ func (p *Plan) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the plan: %w", err)
 	}
-	data, err = shard.EncodeSealed(members)
+	data, err = shardfile.EncodeSealed(members)
 	if err == nil {
-		p.seal, err = shard.CheckSealed("plan", data)
+		p.seal, err = shardfile.CheckSealed("plan", data)
 	}
 	return data, err
 }
@@ -128,7 +129,7 @@ func (p *Plan) Seal() string { return p.seal }
 
 // New returns an empty plan of a number of partitions.
 func New(partitions int) *Plan {
-	return &Plan{Format: shard.PlanFormat, Version: planVersion, Partitions: partitions}
+	return &Plan{Format: shardfile.PlanFormat, Version: planVersion, Partitions: partitions}
 }
 
 func errNoPlan(path string) error {

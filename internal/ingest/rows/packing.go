@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard"
 )
 
 // The windows within which documents are packed. They depend on the row's length alone, so that the
@@ -63,7 +63,7 @@ type Config struct {
 	// Changed is called where the windows hold fewer tokens than before.
 	Changed func()
 	// Write takes a row, which is valid until it returns.
-	Write func(split int, row *shard.Example) error
+	Write func(split int, row *dataset.Example) error
 }
 
 // Packing fills rows with documents, between the cutter and the shards. Each split has an open
@@ -76,7 +76,7 @@ type Packing struct {
 	packer  *pack.Packer // nil for pack.Wrapped
 	lengths []int32      // scratch, of a window's pieces
 	carried []bool       // scratch: which of them stay in the window
-	row     shard.Example
+	row     dataset.Example
 }
 
 // window holds the pieces of documents that wait to be packed.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard"
 )
 
 // TestRestoreDamagedWindows: windows of another build are refused, whatever they claim.
@@ -50,7 +50,7 @@ func TestWindowsFillRows(t *testing.T) {
 		rows := 0
 		p := New(Config{Policy: pack.BFD, Length: length, Window: 256 * length, IDWidth: 2, Counts: new(counts.Counts),
 			Rest: new(int64), Changed: func() {}, Wanted: func(int) int64 { return 256 * length },
-			Write: func(int, *shard.Example) error { rows++; return nil }})
+			Write: func(int, *dataset.Example) error { rows++; return nil }})
 		var lengths []int32
 		for i := range int64(20_000) {
 			n := size()

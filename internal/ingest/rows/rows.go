@@ -3,8 +3,8 @@ package rows
 import (
 	"slices"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/shard"
 )
 
 // choose sets p.carried for the pieces of the rows that stay in the window: those opened last among
@@ -54,7 +54,7 @@ func (w *window) empty() {
 // startRow begins a row that is named after its first document.
 func (p *Packing) startRow(first windowPiece) {
 	r := &p.row
-	*r = shard.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0],
+	*r = dataset.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0],
 		Document: first.document, Part: first.part}
 }
 
@@ -116,7 +116,7 @@ func (p *Packing) PackAll() error {
 }
 
 // Cut shortens a row to its first n tokens.
-func Cut(row *shard.Example, n int64) {
+func Cut(row *dataset.Example, n int64) {
 	row.InputIDs = row.InputIDs[:n]
 	if row.LossMask != nil {
 		row.LossMask = row.LossMask[:n]

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -19,7 +20,6 @@ import (
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -167,9 +167,9 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 // and the jobs at least jobs, and returns the list's share.
 func (p *MemoryPlan) sizeList(memory, need, jobs int64) budget.Share {
 	// While the manifest is written, all that the jobs had is free for it.
-	p.MaxShards = leastShards + int(max(0, min(memory/listShare/shard.ListBytes, (memory-need-jobs)/shard.ListBytes,
-		(memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
-	return budget.Share{Name: "list of shards", Bytes: int64(p.MaxShards-leastShards) * shard.ListBytes,
+	p.MaxShards = leastShards + int(max(0, min(memory/listShare/dataset.ListBytes, (memory-need-jobs)/dataset.ListBytes,
+		(memory-need)/(dataset.FinishBytes+dataset.ListBytes), int64(dataset.MaxShards-leastShards))))
+	return budget.Share{Name: "list of shards", Bytes: int64(p.MaxShards-leastShards) * dataset.ListBytes,
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.MaxShards)}
 }
 
@@ -229,7 +229,7 @@ func (p *Prepared) fixedShares(n Needs) []budget.Share {
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
 		{Name: sourceShare, Bytes: sourceBytes(phases) + 2*job.PieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
-		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
+		{Name: "shards", Bytes: dataset.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldout.DocumentBytes * n.HeldOut, Why: n.WhyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, job.MaxRecordBytes)),
 			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},

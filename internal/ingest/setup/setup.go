@@ -12,6 +12,7 @@ import (
 	"errors"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -39,10 +40,10 @@ type Prepared struct {
 	Filter    *filter.Filter
 	Templates example.Templates
 	Phases    []Phase
-	Chat      *work.Conversations  // nil if no input holds conversations
-	Shards    shard.BuilderOptions // without settings
-	Memory    *MemoryPlan          // nil before DivideMemory
-	Ledger    *budget.Ledger       // nil before DivideMemory
+	Chat      *work.Conversations    // nil if no input holds conversations
+	Shards    dataset.BuilderOptions // without settings
+	Memory    *MemoryPlan            // nil before DivideMemory
+	Ledger    *budget.Ledger         // nil before DivideMemory
 
 	reading Reading
 }
@@ -78,7 +79,7 @@ func Open(ctx context.Context, o *option.Options, r Reading) (*Prepared, error) 
 			return nil, err
 		}
 	}
-	p.Shards = shard.BuilderOptions{
+	p.Shards = dataset.BuilderOptions{
 		Schema: shard.Schema{VocabSize: p.Tokenizer.VocabSize(), Labels: p.HasTarget() && !o.CausalPairs,
 			LossMask: o.CausalPairs || p.Chat != nil && p.Chat.Masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite,

@@ -5,14 +5,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
-	"github.com/dsload/dsload/shard"
 )
 
 // openSources opens the sources of each phase.
@@ -91,15 +92,15 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 
 // BuiltFiles is source.Options.Built.
 func BuiltFiles(dir string) (owns func(name string) bool) {
-	if shard.HoldsBuild(shard.OS(), dir) {
-		return shard.OwnName
+	if dataset.HoldsBuild(shardfile.OS(), dir) {
+		return shardfile.OwnName
 	}
 	return nil
 }
 
 // MarksBuild is source.Options.Marks.
 func MarksBuild(name string, head func() []byte) bool {
-	return store.MarksBuild(name) || shard.MarksBuild(name, head)
+	return store.MarksBuild(name) || dataset.MarksBuild(name, head)
 }
 
 // existingFolder returns dir, or the nearest folder above it that exists: long lists of sources are

@@ -1,0 +1,137 @@
+package dataset
+
+// A finished shard is synced in the background while rows follow: the disk takes as long for it as two workers
+// for some megabytes of text. It gets its name once it is synced, before the next checkpoint and before the next
+// shard is finished. A crash before that leaves it under its temporary name, as one in the middle of committing
+// it does.
+
+// aheadBytes is how much the open shards must have gained for SyncAhead to sync them: less takes no longer than the
+// rest of a checkpoint.
+const aheadBytes = 1 << 20
+
+// A backgroundTask is a sync of files that runs while the Builder continues.
+type backgroundTask struct {
+	done chan struct{}
+	err  error // once done; that of an earlier task, too
+}
+
+func (t *backgroundTask) isDone() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// inBackground starts run once all earlier tasks are done, unless one has failed.
+func (b *Builder) inBackground(run func() error) *backgroundTask {
+	before := b.last
+	t := &backgroundTask{done: make(chan struct{})}
+	b.last = t
+	go func() {
+		defer close(t.done)
+		if before != nil {
+			<-before.done
+			t.err = before.err
+		}
+		if t.err == nil {
+			t.err = run()
+		}
+	}()
+	return t
+}
+
+// endedShard is a shard whose last byte was written and which is synced before it gets its name.
+type endedShard struct {
+	shard  *openShard
+	synced *backgroundTask
+}
+
+// SyncAhead starts to sync the open shards in the background, so that the Checkpoint or Finish after it has little
+// left to sync. It reports whether that is done; call it until then if a Checkpoint is to follow. An error is that
+// of the Checkpoint or Finish.
+func (b *Builder) SyncAhead() bool {
+	if b.err != nil {
+		return true
+	}
+	if b.ahead != nil {
+		return b.ahead.isDone()
+	}
+	var gained int64
+	var open []openShard // copies: the Builder continues
+	for i := range b.splits {
+		if s := b.splits[i].open; s != nil {
+			gained += s.pos - s.synced
+			s.synced = s.pos
+			open = append(open, openShard{file: s.file, temp: s.temp})
+		}
+	}
+	if gained < aheadBytes {
+		return true
+	}
+	b.ahead = b.inBackground(func() error {
+		for i := range open {
+			if err := open[i].syncFile(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return false
+}
+
+// waitBackground waits for what runs in the background, and gives the shard that was ended its name.
+func (b *Builder) waitBackground() error {
+	if b.last == nil {
+		return nil
+	}
+	<-b.last.done
+	if err := b.last.err; err != nil {
+		return err
+	}
+	b.last, b.ahead = nil, nil
+	return b.nameEnded()
+}
+
+// nameEnded gives the shard that was ended its name, durably, now that its sync is over.
+func (b *Builder) nameEnded() error {
+	if b.ended == nil {
+		return nil
+	}
+	if err := b.ended.synced.err; err != nil {
+		return err
+	}
+	if err := b.holdsLock(); err != nil {
+		return err
+	}
+	s := b.ended.shard
+	b.ended = nil // rename closes the file, whatever happens
+	if err := s.rename(); err != nil {
+		return err
+	}
+	b.namesNew = true
+	return b.syncNames()
+}
+
+// endBackground is waitBackground for a Builder that is closed. After a failure the shard that was ended stays
+// under its temporary name.
+func (b *Builder) endBackground() error {
+	if b.err == nil {
+		return b.waitBackground()
+	}
+	if b.last != nil {
+		<-b.last.done
+	}
+	return nil
+}
+
+// closeEnded closes the file of a shard that was ended and has no name.
+func (b *Builder) closeEnded() error {
+	if b.ended == nil {
+		return nil
+	}
+	f := b.ended.shard.file
+	b.ended = nil
+	return f.Close()
+}

@@ -1,0 +1,383 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/blake3"
+)
+
+// stageBytes is the size of the buffer that collects small writes to a shard. Larger ones bypass
+// it.
+const stageBytes = 32 << 10
+
+// writebackBytes is how much of a shard the system is told to write at a time, so that a sync finds little to write.
+const writebackBytes = 4 << 20
+
+// batch collects the rows of a record batch in their form on disk.
+type batch struct {
+	rows  int64
+	bytes int64 // of values and offsets; at most MaxBatchBytes
+	cols  []batchColumn
+}
+
+type batchColumn struct {
+	offsets []byte // int32, rows + 1 of them
+	values  []byte
+	n       int64 // values
+}
+
+func newBatch(l *shardfile.Layout) *batch {
+	b := &batch{cols: make([]batchColumn, len(l.Cols))}
+	b.reset(l)
+	return b
+}
+
+// keepBytes is the largest values buffer that is kept for the next batch, so that one long row does
+// not hold its memory for the whole build.
+const keepBytes = 2 * shardfile.MaxBatchBytes
+
+func (b *batch) reset(l *shardfile.Layout) {
+	b.rows, b.bytes = 0, 0
+	for i := range b.cols {
+		c := &b.cols[i]
+		c.n = 0
+		if c.values = c.values[:0]; cap(c.values) > keepBytes {
+			c.values = nil
+		}
+		if l.Cols[i].List {
+			c.offsets = append(c.offsets[:0], 0, 0, 0, 0)
+		}
+	}
+}
+
+// rowBytes returns what a row adds to batch.bytes.
+func rowBytes(s shardfile.Shape, e *Example) int64 {
+	n := int64(len(e.InputIDs)+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
+	return n + 16
+}
+
+// add appends a row that fits the schema. If an id is outside the vocabulary, it leaves the batch
+// unchanged.
+func (b *batch) add(l *shardfile.Layout, e *Example) error {
+	ids, labels := &b.cols[0], l.ColIndex[shardfile.ColLabels]
+	before, beforeN := len(ids.values), ids.n
+	if err := ids.addIDs(l.Schema, e.InputIDs); err != nil {
+		return fmt.Errorf("input_ids: %w", err)
+	}
+	if labels >= 0 {
+		if err := b.cols[labels].addIDs(l.Schema, e.Labels); err != nil {
+			ids.values, ids.n = ids.values[:before], beforeN
+			ids.offsets = ids.offsets[:len(ids.offsets)-4]
+			return fmt.Errorf("labels: %w", err)
+		}
+	}
+	if i := l.ColIndex[shardfile.ColLossMask]; i >= 0 {
+		b.cols[i].addBools(e.LossMask)
+	}
+	if i := l.ColIndex[shardfile.ColSegments]; i >= 0 {
+		c := &b.cols[i]
+		for _, v := range e.Segments {
+			c.values = binary.LittleEndian.AppendUint32(c.values, uint32(v))
+		}
+		c.endList(len(e.Segments))
+	}
+	doc, part := &b.cols[l.ColIndex[shardfile.ColDocument]], &b.cols[l.ColIndex[shardfile.ColPart]]
+	doc.values = binary.LittleEndian.AppendUint64(doc.values, uint64(e.Document))
+	part.values = binary.LittleEndian.AppendUint32(part.values, uint32(e.Part))
+	doc.n++
+	part.n++
+	b.rows++
+	b.bytes += rowBytes(l.Schema, e)
+	return nil
+}
+
+func (c *batchColumn) endList(n int) {
+	c.n += int64(n)
+	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.n))
+}
+
+// addIDs appends a list of ids, or nothing if one of them is outside the vocabulary.
+func (c *batchColumn) addIDs(s shardfile.Shape, ids []uint32) error {
+	at := len(c.values)
+	width := s.IDWidth()
+	c.values = grow(c.values, width*len(ids))
+	var top uint32
+	if width == 2 {
+		top = putUint16s(c.values[at:], ids)
+	} else {
+		top = putUint32s(c.values[at:], ids)
+	}
+	if uint64(top) >= uint64(s.VocabSize) && len(ids) > 0 {
+		c.values = c.values[:at]
+		return fmt.Errorf("id %d with a vocabulary of %d: %w", top, s.VocabSize, shard.ErrRange)
+	}
+	c.endList(len(ids))
+	return nil
+}
+
+// putUint16s writes ids as uint16 and returns the largest. Four at a time with two maxima take half
+// the time of the plain loop below.
+func putUint16s(dst []byte, ids []uint32) (top uint32) {
+	n, top2 := narrow(dst, ids)
+	ids, dst = ids[n:], dst[2*n:]
+	for len(ids) >= 4 && len(dst) >= 8 {
+		a, b, c, d := ids[0], ids[1], ids[2], ids[3]
+		binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<16|uint64(c)<<32|uint64(d)<<48)
+		top, top2 = max(top, a, b), max(top2, c, d)
+		ids, dst = ids[4:], dst[8:]
+	}
+	for i, id := range ids {
+		binary.LittleEndian.PutUint16(dst[2*i:], uint16(id))
+		top = max(top, id)
+	}
+	return max(top, top2)
+}
+
+func putUint32s(dst []byte, ids []uint32) (top uint32) {
+	var top2 uint32
+	for len(ids) >= 2 && len(dst) >= 8 {
+		a, b := ids[0], ids[1]
+		binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<32)
+		top, top2 = max(top, a), max(top2, b)
+		ids, dst = ids[2:], dst[8:]
+	}
+	for i, id := range ids {
+		binary.LittleEndian.PutUint32(dst[4*i:], id)
+		top = max(top, id)
+	}
+	return max(top, top2)
+}
+
+// addBools appends a list of bools to a bitmap.
+func (c *batchColumn) addBools(v []bool) {
+	n := len(v)
+	if used := int(c.n & 7); used > 0 {
+		for ; used < 8 && len(v) > 0; used++ {
+			c.values[len(c.values)-1] |= bit(v[0]) << used
+			v = v[1:]
+		}
+	}
+	for ; len(v) >= 8; v = v[8:] {
+		c.values = append(c.values, bit(v[0])|bit(v[1])<<1|bit(v[2])<<2|bit(v[3])<<3|
+			bit(v[4])<<4|bit(v[5])<<5|bit(v[6])<<6|bit(v[7])<<7)
+	}
+	for i, on := range v {
+		if i == 0 {
+			c.values = append(c.values, 0)
+		}
+		c.values[len(c.values)-1] |= bit(on) << i
+	}
+	c.endList(n)
+}
+
+func bit(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// grow extends p by n bytes of any content.
+func grow(p []byte, n int) []byte {
+	if need := len(p) + n; need > cap(p) {
+		// Powers of two, so that buffers reach their final size in few steps, which BuilderBytes
+		// knows.
+		bigger := make([]byte, len(p), roundUp(need))
+		copy(bigger, p)
+		p = bigger
+	}
+	return p[:len(p)+n]
+}
+
+func roundUp(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// openShard is a shard being written, under its temporary name.
+type openShard struct {
+	fs   shardfile.FS
+	path string // final
+	temp string // until it is committed
+	file shardfile.File
+	hash *blake3.Hasher
+
+	stage   []byte
+	pos     int64 // bytes written so far, including staged ones
+	synced  int64 // pos when it was synced last, or that began
+	started int64 // bytes that the system was told to write to the disk
+	tokens  int64
+	rows    int64
+	blocks  []shardfile.Block
+}
+
+func newShard(fsys shardfile.FS, path string, stage []byte, h *blake3.Hasher) *openShard {
+	h.Reset()
+	return &openShard{fs: fsys, path: path, temp: path + shardfile.TempSuffix, stage: stage[:0], hash: h}
+}
+
+// create creates the shard's file and writes the part before the first record batch.
+func (s *openShard) create(l *shardfile.Layout) error {
+	var err error
+	if s.file, err = shardfile.CreateNew(s.fs, s.temp); err != nil {
+		return err
+	}
+	if err := s.write(l.Head); err != nil {
+		s.file.Close()
+		return err
+	}
+	return nil
+}
+
+// write appends p to the shard.
+func (s *openShard) write(p []byte) error {
+	direct := len(p) > cap(s.stage)/2 // bypasses the stage, after its content
+	if direct || len(s.stage)+len(p) > cap(s.stage) {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	if !direct {
+		s.stage = append(s.stage, p...)
+		s.pos += int64(len(p))
+		return nil
+	}
+	return s.put(p, s.pos)
+}
+
+func (s *openShard) put(p []byte, at int64) error {
+	s.hash.Write(p) // never fails
+	if err := shardfile.WriteAt(s.file, s.temp, p, at); err != nil {
+		return err
+	}
+	s.pos = at + int64(len(p))
+	if n := s.pos - s.started; n >= writebackBytes {
+		startWriteback(s.file, s.started, n)
+		s.started = s.pos
+	}
+	return nil
+}
+
+// flush writes staged bytes to the file.
+func (s *openShard) flush() error {
+	p := s.stage
+	if len(p) == 0 {
+		return nil
+	}
+	s.stage = p[:0]
+	return s.put(p, s.pos-int64(len(p)))
+}
+
+// writeBatch appends a record batch, with scratch for its metadata.
+func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *shardfile.BatchScratch) error {
+	scratch.Values = scratch.Values[:0]
+	for i := range b.cols {
+		scratch.Values = append(scratch.Values, b.cols[i].n)
+	}
+	var body int64
+	scratch.Places, body = l.Place(scratch.Places[:0], b.rows, scratch.Values)
+	scratch.Meta = l.AppendBatchMeta(scratch.Meta[:0], b.rows, scratch.Values, scratch.Places, body)
+	crc := uint32(0)
+	write := func(p []byte) error {
+		crc = crc32.Update(crc, crc32.IEEETable, p)
+		return s.write(p)
+	}
+	if err := write(scratch.Meta); err != nil {
+		return err
+	}
+	for i := range b.cols {
+		for _, p := range [2][]byte{b.cols[i].offsets, b.cols[i].values} {
+			if err := write(p); err != nil {
+				return err
+			}
+			if err := write(shardfile.Zeros[:-len(p)&(shardfile.BufferAlign-1)]); err != nil {
+				return err
+			}
+		}
+	}
+	s.rows += b.rows
+	s.tokens += b.cols[0].n
+	s.blocks = append(s.blocks, shardfile.Block{Rows: uint32(b.rows), Body: body, Crc: crc})
+	return nil
+}
+
+// end writes the end of the shard. It does not sync the file.
+func (s *openShard) end(l *shardfile.Layout) (c committedShard, err error) {
+	if err := s.flush(); err != nil { // into the hash, too
+		return c, err
+	}
+	var content [32]byte
+	s.hash.Sum(content[:0])
+	footer := l.Footer(s.blocks, content)
+	if err := s.write(footer); err != nil {
+		return c, err
+	}
+	if err := s.flush(); err != nil {
+		return c, err
+	}
+	c = committedShard{rows: s.rows, tokens: s.tokens, bytes: s.pos, footer: blake3.Sum256(footer)}
+	s.hash.Sum(c.sum[:0])
+	return c, nil
+}
+
+// rename closes the shard, which is synced, and renames it to its final name. It does not sync the folder.
+func (s *openShard) rename() error {
+	err := s.file.Close()
+	s.file = nil
+	if err != nil {
+		return fmt.Errorf("close %s: %w", s.temp, shardfile.WithoutPath(err))
+	}
+	return s.fs.Rename(s.temp, s.path)
+}
+
+// commit ends the shard and renames it to its final name. It does not sync the folder.
+func (s *openShard) commit(l *shardfile.Layout) (committedShard, error) {
+	c, err := s.end(l)
+	if err == nil {
+		err = s.syncFile()
+	}
+	if err == nil {
+		err = s.rename()
+	}
+	return c, err
+}
+
+// committedShard is a compact ShardInfo, which a Builder keeps for each shard.
+type committedShard struct {
+	rows, tokens, bytes int64
+	sum, footer         [32]byte
+}
+
+func (c *committedShard) info(split string, p shardfile.Part, i int) shard.ShardInfo {
+	return shard.ShardInfo{Name: p.ShardName(split, i), Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes,
+		BLAKE3: hex.EncodeToString(c.sum[:]),
+		Footer: hex.EncodeToString(c.footer[:])}
+}
+
+func (s *openShard) sync() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.synced = s.pos
+	return s.syncFile()
+}
+
+// syncFile is sync without what is staged.
+func (s *openShard) syncFile() error {
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", s.temp, shardfile.WithoutPath(err))
+	}
+	return nil
+}
+
+// batchSize returns the number of bytes of b in a shard.
+func (b *batch) size(l *shardfile.Layout) int64 {
+	n := l.MetaLen
+	for i := range b.cols {
+		n += shardfile.Align64(int64(len(b.cols[i].offsets))) + shardfile.Align64(int64(len(b.cols[i].values)))
+	}
+	return n
+}

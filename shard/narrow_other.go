@@ -1,5 +1,0 @@
-//go:build !amd64 || purego
-
-package shard
-
-func narrow([]byte, []uint32) (n int, top uint32) { return 0, 0 }
