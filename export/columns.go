@@ -20,7 +20,7 @@ type columns struct {
 type listColumn struct {
 	offsets []byte
 	items   []byte
-	n       int64 // of the items
+	n       int64 // number of items
 }
 
 const (

@@ -42,7 +42,7 @@ type documents struct {
 	spans   []shard.Span
 	buf     []byte
 	row     shard.Row
-	labels  []byte // of the row, where a mask makes them
+	labels  []byte // the row's, where a mask makes them
 }
 
 func (d *documents) run() error {

@@ -100,7 +100,7 @@ type Summary struct {
 	Out       string         `json:"out"`
 	Formats   []string       `json:"formats"`
 	Splits    []SplitSummary `json:"splits"`
-	TokenSize int            `json:"token_bytes,omitempty"` // of an id in the shared token file, 0 if there is none
+	TokenSize int            `json:"token_bytes,omitempty"` // bytes of an id in the shared token file, 0 if there is none
 	Notes     []string       `json:"notes,omitempty"`
 }
 

@@ -23,7 +23,7 @@ type hfSink struct {
 	schema   []byte // the message that begins a file
 	columns  *columns
 	document int64
-	tokens   int // of it
+	tokens   int // the document's
 	out      *file
 	bytes    int64 // in the open file
 	files    int

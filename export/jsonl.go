@@ -122,7 +122,7 @@ func appendNumbers(dst []byte, list []uint32) []byte {
 func appendQuoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	from := 0 // of what is not yet written
+	from := 0 // begins what is not yet written
 	for i := unescaped(text); i < len(text); i += 1 + unescaped(text[i+1:]) {
 		c := text[i]
 		if !escaped[c] || c == 0xe2 && !isSeparator(text[i:]) {

@@ -16,9 +16,9 @@ type parquetSink struct {
 	columns []*parquetColumn
 	zstd    *zstd.Encoder
 	groups  []parquetGroup
-	inGroup int64 // of the open row group
+	inGroup int64 // rows of the open row group
 	total   int64
-	bytes   int    // of the values of the open row group
+	bytes   int    // size of the open row group's values
 	page    []byte // scratch: a page, and the same compressed
 	stored  []byte
 }
@@ -27,12 +27,12 @@ type parquetSink struct {
 type parquetColumn struct {
 	column
 	kind   int    // physical type
-	values []byte // of the open page, ids as they are stored in shards
+	values []byte // the open page's; ids as they are stored in shards
 	reps   []byte
 	defs   []byte
-	bit    int // of the last byte of values, for booleans
+	bit    int // the next bit in the last byte of values, for booleans
 
-	entries    int // of the open page
+	entries    int // entries in the open page
 	pages      []byte
 	dictionary idDictionary
 	chunk      parquetChunk
@@ -40,7 +40,7 @@ type parquetColumn struct {
 
 // A parquetChunk is what the footer says about a column of a row group.
 type parquetChunk struct {
-	dictionary, offset     int64 // of the dictionary's page, if there is one, and of the first page of data
+	dictionary, offset     int64 // where the dictionary's page begins, if there is one, and the first page of data
 	entries, plain, stored int64
 }
 
@@ -185,7 +185,7 @@ func (s *parquetSink) endPage(c *parquetColumn) {
 func (s *parquetSink) appendPage(dst, page []byte, kind int, ch *parquetChunk,
 	describe func(h *thriftWriter)) []byte {
 	stored := s.zstd.EncodeAll(page, s.stored[:0])
-	if s.page, s.stored = page, stored; cap(page) > 4*parquetPageBytes { // of a long document
+	if s.page, s.stored = page, stored; cap(page) > 4*parquetPageBytes { // a long document's
 		s.page, s.stored = nil, nil
 	}
 	var h thriftWriter
@@ -216,7 +216,7 @@ func (s *parquetSink) endGroup() error {
 		}
 		g.chunks = append(g.chunks, c.chunk)
 		c.chunk, c.pages = parquetChunk{}, c.pages[:0]
-		if cap(c.values) > 4*parquetPageBytes { // of a long document
+		if cap(c.values) > 4*parquetPageBytes { // a long document's
 			c.values, c.pages = nil, nil
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // numbers: zstd takes a quarter of the time for smaller files. Where there are too many, pages are
 // plain.
 type idDictionary struct {
-	numbers []uint16 // of each id, counted from 1; 0 for one that has none
-	ids     []uint32 // by number
+	numbers []uint16 // by id, counted from 1; 0 for one that has none
+	ids     []uint32 // the id of each number
 }
 
 const (

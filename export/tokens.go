@@ -26,8 +26,8 @@ type tokenFile struct {
 	out     *file
 	mask    *file // a byte a token, where a format takes one; else nil
 	lengths *file // uint32 a document
-	length  int64 // of the open document
-	name    int64 // of the open document
+	length  int64 // the open document's
+	name    int64 // the open document's
 	docs    int64
 	tokens  int64
 	wide    []byte

@@ -49,7 +49,7 @@ type tick struct{ At, Text string }
 
 type drawnMark struct {
 	X, Text string
-	Dashes  int // which dashes its line has, from 0
+	Dashes  int // numbers the dashes of its line, from 0
 }
 
 // histogram puts {length, count} pairs into bins of equal width. The axis of counts is logarithmic

@@ -12,8 +12,8 @@ const exactLengths = 1 << 16
 
 // lengthCounts counts lengths.
 type lengthCounts struct {
-	exact  []int64             // by length
-	longer map[int64]*[2]int64 // by lower bound of the bucket: count, tokens
+	exact  []int64             // indexed by length
+	longer map[int64]*[2]int64 // keys are the buckets' lower bounds; values are count and tokens
 	total  int64               // count of all
 	tokens int64
 	min    int64

@@ -41,7 +41,7 @@ func padding(rows int64, segments []segment, lengths []int32) ([]Padding, error)
 // wasteMeter adds up the padding of batches of one size.
 type wasteMeter struct {
 	size           int64
-	longest, rows  int64 // of the open batch
+	longest, rows  int64 // the open batch's
 	tokens, padded int64
 }
 

@@ -112,8 +112,8 @@ type Sample struct {
 	Row      int64   `json:"row"`
 	Document int64   `json:"document"`
 	Part     int32   `json:"part"`
-	Tokens   int     `json:"tokens"` // of the whole row
-	Pieces   []Piece `json:"pieces"` // of its beginning
+	Tokens   int     `json:"tokens"` // the whole row's
+	Pieces   []Piece `json:"pieces"` // its beginning
 }
 
 // Cut reports whether the row continues after its pieces.

@@ -23,9 +23,9 @@ type scan struct {
 	split  *shard.Split
 	schema shard.Schema
 
-	lengths    *lengthCounts // of rows
-	documents  *lengthCounts // of documents, or of pieces in packed rows
-	pieces     *lengthCounts // of what packing packs: rows, or the pieces of packed rows
+	lengths    *lengthCounts // the rows'
+	documents  *lengthCounts // the documents', or in packed rows the pieces'
+	pieces     *lengthCounts // what packing packs: rows, or the pieces of packed rows
 	ids        []int64       // counts by id
 	duplicates *duplicateTable
 

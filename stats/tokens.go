@@ -68,7 +68,7 @@ type tokenFigures struct {
 	unknown   *int64
 	fallback  int64
 	textBytes float64
-	kinds     []kind // by id
+	kinds     []kind // indexed by id
 	suspected int64  // number of suspects
 }
 

@@ -232,7 +232,7 @@ func (b *beside) takeOlder(ids jsonx.Value) {
 				Normalized: !special[m.Key], Overrides: true, Yields: true})
 		}
 	}
-	slices.Reverse(list) // of those with one id, the last one counts
+	slices.Reverse(list) // the last one with an id counts
 	slices.SortStableFunc(list, func(a, b spec.OutsideToken) int { return cmp.Compare(a.ID, b.ID) })
 	list = slices.CompactFunc(list, func(a, b spec.OutsideToken) bool { return a.ID == b.ID })
 	for _, t := range b.outside.Tokens {

@@ -19,14 +19,14 @@ func (t *Tokenizer) Details() Details { return Details{t} }
 type source struct {
 	fsys fs.FS // nil if there is no file
 	name string
-	sum  [sha256.Size]byte // of a .tiktoken file
+	sum  [sha256.Size]byte // a .tiktoken file's
 	data []byte            // the file itself where it was given in memory
 
 	patch  *spec.Patch // makes tokens of other files part of a tokenizer.json
 	config []byte      // has those of other formats
 
 	options Options    // it was read with
-	spec    *spec.Spec // of ranks
+	spec    *spec.Spec // only where it was read from ranks
 }
 
 // File returns the file that the tokenizer was read from, so that it can be kept next to its

@@ -117,7 +117,7 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	if t.name = path.Base(file); t.name == jsonName {
 		t.name = ""
 	}
-	if t.source.fsys, t.source.name = fsys, file; isPipe { // and has no second reading
+	if t.source.fsys, t.source.name = fsys, file; isPipe { // a pipe has no second reading
 		t.source.data = data
 	}
 	if t.fileName != jsonName { // its fingerprint is not the file's hash

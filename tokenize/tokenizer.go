@@ -23,8 +23,8 @@ type Tokenizer struct {
 	special     Special
 	named       map[string]string // beside.named
 	decoder     spec.Decoder
-	encoders    sync.Pool // of *Encoder, for Encode
-	texts       sync.Pool // of *[]byte, for Decode
+	encoders    sync.Pool // holds *Encoder, for Encode
+	texts       sync.Pool // holds *[]byte, for Decode
 	offsets     offsets
 }
 

@@ -46,14 +46,14 @@ type scenario struct {
 	textBytes, tokens float64
 	partitions, nodes int
 	cores             int
-	bytesPerCore      float64 // of text a second, tokenized and written
-	scanBytes         float64 // of text a second that a core plans
+	bytesPerCore      float64 // bytes of text a second, tokenized and written
+	scanBytes         float64 // bytes of text a second that a core plans
 	planBytes         float64 // a second that the machine that plans reads at most
 	planOneCore       bool    // documents decide about later ones
 	storeBytes        float64 // per second that the shared storage gives all nodes together
 	uptimeHours       float64 // mean time until a node is preempted
 	replaceMinutes    float64 // until another node replaces it
-	slowShare         float64 // of the nodes that are slow
+	slowShare         float64 // share of slow nodes
 	slowFactor        float64 // how much slower
 	stragglerFactor   float64 // a partition gets a second attempt after this many times the median; 0 means never
 	resumes           bool    // a partition continues from its last checkpoint

@@ -23,7 +23,7 @@ const (
 type Field struct {
 	Name     string
 	Type     Type
-	Nullable bool // as readers see it; no value is null
+	Nullable bool // for readers; no value is null
 	List     bool
 	Items    bool
 }

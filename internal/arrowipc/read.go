@@ -25,7 +25,7 @@ type Reader struct {
 	in     *bufio.Reader
 	meta   bytes.Buffer
 	body   bytes.Buffer
-	values []extent // of each column, in body
+	values []extent // each column's, in body
 }
 
 // extent is a run of bytes.

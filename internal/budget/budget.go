@@ -54,7 +54,7 @@ type Ledger struct {
 	reserved int64     // fixed parts, never released
 	leased   int64     // leases in flight
 	peak     int64     // largest reserved + leased
-	waiters  list.List // of *waiter, in order of asking
+	waiters  list.List // elements are *waiter, in order of asking
 	spared   int64     // bytes that spare has taken
 	spare    *Spare    // nil if there is none, or it has ended
 }

@@ -7,8 +7,8 @@ type Spare struct {
 	end    func()
 }
 
-// Spare returns the ledger's spare memory, of which it has one. It leaves so many bytes free. Once a
-// part or a lease needs what was taken, end is called, once, and must return it all before it returns.
+// Spare returns the ledger's only Spare, which keeps leave bytes free. Once a part or a lease needs
+// what was taken, end is called, once, and must return it all before it returns.
 func (l *Ledger) Spare(leave int64, end func()) *Spare {
 	s := &Spare{ledger: l, leave: leave, end: end}
 	l.mu.Lock()

@@ -60,8 +60,8 @@ func kindOf(err error) string {
 // part of it, unless an argument of What says so.
 type Error struct {
 	Class  string // the kind; "" if that of Err is right
-	Option Option // that is wrong, "" if none
-	Value  any    // of the option, nil to name the option alone
+	Option Option // the one that is wrong, "" if none
+	Value  any    // the option's, nil to name the option alone
 	What   Text   // what was attempted, where, and why it failed
 	Do     Text   // what to do next
 	Err    error  // for errors.Is and errors.As

@@ -41,7 +41,7 @@ func Given(option Option, value any) any { return given{option, value} }
 
 // A Text is a sentence in which options are values until it is read.
 type Text struct {
-	format string // of fmt, in which {max-length} stands for the option of this name
+	format string // a format of fmt, in which {max-length} stands for the option of this name
 	args   []any
 }
 

@@ -299,8 +299,8 @@ func (s *Scanner) failAt(pos int, cause Cause) error {
 }
 
 const (
-	maxKeyBytes = 4 << 10 // of a key of text that slides; the rest is dropped
-	maxScalar   = 64      // of a number of text that slides; only digits may follow
+	maxKeyBytes = 4 << 10 // bytes kept of a key in text that slides; the rest is dropped
+	maxScalar   = 64      // bytes of a number in text that slides; only digits may follow
 )
 
 // sliding reads a string of text that slides into s.key.

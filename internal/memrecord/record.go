@@ -61,7 +61,7 @@ type line struct {
 	Phase   string   `json:"phase"`
 	Step    *int64   `json:"step"`
 	Time    *float64 `json:"time"`    // seconds
-	Message string   `json:"message"` // of an "oom"
+	Message string   `json:"message"` // an "oom" has one
 
 	Allocated *float64 `json:"allocated"` // bytes, as all below
 	Reserved  *float64 `json:"reserved"`

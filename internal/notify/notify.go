@@ -63,7 +63,7 @@ type Notifier struct {
 
 // service is one recipient of messages.
 type service struct {
-	kind    string // as in kinds
+	kind    string // one of kinds
 	address *url.URL
 	waiting chan Message
 }

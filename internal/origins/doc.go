@@ -61,5 +61,5 @@ const (
 // Origin is where a document came from.
 type Origin struct {
 	Source string // the input, as the build names it
-	Record int64  // from 1, as the format counts: lines, records after the header, documents
+	Record int64  // counted from 1, in the format's way: lines, records after the header, documents
 }

@@ -80,7 +80,7 @@ func (f *File) page(i int) (*page, error) {
 // A page is the state of decoding a page.
 type page struct {
 	next   int64 // ordinal of the next document
-	record int64 // of the last document
+	record int64 // the last document's
 	name   string
 	rest   []byte
 	bad    bool

@@ -9,12 +9,12 @@ import (
 
 // A Run is a number of documents that follow one another in an input at equal distances.
 type Run struct {
-	Name    string // of the input
+	Name    string // the input's
 	Begins  bool   // the first run of the input, or of the file
-	Ordinal int64  // of the first document
+	Ordinal int64  // the first document's
 	N       int64
-	Record  int64 // of the first document
-	Step    int64 // from the record of one to that of the next
+	Record  int64 // the first document's
+	Step    int64 // distance between the records of neighbours
 }
 
 // Scan reads a file of origins from its beginning to its end, and passes its runs to visit. It holds

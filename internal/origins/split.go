@@ -14,7 +14,7 @@ var ErrNone = errors.New("no origins of documents")
 
 // Split finds where the documents of a split came from.
 type Split struct {
-	files []originFile // of the build, then of each addition
+	files []originFile // the build's, then each addition's
 }
 
 type originFile struct {

@@ -12,7 +12,7 @@ func Count(counts []int64) (rows int64) {
 	for n := size; n > 0; n-- {
 		for left := counts[n]; left > 0; {
 			room := free.least(n)
-			available := left // as many new rows as it takes
+			available := left // room for as many new rows as it takes
 			if room == 0 {
 				room = size
 			} else {

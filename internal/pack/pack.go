@@ -17,7 +17,7 @@ type Piece struct {
 type Rows struct {
 	Dropped int64 // tokens of items that are in no row
 	pieces  []Piece
-	ends    []int32 // of each row, in pieces
+	ends    []int32 // where each row ends, in pieces
 }
 
 // Len returns the number of rows.
@@ -39,8 +39,8 @@ type Packer struct {
 	rows   Rows
 
 	cut   []Piece  // the items, cut into pieces of at most length tokens
-	order []uint64 // of cut: the room that a piece leaves in an empty row, and its index
-	rowOf []int32  // of each piece, in that order
+	order []uint64 // cut's: the room that a piece leaves in an empty row, and its index
+	rowOf []int32  // each piece's row, in that order
 	sizes []int32  // pieces of each row
 	room  roomIndex
 }

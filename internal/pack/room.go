@@ -8,8 +8,8 @@ import (
 // roomIndex finds rows by their free room. Rows with equal room form a queue. A bit for each room
 // that some row has, and a bit for each word of these bits, make the search short.
 type roomIndex struct {
-	first, last []int32 // by room: the ends of its queue, as row + 1; 0 if it is empty
-	next        []int32 // by row: the row after it in its queue, as row + 1
+	first, last []int32 // for each room, the ends of its queue, as row + 1; 0 if it is empty
+	next        []int32 // for each row, the one after it in its queue, as row + 1
 	some        []uint64
 	words       []uint64 // bit w: some[w] is not 0
 }

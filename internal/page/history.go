@@ -18,7 +18,7 @@ const (
 type history struct {
 	columns     int
 	fine, older ring
-	sum         []float64 // of the samples for the next coarse point
+	sum         []float64 // sum of the samples for the next coarse point
 	counted     []int
 	sumTime     float64
 	pending     int

@@ -14,7 +14,7 @@ type ahead struct {
 	changed sync.Cond // signals changes to the fields below
 	buf     []byte
 	r, n    int   // the bytes are buf[r:r+n], modulo its length
-	err     error // that ended the transfer
+	err     error // the one that ended the transfer
 	stopped bool
 }
 

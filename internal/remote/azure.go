@@ -204,7 +204,7 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 			return err
 		})
 		if errors.Is(err, fs.ErrNotExist) {
-			return a.noContainer() // of one that may not be seen Azure says the same
+			return a.noContainer() // Azure says the same of one that may not be seen
 		}
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 // An azureAccount is a storage account of Azure and what grants access to it: its key, a shared
 // access signature, or nothing.
 type azureAccount struct {
-	base      *url.URL                  // of the blob service
+	base      *url.URL                  // the blob service's
 	key       *blob.SharedKeyCredential // nil for none
 	signature string                    // a query, "" for none
 }

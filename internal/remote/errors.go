@@ -38,7 +38,7 @@ type Error struct {
 	Kind   error  // a sentinel of this package, or fs.ErrNotExist
 	Text   string // what the server or the network said
 	Hint   string // what to do about it
-	Status int    // of HTTP, 0 if no answer came
+	Status int    // HTTP's, 0 if no answer came
 
 	retry bool          // another attempt may succeed
 	wait  time.Duration // the pause that the server asked for

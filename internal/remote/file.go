@@ -19,13 +19,13 @@ const (
 type File struct {
 	store  *Store
 	object Object
-	ctx    context.Context // of Open, because io.Reader has none; ends with Close
+	ctx    context.Context // Open's, because io.Reader has none; ends with Close
 	cancel context.CancelFunc
 
-	in        *transfer // of Read
+	in        *transfer // Read's
 	direct    int       // bytes that Read read before it began to read ahead
 	ahead     *ahead
-	lanes     []*lane   // of ReadAt, the most recently used first
+	lanes     []*lane   // ReadAt's, the most recently used first
 	stretches []stretch // what ReadAt is expected to read, in order
 	many      bool      // more stretches than lanes are read in turns
 }

@@ -98,7 +98,7 @@ func (s *Store) send(client *http.Client, req *http.Request) (*http.Response, er
 	if req.Context().Err() != nil {
 		return nil, context.Canceled
 	}
-	var own *Error // of checkRedirect
+	var own *Error // checkRedirect's
 	if errors.As(err, &own) {
 		return nil, own
 	}

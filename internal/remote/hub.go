@@ -30,7 +30,7 @@ type hub struct {
 	endpoint *url.URL
 
 	mu      sync.Mutex
-	commits map[string]string // by repository and revision
+	commits map[string]string // keys are repository and revision
 	signed  map[string]*url.URL
 }
 

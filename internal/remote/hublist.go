@@ -17,7 +17,7 @@ import (
 // hubEntry is a file or folder of a repository.
 type hubEntry struct {
 	Type string `json:"type"` // "file" or "directory"
-	OID  string `json:"oid"`  // of git
+	OID  string `json:"oid"`  // git's
 	Size int64  `json:"size"`
 	Path string `json:"path"`
 	LFS  *struct {

@@ -12,7 +12,7 @@ import (
 type hubPath struct {
 	kind     string // "datasets" or "models"
 	repo     string // OWNER/NAME
-	revision string // as written; "" for the main branch
+	revision string // the written one; "" for the main branch
 	path     string // below the repository, without slashes around it
 }
 

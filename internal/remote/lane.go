@@ -128,7 +128,7 @@ type lane struct {
 	buf     []byte // the bytes from start on
 	from    int64
 	span    int64   // bytes that the current request asks for
-	stretch stretch // that it reads; none if it is empty
+	stretch stretch // the one being read; none if it is empty
 }
 
 // holds reports whether an offset is in the lane's buffer, or follows it closely. A lane does not leave

@@ -10,12 +10,12 @@ import (
 type Object struct {
 	URI      string    // without credentials
 	Size     int64     // bytes; -1 if the server does not say
-	ETag     string    // as the server gives it; "" for none
+	ETag     string    // the server's; "" for none
 	Modified time.Time // zero for none
-	Revision string    // of its repository: a commit; "" for none
-	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" if that is not known
+	Revision string    // its repository's: a commit; "" for none
+	Hash     string    // its bytes', "sha256:hex" or "git-sha1:hex"; "" if that is not known
 
-	Answer Answer // of a web server, to Stat
+	Answer Answer // a web server's, to Stat
 }
 
 // An Answer is what the way in which a web server answers says about a file.

@@ -184,7 +184,7 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	prefix = folderPrefix(prefix)
 	root := "s3://" + bucket + "/"
 	after := ""
-	var failed error // of add
+	var failed error // add's
 	err = c.try(ctx, func() error {
 		options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after}
 		for info := range c.client.Client.ListObjectsIter(withPages(ctx), bucket, options) {
@@ -220,7 +220,7 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	var own *Error // of listTransport
+	var own *Error // listTransport's
 	if errors.As(err, &own) {
 		return own
 	}

@@ -37,8 +37,8 @@ type Store struct {
 
 	mu        sync.Mutex
 	answered  map[string]bool    // hosts that have answered
-	addresses map[string]string  // by their URI, with credentials
-	backends  map[string]backend // by scheme
+	addresses map[string]string  // keys are URIs, with credentials
+	backends  map[string]backend // keys are schemes
 }
 
 // NewStore returns a Store. It makes no request.
@@ -94,7 +94,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		req.Header.Del("Authorization")
 	}
-	req.Header.Del("Referer") // which net/http sets to the whole address before, with its signature
+	req.Header.Del("Referer") // net/http set it to the whole address before, with its signature
 	return nil
 }
 

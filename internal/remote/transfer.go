@@ -18,7 +18,7 @@ import (
 type transfer struct {
 	store  *Store
 	object *Object
-	at     int64 // of the next byte
+	at     int64 // the next byte's offset
 	end    int64 // where reading stops; negative for the object's end
 	learn  bool  // the first answer describes the object
 	strict bool  // what others read of the object matters too: every answer must have its validator
@@ -145,8 +145,8 @@ func (t *transfer) open(ctx context.Context) error {
 	}
 }
 
-// accept compares an answer with the object, or takes it for the object's description. enough is
-// false if it may be of another version, and does not have the bytes that would show it.
+// accept checks a response against the object, or adopts its description. It returns enough = false
+// for one that cannot be told from another version's.
 func (t *transfer) accept(b *body) (enough bool, err error) {
 	now := &b.object
 	if t.learn && !t.opened {

@@ -28,7 +28,7 @@ func DropProgram() {
 		}
 		// A mapping with pages of its own was written to, before it was made read-only: they would be lost.
 		if end > 0 && len(fields) == 3 && string(fields[0]) == "Anonymous:" && string(fields[1]) == "0" {
-			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, begin, end-begin, syscall.MADV_DONTNEED) // or they stay
+			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, begin, end-begin, syscall.MADV_DONTNEED) // without it they stay
 		}
 	}
 }

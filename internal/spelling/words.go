@@ -36,7 +36,7 @@ func NearestFile(name string) string {
 		return ""
 	}
 	slices.Sort(entries)
-	base := filepath.Base(name) // which a link that leads nowhere has, too
+	base := filepath.Base(name) // a link that leads nowhere has one, too
 	near := Nearest(base, slices.DeleteFunc(entries, func(entry string) bool { return entry == base }))
 	if near == "" {
 		return ""

@@ -22,7 +22,7 @@ type Ahead struct {
 	room chan struct{} // holds an element after something was read or passed
 
 	// Guarded by the cache's mutex.
-	blocks map[*block]int64 // that were asked for and are not read yet, with their positions
+	blocks map[*block]int64 // asked for and not read yet, with their positions
 	closed bool
 }
 
@@ -49,7 +49,7 @@ func (a *Ahead) Want(name string, off, n, position int64) bool {
 	v := a.fs.objects[name]
 	a.fs.mu.Unlock()
 	if v == nil || off < 0 {
-		return true // of another file system
+		return true // it is another file system's
 	}
 	c := a.fs.cache
 	c.mu.Lock()

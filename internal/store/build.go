@@ -16,7 +16,7 @@ import (
 // Target is a folder of a bucket that a build writes to, and what it builds there.
 type Target struct {
 	URI       string
-	Adds      bool           // to the dataset that is there
+	Adds      bool           // it goes to the dataset that is there
 	Part      shardfile.Part // if it builds one partition
 	Plan      string         // the seal of its plan
 	Overwrite bool           // whatever is there

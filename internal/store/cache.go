@@ -32,14 +32,14 @@ type cache struct {
 	turns  chan struct{} // holds one element for each running fetch
 
 	running sync.WaitGroup // fetchers
-	onwards *Ahead         // of files that are read in order
+	onwards *Ahead         // for files that are read in order
 
 	mu     sync.Mutex
 	closed bool
 	room   *sync.Cond // signals that a block may have become evictable
 	blocks map[blockKey]*block
-	recent list.List // of *block that are ready, the latest first
-	slots  int64     // of the file in use
+	recent list.List // elements are *block, ready ones, the latest first
+	slots  int64     // size of the file in use
 	lost   int64     // slots for which the disk had no room
 	limit  int64
 	most   int64 // the initial limit
@@ -48,7 +48,7 @@ type cache struct {
 	queue    []*block // asked for ahead, each with one reader: the queue
 	fetchers int      // goroutines that fetch them
 	begun    int64    // blocks that were read first, as a clock for onwards
-	aheads   int      // of streams
+	aheads   int      // number of streams
 }
 
 type blockKey struct{ version, index uint64 }
@@ -58,9 +58,9 @@ type block struct {
 	key     blockKey
 	v       *version
 	slot    int64
-	readers int           // that read it or wait for it
+	readers int           // they read it or wait for it
 	queued  bool          // nobody fetches it yet
-	ahead   *Ahead        // that asked for it, until it is read
+	ahead   *Ahead        // the one that asked for it, until it is read
 	ready   chan struct{} // closed once err is known
 	err     error
 	place   *list.Element // in recent

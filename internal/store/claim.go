@@ -22,11 +22,11 @@ import (
 type claim struct {
 	d      *folder
 	idFile string // holds the id of a scratch folder that has all that its claim stands for
-	id     string // of this scratch folder; "" before the first claim
+	id     string // this scratch folder's; "" before the first claim
 	// fresh is set once the claim is taken, until the scratch folder has what the bucket holds.
 	fresh bool
 	from  owner // whose it was then
-	held  owner // as it was when it was last read
+	held  owner // what was last read
 	etag  string
 }
 
@@ -36,7 +36,7 @@ type owner struct {
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
 	Time     time.Time       `json:"time"`
-	Settings json.RawMessage `json:"settings,omitempty"` // of the build
+	Settings json.RawMessage `json:"settings,omitempty"` // the build's
 }
 
 func (o *owner) host() string {

@@ -66,7 +66,7 @@ func retryChanged(ctx context.Context, read func(again bool) error) error {
 type sharedFile struct {
 	unwritable
 	*remote.File
-	ctx    context.Context // of the run
+	ctx    context.Context // the run's
 	folder *folder
 }
 

@@ -27,8 +27,8 @@ type FS struct {
 	shardfile.FS                 // the operating system's
 	ctx          context.Context // for the requests of this one run: the methods of a file system have none
 	dir          string          // the scratch folder
-	home         *folder         // of whole files
-	state        *folder         // of what another machine needs to resume; nil for a merge
+	home         *folder         // holds whole files
+	state        *folder         // holds what another machine needs to resume; nil for a merge
 	policy       policy
 	clock        func() time.Time
 	notice       func(format string, args ...any)
@@ -121,7 +121,7 @@ func (f *FS) save() error {
 		return err
 	}
 	rows, err := dataset.HasRows(f.FS, f.local(checkpoint))
-	if err == nil && !rows && len(f.state.stretches()) > 0 { // of a build that this one overwrites
+	if err == nil && !rows && len(f.state.stretches()) > 0 { // a build is there, which this one overwrites
 		err = f.forget()
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // This file makes the names of the objects that no folder on a disk has; all others are shard's.
 const (
 	ownerName   = "build.remote"
-	stateSuffix = ".state" // of a part's own folder
+	stateSuffix = ".state" // a part's own folder has it
 )
 
 // stretchPattern matches the objects that hold a stretch of an unfinished file: the file's name, and the

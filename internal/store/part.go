@@ -46,7 +46,7 @@ func buildPart(ctx context.Context, f *FS, t *Target, run func(fsys shardfile.FS
 		}
 		return err
 	}
-	for name := range f.state.known { // of a run that was killed once it had its manifest
+	for name := range f.state.known { // left by a run that was killed once it had its manifest
 		if err := f.state.remove(f.ctx, name); err != nil {
 			return err
 		}

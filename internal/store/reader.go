@@ -47,7 +47,7 @@ const (
 
 	blockBytes      = 1 << 20
 	minBlockBytes   = 256 << 10 // about a record batch
-	usualBlocks     = 256       // of a cache that is large enough for the usual size
+	usualBlocks     = 256       // a cache that is large enough for the usual size has them
 	minBlocks       = 16
 	defaultInterval = 15 * time.Second
 )
@@ -56,7 +56,7 @@ const (
 type Reader struct {
 	shardfile.FS // the operating system's
 	store        *remote.Store
-	cache        *cache // nil where files are read straight
+	cache        *cache // nil where files are read uncached
 	onLost       func(error)
 	interval     time.Duration
 	ctx          context.Context // for requests: the methods of a file system have none
@@ -152,7 +152,7 @@ func (f *Reader) OpenFile(name string, flag int) (shardfile.File, error) {
 		return nil, err
 	}
 	if f.cache == nil {
-		return &straight{unwritable: unwritable{v.URI}, fs: f, v: v}, nil
+		return &uncached{unwritable: unwritable{v.URI}, fs: f, v: v}, nil
 	}
 	return &cachedFile{unwritable{v.URI}, f, v}, nil
 }

@@ -19,7 +19,7 @@ const (
 	DefaultLimit = 20 << 30
 
 	lockSuffix = ".lock"
-	goneSuffix = ".gone" // of a folder that is being removed
+	goneSuffix = ".gone" // a folder that is being removed has it
 
 	// recent is how long an entry stays after its last use, even beyond the limit, so that a caller
 	// who got its folder has time to open it.
@@ -31,7 +31,7 @@ const (
 // Cache is a folder of entries. Its methods are safe for concurrent use, by any number of processes.
 type Cache struct {
 	Dir   string
-	Limit int64 // of all entries together, in bytes
+	Limit int64 // bytes of all entries together
 	// Damage, if set, returns why a folder that is ready cannot be served, or one that is not ready
 	// cannot be built on, and nil if it can. Acquire removes damaged folders.
 	Damage func(dir string, ready bool) error
@@ -80,7 +80,7 @@ func Dir() (string, error) {
 
 // Entry is an entry of a cache. It is held until it is closed.
 type Entry struct {
-	Dir string // of the dataset
+	Dir string // the dataset's
 	// Ready reports whether the dataset exists. If not, this process must build it.
 	Ready bool
 	// Changed reports whether there is a dataset with the same settings and other sources.

@@ -211,7 +211,7 @@ func OfDataset(fsys shardfile.FS, dir string, m *shard.Manifest) (*tokenize.Toke
 // loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
 func loadCopy(fsys shardfile.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
 	if !strings.Contains(path, "://") {
-		f, err := fsys.OpenFile(path, os.O_RDONLY) // which refuses a pipe at once
+		f, err := fsys.OpenFile(path, os.O_RDONLY) // refuses a pipe at once
 		if err != nil {
 			return nil, err
 		}

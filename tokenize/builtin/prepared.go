@@ -17,8 +17,8 @@ import (
 // left ones below right ones. The displacements of the pairs' perfect hash come last, low bytes first.
 type header struct {
 	Tokens, TextBytes       uint32 // number of ranks, and the total length of their tokens
-	Multiplier              uint64 // of the perfect hash
-	SlotBits, Displacements uint32 // of the perfect hash
+	Multiplier              uint64 // the perfect hash's
+	SlotBits, Displacements uint32 // the perfect hash's
 	Fingerprint             [32]byte
 	Bytes                   [256]byte // the tokens of the ranks below 256
 }

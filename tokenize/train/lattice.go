@@ -206,7 +206,7 @@ func only(pieces []piece, keep []bool) []piece {
 type trie struct {
 	table []trieEdge
 	mask  uint32
-	value []int32 // by node: the piece that ends there, or -1
+	value []int32 // for each node: the piece that ends there, or -1
 	used  int
 }
 

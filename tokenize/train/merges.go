@@ -6,9 +6,9 @@ import "container/heap"
 // words into a symbol. Among equally frequent pairs the lower id of the left symbol comes first,
 // then that of the right symbol (Hugging Face's rule).
 type learner struct {
-	symbols []uint32 // of all words; a word's symbols begin at its start and become fewer
+	symbols []uint32 // all words'; a word's symbols begin at its start and become fewer
 	words   []symbolWord
-	pairs   map[uint64]int32 // to info
+	pairs   map[uint64]int32 // values are indexes of info
 	info    []pairInfo
 	queue   pairQueue
 }

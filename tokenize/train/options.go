@@ -74,7 +74,7 @@ const (
 
 // OptionError reports a field of Options that New does not accept.
 type OptionError struct {
-	Field string // of Options
+	Field string // a field of Options
 	Value any
 	Why   string
 }

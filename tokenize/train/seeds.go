@@ -42,7 +42,7 @@ type seed struct {
 // frequent lists the seeds of words, the shortest first.
 func frequent(words []word) []seed {
 	var seeds []seed
-	alive := make([][]bool, len(words)) // by byte: a frequent substring of the last length begins here
+	alive := make([][]bool, len(words)) // for each byte: a frequent substring of the last length begins here
 	for i, w := range words {
 		alive[i] = make([]bool, len(w.text))
 		for j := range w.text {

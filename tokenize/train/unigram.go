@@ -12,7 +12,7 @@ import (
 const (
 	maxPieceChars = 16
 	shrink        = 0.75   // part of the pieces that a pruning keeps
-	subIterations = 2      // of expectation maximization between prunings
+	subIterations = 2      // rounds of expectation maximization between prunings
 	minExpected   = 0.5    // a piece that is used less is dropped
 	coverage      = 0.9995 // part of all characters; the rest become <unk>
 	maxLattice    = 256    // characters of a word that are segmented together

@@ -26,7 +26,7 @@ import (
 type Bucket struct {
 	URI    string   // s3://…, gs://… or az://…, without a slash at its end
 	Env    []string // for the program under test
-	Secret string   // that must not be shown; "" for none
+	Secret string   // must not be shown; "" for none
 	Open   bool     // any secret will do
 }
 

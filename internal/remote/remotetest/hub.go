@@ -17,10 +17,10 @@ import (
 // signed addresses on another host.
 type Hub struct {
 	*Server         // the API
-	Store   *Server // of large files
+	Store   *Server // holds large files
 
 	Page  int    // entries of a page of a tree
-	Token string // that files need; "" for none
+	Token string // files need it; "" for none
 
 	mu     sync.Mutex
 	repos  map[string]map[string]map[string][]byte // "datasets/a/b" -> commit -> path -> data

@@ -42,7 +42,7 @@ type Server struct {
 	files    map[string]File
 	faults   []Fault
 	requests []Request
-	writes   int64 // to buckets
+	writes   int64 // counts those to buckets
 
 	NoRanges bool // always sends the whole file
 	// Beyond sends all that follows a range, not only what was asked for.
@@ -116,7 +116,7 @@ func (s *Server) Left() int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if text := r.Header.Get("x-ms-range"); text != "" { // of blobs
+	if text := r.Header.Get("x-ms-range"); text != "" { // blobs have it
 		r.Header.Set("Range", text)
 	}
 	s.mu.Lock()

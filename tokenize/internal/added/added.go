@@ -44,7 +44,7 @@ type Matcher struct {
 	edges                  map[uint64]uint32
 	leaf                   []uint32
 	root                   [256]uint32
-	prefix                 []byte // that all tokens begin with
+	prefix                 []byte // all tokens begin with it
 	longest                int
 	single, lstrip, rstrip bool
 }

@@ -55,7 +55,7 @@ type line struct {
 // record is what the key stage passes to the probe stage about one chunk.
 type record struct {
 	lo, hi uint64
-	off    uint64 // of the line, in bytes
+	off    uint64 // the line's, in bytes
 	f      uint64 // 0xF for lines of four, else 0
 }
 
@@ -93,7 +93,7 @@ type Cache struct {
 
 type longEntry struct {
 	tag uint32
-	pos uint32 // of the chunk's bytes in longBytes, followed by its ids
+	pos uint32 // where the chunk's bytes begin in longBytes, followed by its ids
 	len uint16
 	n   uint16
 }

@@ -66,7 +66,7 @@ next:
 		g.members.Set(c)
 		groups = append(groups, g)
 	}
-	var costs [128][128]int // of groups i and j, j < i
+	var costs [128][128]int // at [i][j] that of groups i and j, j < i
 	for i := range groups {
 		for j := range i {
 			costs[i][j] = unionCost(&groups[i], &groups[j])

@@ -33,14 +33,14 @@ type Suite[C any, M Model[E], E Encoder] struct {
 	// Reference returns a slow and obvious encoder of whole texts.
 	Reference func(C, M) func(text string) []uint32
 	Rounds    [3]int // vocabularies that are compared with Reference, as effort.Of takes them
-	Texts     int    // of each vocabulary
+	Texts     int    // each vocabulary's
 	AnyBytes  bool   // Reference takes what is not UTF-8
 	SlowFrom  int    // bytes of a fuzzed text from which on Reference takes too long, 0 if none
 
 	// Refused are configurations of which New makes no model.
 	Refused map[string]C
 
-	loaded sync.Map // by name
+	loaded sync.Map // keys are names
 }
 
 // Run runs the tests.

@@ -40,7 +40,7 @@ type tokenList struct {
 	blob    []byte
 	offsets []uint32
 	mem     *spec.Meter
-	taken   int64 // from mem; free returns it
+	taken   int64 // mem's; free returns it
 }
 
 // newTokenList makes room for the tokens that the rest of a file is likely to hold.

@@ -59,7 +59,7 @@ type offsetEncoder struct {
 	origins []normalize.Origin
 	model   plain.Scratch
 	pre     pretokenize.Scratch
-	texts   []string // of the tokens, as the vocabulary writes them; of added tokens, the matched text
+	texts   []string // each token's, in the vocabulary's spelling; for added tokens, the matched text
 	err     error
 }
 

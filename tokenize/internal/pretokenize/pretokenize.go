@@ -103,7 +103,7 @@ type collector struct {
 	behavior Behavior
 	previous bool // the last element was a match
 	any      bool // there was an element
-	start    int  // of the piece being built
+	start    int  // where the piece being built begins
 	end      int
 }
 

@@ -19,8 +19,8 @@ type BPE struct {
 	FuseUnk      bool
 	ByteFallback bool
 	IgnoreMerges bool
-	Prefix       string // of characters that do not begin a word
-	Suffix       string // of the character that ends a word
+	Prefix       string // before characters that do not begin a word
+	Suffix       string // after the character that ends a word
 }
 
 // Encode merges the pair of the lowest rank, leftmost among equals, until there is none.
@@ -136,9 +136,9 @@ func WordPiece(vocab map[string]uint32, unk uint32, prefix string, maxChars int,
 // Unigram is a vocabulary of pieces with scores.
 type Unigram struct {
 	Vocab  map[string]uint32
-	Scores []float64 // by id; scores of pieces not in Vocab matter only for unknown characters
+	Scores []float64 // indexed by id; scores of pieces not in Vocab matter only for unknown characters
 	Unk    uint32
-	Bytes  map[byte]uint32 // of byte fallback, nil without it
+	Bytes  map[byte]uint32 // for byte fallback, nil without it
 }
 
 // Encode returns the segmentation with the highest sum of scores; among equals, the one with the

@@ -10,19 +10,19 @@ const (
 	opSet                    // one character of set
 	opLoop                   // min to max characters of set
 	opSplit                  // x first, then y
-	opJump                   // to x
+	opJump                   // goes to x
 	opAssert                 // a condition on the position
 	opLook                   // look-around by the sub-program at x
 	opAtomic                 // the sub-program at x, without backtracking into it
 	opGrapheme               // one grapheme cluster
 	opMark                   // save the position in slot: an iteration begins
-	opProgress               // to x if the iteration consumed something since opMark
+	opProgress               // goes to x if the iteration consumed something since opMark
 )
 
 // inst is one instruction. Execution continues with the next one unless the opcode says otherwise.
 type inst struct {
 	op     opcode
-	set    *charSet // of opSet and opLoop; of opSplit: the characters with which x can begin, nil if unknown
+	set    *charSet // for opSet and opLoop; for opSplit the characters with which x can begin, nil if unknown
 	x, y   int32
 	min    int32
 	max    int32 // infinite or the upper bound
@@ -32,7 +32,7 @@ type inst struct {
 	negate bool
 	ascii  bool
 	memo   bool  // the outcome here may be memoized
-	slot   int32 // of opMark and opProgress
+	slot   int32 // for opMark and opProgress
 	// counted is the index of an opLoop among those with a large upper bound, or -1.
 	counted int32
 	active  []int32

@@ -9,12 +9,12 @@ type memo struct {
 	shift  uint        // 64 - log2(len(table)/memoWays)
 	writes int
 
-	counted []countedLoop // by number of the loop
+	counted []countedLoop // indexed by the loop's number
 }
 
 type memoEntry struct {
 	key uint64 // plus one; 0 is free
-	end int    // of the match, or noMatch
+	end int    // the match's, or noMatch
 }
 
 const (

@@ -48,7 +48,7 @@ type node struct {
 	assert   assertKind
 	behind   bool
 	negate   bool
-	ascii    bool // of an assertion on words: \w is ASCII only
+	ascii    bool // in an assertion on words: \w is ASCII only
 }
 
 func catOf(subs []*node) *node {

@@ -20,7 +20,7 @@ type parser struct {
 // patterns in use are about 2 KB.
 const (
 	maxPattern    = 32 << 10 // bytes
-	maxParseBytes = 6 << 20  // of the node tree and its sets
+	maxParseBytes = 6 << 20  // the node tree and its sets
 	nodeBytes     = 160
 	rangeBytes    = 8
 )

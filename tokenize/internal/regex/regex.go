@@ -84,8 +84,8 @@ func (re *Regex) Bytes() int64 {
 }
 
 const (
-	memoBytes  = 8 << 20  // of outcomes, while their table grows
-	stackBytes = 20 << 20 // of a stack that grows with a text of 128 KiB, while it grows
+	memoBytes  = 8 << 20  // outcomes, while their table grows
+	stackBytes = 20 << 20 // a stack that grows with a text of 128 KiB, while it grows
 )
 
 // SearchBytes estimates the most memory that a Search takes besides the compiled form, for a text

@@ -28,7 +28,7 @@ type OutsideToken struct {
 	SingleWord bool   `json:"single_word"`
 	Special    bool   `json:"special"`
 
-	ID        int64 `json:"-"` // that the file gives it, -1 for none
+	ID        int64 `json:"-"` // the file's own, -1 for none
 	Overrides bool  `json:"-"` // replaces what the tokenizer's file says of a token with this content
 	Yields    bool  `json:"-"` // gives way to what the tokenizer's file says of this id, or of this content with a higher one
 }

@@ -21,7 +21,7 @@ type Table struct {
 	again, first uint32 // equal tokens, if again > first
 }
 
-const idBits = 25 // of a slot
+const idBits = 25 // bits of a slot
 
 // New builds a table of tokens. The index is the id; nil is an unused id. Of equal tokens ID finds
 // the last.

@@ -11,7 +11,7 @@ const maxShort = 60
 // position, so nothing moves.
 type merger struct {
 	m    *Model
-	memo *cache // of chunks of long words
+	memo *cache // holds chunks of long words
 	work int    // symbols merged so far; tests compare it with the bytes encoded
 	rk   [64]uint32
 	sym  [64]uint32
@@ -22,7 +22,7 @@ type merger struct {
 
 	symbols [mergeWidth * 72]uint32 // scratch of the kernel that merges some words at once
 	results mergeResults
-	text    [stretchBytes + kernelBytes]byte // of windows
+	text    [stretchBytes + kernelBytes]byte // the windows'
 
 	heap heapMerger
 }

@@ -21,13 +21,13 @@ type Encoder struct {
 	start   [numBlocks + 1]uint64
 	pos     positions
 	probes  probes
-	values  [windowBytes + 8]uint64         // of the window's words, as in the cache
+	values  [windowBytes + 8]uint64         // the cache's for the window's words
 	missed  [windowBytes + 8]uint16         // indexes of words that are not cached
 	ids     [windowBytes + ringSlack]uint32 // used if the caller's buffer is too small for a window's worst case
 	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
-	hashes  [windowBytes / 16]uint64        // of the window's long words
+	hashes  [windowBytes / 16]uint64        // the window's long words'
 	sorted  [windowBytes + 8]uint16         // missed words by length
 	wide    wideBatch
 

@@ -17,7 +17,7 @@ type Model struct {
 	split        Split
 	ranked       bool
 	ignoreMerges bool   // so with ranked
-	classes      []byte // of code points: page numbers, 16 bits each, then pages of 128
+	classes      []byte // a table for code points: page numbers, 16 bits each, then pages of 128
 
 	byteID    [256]uint32 // token of each byte, or noSymbol
 	missing   bool        // some byte has no token; such bytes are dropped before merging

@@ -46,7 +46,7 @@ func (s *Scratch) note(start, end int) {
 // BPE is byte pair encoding over characters, merging the lowest (rank, position) first.
 type BPE struct {
 	cfg     spec.BPE // without its merges
-	results []uint32 // of the merges, by rank
+	results []uint32 // the id that each merge makes, by rank
 	pairs   pairTable
 	byteIDs [256]int64 // id of <0xHH>, -1 for none
 }

@@ -12,8 +12,8 @@ import (
 // never merge.
 type SentencePiece struct {
 	cfg    spec.SentencePiece
-	merges []bool            // by id: a merge may make it
-	unused []bool            // by id: split again at the end; nil for none
+	merges []bool            // indexed by id: a merge may make it
+	unused []bool            // indexed by id: split again at the end; nil for none
 	user   map[byte][][]byte // user-defined symbols by their first byte
 }
 
@@ -53,7 +53,7 @@ type span struct {
 type spanMerge struct {
 	score float32
 	left  int32
-	size  int32 // of the result
+	size  int32 // the result's
 }
 
 func (a spanMerge) before(b spanMerge) bool {

@@ -27,8 +27,8 @@ type large struct {
 	end            []uint32 // byte offset of the end of each symbol's first character
 	heap           []uint64 // rank<<32 | position
 
-	tokens  []token // of the last window
-	text    []byte  // of the last window
+	tokens  []token // the last window's
+	text    []byte  // the last window's
 	symbols int     // its limit on symbols
 
 	// Pairs by rank: head[rank] is the first item of a list, 0 if empty.

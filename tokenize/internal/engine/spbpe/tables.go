@@ -11,9 +11,9 @@ import (
 // pairTable maps a pair of neighbouring symbols to the symbol they merge to.
 type pairTable struct {
 	pairhash.Table
-	ids []uint32 // by rank: the merged symbol; manyIDs if pieces of equal score share the rank
+	ids []uint32 // the merged symbol of each rank; manyIDs if pieces of equal score share the rank
 
-	tied map[uint64]uint32 // by pair, for ranks with manyIDs
+	tied map[uint64]uint32 // keys are pairs, for ranks with manyIDs
 }
 
 const (

@@ -21,7 +21,7 @@ type Encoder struct {
 	word    []byte // U+2581 and a word
 	sums    []float64
 	paths   []path
-	nodes   []node // of short words and of SplitNone
+	nodes   []node // for short words and SplitNone
 	nearTie bool   // a search since the last reset decided between paths of nearly equal score
 }
 

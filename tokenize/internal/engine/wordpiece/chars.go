@@ -15,9 +15,9 @@ const (
 	kindSpace                 // separates words
 	kindAlone                 // is a separate word
 	kindHangul                // decomposes by arithmetic
-	kindOrder                 // as kindKeep, but canonical ordering may move it
+	kindOrder                 // like kindKeep, but canonical ordering may move it
 	kindWall                  // is removed, but nothing moves across it
-	kindMapOrder              // as kindMap, with characters that canonical ordering may move
+	kindMapOrder              // like kindMap, with characters that canonical ordering may move
 
 	kindBits   = 0xFF << 24
 	lengthBits = 6 // a replacement's position and length share the other 24 bits

@@ -14,8 +14,8 @@ import (
 // first.
 const tailBytes = 64 << 10
 
-// straight is an open object that is read without a cache, for a reader of each byte once.
-type straight struct {
+// uncached is an open object that is read from the bucket each time, for a reader of each byte once.
+type uncached struct {
 	unwritable
 	fs *Reader
 	v  *version
@@ -26,7 +26,7 @@ type straight struct {
 }
 
 // ReadAt reads from the bucket.
-func (f *straight) ReadAt(p []byte, off int64) (n int, err error) {
+func (f *uncached) ReadAt(p []byte, off int64) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	begin := f.v.Size - tailBytes
@@ -54,7 +54,7 @@ func (f *straight) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (f *straight) readTail(begin int64) error {
+func (f *uncached) readTail(begin int64) error {
 	if f.tail != nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (f *straight) readTail(begin int64) error {
 	return nil
 }
 
-func (f *straight) Close() error {
+func (f *uncached) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.in == nil {
@@ -81,7 +81,7 @@ func (f *straight) Close() error {
 	return err
 }
 
-func (f *straight) Stat() (fs.FileInfo, error) { return f.v.info(), nil }
+func (f *uncached) Stat() (fs.FileInfo, error) { return f.v.info(), nil }
 
 // lost reports, once, an error that means that the bucket no longer answers.
 func (f *Reader) lost(err error) {
