@@ -13,16 +13,11 @@ var (
 	ErrForeign = errors.New("folder holds other files")
 )
 
-// OptionError reports an option that does not work with this dataset or folder: its Option is "formats" or
-// "out", and its Err nil or a sentinel of this package. Its method Kind returns "usage", or "limit" for
-// ErrTooLong.
-type OptionError = fault.Error
-
 func tooLong(format, why string, args ...any) error {
-	return &OptionError{Class: fault.Limit, Option: "formats", Value: format, What: fault.Textf(why, args...),
+	return &fault.Error{Class: fault.Limit, Option: "formats", Value: format, What: fault.Textf(why, args...),
 		Err: ErrTooLong}
 }
 
 func foreignOut(out, why string, args ...any) error {
-	return &OptionError{Class: fault.Usage, Option: "out", Value: out, What: fault.Textf(why, args...), Err: ErrForeign}
+	return &fault.Error{Class: fault.Usage, Option: "out", Value: out, What: fault.Textf(why, args...), Err: ErrForeign}
 }

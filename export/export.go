@@ -114,8 +114,8 @@ type SplitSummary struct {
 // Run exports every split of d. After an interruption, running it again writes the same bytes.
 // If ctx ends, Run returns its error.
 //
-// Options and folders that cannot be used are an *OptionError. Other errors are those of package
-// shard and the file system.
+// Errors of options and folders that cannot be used have a method Kind, as in package loader, which returns
+// "usage", or "limit" for ErrTooLong. Other errors are those of package shard and the file system.
 func Run(ctx context.Context, d *shard.Dataset, o Options) (*Summary, error) {
 	m := d.Manifest()
 	if err := o.validate(m); err != nil {
@@ -329,7 +329,7 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 		if !slices.Contains(o.Formats, f) {
 			continue
 		}
-		if err := writeHFSplits(HFFolder(o.Out, f), names); err != nil {
+		if err := writeHFSplits(filepath.Join(o.Out, f), names); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,6 @@
 package export
 
-import (
-	"fmt"
-	"path/filepath"
-)
+import "fmt"
 
 // All file names of an export.
 const (
@@ -24,9 +21,6 @@ const (
 	jsonlSuffix    = ".jsonl"
 	parquetSuffix  = ".parquet"
 )
-
-// HFFolder returns the folder that datasets.load_from_disk takes, of an export of HF or TRL to out.
-func HFFolder(out, format string) string { return filepath.Join(out, format) }
 
 func hfDataName(i, n int) string { return fmt.Sprintf("data-%05d-of-%05d.arrow", i, n) }
 

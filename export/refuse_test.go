@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsload/dsload/export"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -46,7 +47,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := export.Run(context.Background(), test.d, test.o)
-			var option *export.OptionError
+			var option *fault.Error
 			if !errors.As(err, &option) || !strings.Contains(err.Error(), test.mention) {
 				t.Errorf("got %v, want an option error that mentions %q", err, test.mention)
 			}
@@ -187,7 +188,7 @@ func TestLinkedFoldersAreRefused(t *testing.T) {
 		}
 		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out,
 			Overwrite: true})
-		var option *export.OptionError
+		var option *fault.Error
 		if !errors.As(err, &option) || !strings.Contains(err.Error(), "not a folder") {
 			t.Errorf("%s: %v", link, err)
 		}

@@ -28,11 +28,11 @@ func heading(names []string, i int) markup.HTML {
 
 func header(reports []*Report, names []string) markup.HTML {
 	if len(reports) == 1 {
-		return markup.Format("<h1>%s: %s</h1>\n", wholeName(names[0]), reports[0].Headline())
+		return markup.Format("<h1>%s: %s</h1>\n", wholeName(names[0]), reports[0].headline())
 	}
 	return markup.Format("<h1>%s and %s, side by side</h1>\n", wholeName(names[0]), wholeName(names[1])) +
 		markup.Each(reports, func(i int, r *Report) markup.HTML {
-			return markup.Format("<p>%s: %s</p>\n", shortName(names[i]), r.Headline())
+			return markup.Format("<p>%s: %s</p>\n", shortName(names[i]), r.headline())
 		})
 }
 
@@ -41,7 +41,7 @@ func copied(r *Report, heading markup.HTML, name string) markup.HTML {
 	return markup.Format(`<div>%s
 <pre tabindex="0" role="region" aria-label="The setting in Python, %s">%s</pre>
 <pre tabindex="0" role="region" aria-label="The setting as a query, %s">curl --unix-socket SOCKET 'http://dsload%s'</pre>
-</div>`, heading, name, r.Loader(), name, r.Query())
+</div>`, heading, name, r.loader(), name, r.query())
 }
 
 // maxSources is how many sources a page names.
@@ -102,7 +102,7 @@ func fillSplits(slots map[string]markup.HTML, subjects []subject) {
 		slots["splits"] += markup.Format(`<th scope="col"><bdi>%s</bdi></th>`, short(s.Title))
 		splits = append(splits, s.Split)
 	}
-	slots["figures"] = markup.Each(Figures(splits), func(_ int, f Figure) markup.HTML {
+	slots["figures"] = markup.Each(comparison(splits), func(_ int, f figure) markup.HTML {
 		return markup.Format("\n"+`<tr><th scope="row">%s</th>%s</tr>`, f.Name,
 			markup.Each(f.Values, func(_ int, v string) markup.HTML { return markup.Format("<td>%s</td>", v) }))
 	})
@@ -115,7 +115,7 @@ func frequent(s subject) markup.HTML {
 			text = "–"
 		}
 		return markup.Format(`<tr><td>%s</td><td class="word name">%s</td><td>%s (%s)</td></tr>`, t.ID, text,
-			units.Count(t.Count), Percent(t.Share))
+			units.Count(t.Count), percent(t.Share))
 	})
 	return markup.Format(`<div class="scroll" tabindex="0" role="region" aria-label="Most frequent tokens of %s">
 <table>

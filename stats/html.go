@@ -41,7 +41,7 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 	if err != nil {
 		return err
 	}
-	names := Names(reports)
+	names := namesOf(reports)
 	var shorts []string
 	var origins markup.HTML
 	for i, r := range reports {
@@ -223,7 +223,7 @@ func paddingHeat(s *Split) *heatTable {
 			if len(t.Rows) == 0 {
 				t.Head = append(t.Head, bucketName(p.Bucket))
 			}
-			row.Cells = append(row.Cells, heatCell{Text: Percent(p.Waste), Level: heatLevel(p.Waste)})
+			row.Cells = append(row.Cells, heatCell{Text: percent(p.Waste), Level: heatLevel(p.Waste)})
 			if k := len(row.Cells) - 1; least < 0 || p.Waste < paddingOf(s, size, least).Waste {
 				least = k
 			}
@@ -267,9 +267,9 @@ func packingHeat(s *Split) *heatTable {
 		if len(t.Rows) == 1 {
 			t.Head = append(t.Head, p.Policy)
 		}
-		cell := heatCell{Text: Percent(p.Fill), Level: heatLevel(1 - p.Fill)}
+		cell := heatCell{Text: percent(p.Fill), Level: heatLevel(1 - p.Fill)}
 		if p.Dropped > 0 {
-			cell.Note = "drops " + Percent(float64(p.Dropped)/float64(s.Tokens))
+			cell.Note = "drops " + percent(float64(p.Dropped)/float64(s.Tokens))
 		}
 		row := &t.Rows[len(t.Rows)-1]
 		row.Cells = append(row.Cells, cell)

@@ -157,7 +157,7 @@ func TestNamesAndTextsOfOthersStayText(t *testing.T) {
 			t.Errorf("%q is shown %d times", want, n)
 		}
 	}
-	if name := visible.Text(Names([]*Report{r})[0]); strings.Count(body, name) < 4 {
+	if name := visible.Text(namesOf([]*Report{r})[0]); strings.Count(body, name) < 4 {
 		t.Errorf("the dataset's name %q is not shown", name)
 	}
 	var back Report
@@ -207,7 +207,7 @@ func TestReportCanBeReadByEveryone(t *testing.T) {
 		}
 		text := find(all, "body")[0].text
 		for _, r := range reports {
-			if !strings.Contains(text, r.Headline()) || !strings.Contains(text, r.Query()) {
+			if !strings.Contains(text, r.headline()) || !strings.Contains(text, r.query()) {
 				t.Errorf("%s: neither answer nor setting", r.Dataset)
 			}
 		}
@@ -341,8 +341,8 @@ func luminance(t *testing.T, colour string) float64 {
 func TestWordsForFigures(t *testing.T) {
 	for x, want := range map[float64]string{0: "0.0%", 0.0001: "<0.1%", 0.041: "4.1%", 0.413: "41%",
 		0.0999: "10%", 1: "100%"} {
-		if got := Percent(x); got != want {
-			t.Errorf("Percent(%v) = %q, want %q", x, got, want)
+		if got := percent(x); got != want {
+			t.Errorf("percent(%v) = %q, want %q", x, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 k", 14_200_000: "14.2 M", 104_857_600: "105 M",
@@ -355,15 +355,15 @@ func TestWordsForFigures(t *testing.T) {
 		n, total int64
 		want     string
 	}{{0, 10, "0"}, {5, 10, "5 (50.0%)"}, {1, 1_000_000, "1 (0.00010%)"}, {1234, 12340, "1,234 (10.0%)"}} {
-		if got := Rate(c.n, c.total); got != c.want {
-			t.Errorf("Rate(%d, %d) = %q, want %q", c.n, c.total, got, c.want)
+		if got := rate(c.n, c.total); got != c.want {
+			t.Errorf("rate(%d, %d) = %q, want %q", c.n, c.total, got, c.want)
 		}
 	}
 	two := []*Report{{Dataset: "/a/data"}, {Dataset: "/b/data"}}
-	if names := Names(two); names[0] != "/a/data" || names[1] != "/b/data" {
+	if names := namesOf(two); names[0] != "/a/data" || names[1] != "/b/data" {
 		t.Errorf("names %q", names)
 	}
-	if names := Names(two[:1]); names[0] != "data" {
+	if names := namesOf(two[:1]); names[0] != "data" {
 		t.Errorf("names %q", names)
 	}
 }

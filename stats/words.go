@@ -10,8 +10,8 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// Headline returns a sentence that says what the dataset is and what to do about its padding.
-func (r *Report) Headline() string {
+// headline returns a sentence that says what the dataset is and what to do about its padding.
+func (r *Report) headline() string {
 	var rows, tokens int64
 	for _, s := range r.Splits {
 		rows += s.Examples
@@ -24,19 +24,19 @@ func (r *Report) Headline() string {
 	best := r.Splits[0].Best
 	if best.Bucket == 0 {
 		return text + fmt.Sprintf("; batch %d wastes %s, and a bucket saves next to nothing", best.BatchSize,
-			Percent(best.Waste))
+			percent(best.Waste))
 	}
 	return text + fmt.Sprintf("; batch %d with bucket %d wastes %s instead of %s", best.BatchSize, best.Bucket,
-		Percent(best.Waste), Percent(best.Without))
+		percent(best.Waste), percent(best.Without))
 }
 
-// Loader returns the advised setting as a line of Python, and Query as a query of the feed.
-func (r *Report) Loader() string {
+// loader returns the advised setting as a line of Python.
+func (r *Report) loader() string {
 	return fmt.Sprintf("dsload.Loader(%s, %s)", pythonString(r.Dataset), strings.ReplaceAll(r.parameters(), "&", ", "))
 }
 
-// Query returns the advised setting as a query of the feed.
-func (r *Report) Query() string { return "/v1/batches?" + r.parameters() }
+// query returns the advised setting as a query of the feed.
+func (r *Report) query() string { return "/v1/batches?" + r.parameters() }
 
 func (r *Report) parameters() string {
 	if len(r.Splits) == 0 {
@@ -56,9 +56,9 @@ func (r *Report) parameters() string {
 // pythonString quotes as Python reads it. Go's escapes for printable text are Python's too.
 func pythonString(s string) string { return strconv.QuoteToASCII(s) }
 
-// Names returns a short name for each report: the last element of its folder, or the whole folder
+// namesOf returns a short name for each report: the last element of its folder, or the whole folder
 // if two would be equal.
-func Names(reports []*Report) []string {
+func namesOf(reports []*Report) []string {
 	names := make([]string, len(reports))
 	seen := map[string]int{}
 	for i, r := range reports {
@@ -76,8 +76,8 @@ func Names(reports []*Report) []string {
 	return names
 }
 
-// Percent formats a share, with one decimal below 10%.
-func Percent(x float64) string {
+// percent formats a share, with one decimal below 10%.
+func percent(x float64) string {
 	switch {
 	case x > 0 && x < 0.0005:
 		return "<0.1%"
@@ -87,8 +87,8 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.0f%%", 100*x)
 }
 
-// Rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
-func Rate(n, total int64) string {
+// rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
+func rate(n, total int64) string {
 	if n == 0 || total == 0 {
 		return units.Count(n)
 	}
@@ -116,8 +116,8 @@ func compact(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Figure is a row of a table that compares splits: what is counted, and its value for each.
-type Figure struct {
+// A figure is a row of a table that compares splits: what is counted, and its value for each.
+type figure struct {
 	Name   string
 	Values []string
 }
@@ -125,8 +125,8 @@ type Figure struct {
 // unknown stands where a figure cannot be known.
 const unknown = "–"
 
-// Figures lists the figures of splits, side by side.
-func Figures(splits []*Split) []Figure {
+// comparison lists the figures of splits, side by side.
+func comparison(splits []*Split) []figure {
 	about := func(text string, approximate bool) string {
 		if approximate {
 			return "about " + text
@@ -137,7 +137,7 @@ func Figures(splits []*Split) []Figure {
 		if n == nil {
 			return unknown
 		}
-		return about(Rate(*n, total), approximate)
+		return about(rate(*n, total), approximate)
 	}
 	type line struct {
 		name string
@@ -170,13 +170,13 @@ func Figures(splits []*Split) []Figure {
 					s.ApproximateReplaced)
 			}},
 			{"duplicate rows", func(s *Split) string {
-				return about(Rate(s.Duplicates, s.Examples),
+				return about(rate(s.Duplicates, s.Examples),
 					s.ApproximateDuplicates)
 			}},
 		})
-	var out []Figure
+	var out []figure
 	for _, row := range rows {
-		f := Figure{Name: row.name}
+		f := figure{Name: row.name}
 		for _, s := range splits {
 			f.Values = append(f.Values, row.of(s))
 		}

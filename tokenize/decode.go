@@ -5,9 +5,9 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/spmodel"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // DecodeOptions configures AppendText.
@@ -87,7 +87,7 @@ func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte
 		ids = ids[n+1:]
 	}
 	if !utf8.Valid(dst[from:]) {
-		dst, _ = normalize.AppendValid(dst[:from], bytes.Clone(dst[from:]))
+		dst, _ = wellformed.Append(dst[:from], bytes.Clone(dst[from:]))
 	}
 	return dst
 }

@@ -1,7 +1,6 @@
 package tokenize
 
 import (
-	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/tiktoken"
 )
@@ -11,8 +10,8 @@ import (
 type Ranks struct {
 	// Name is what Tokenizer.Name returns.
 	Name string
-	// Pattern is the split: one of PatternNames, or a regular expression in Oniguruma's syntax, in
-	// which text between matches forms pieces too. If empty, it is found by the number of ranks.
+	// Pattern is the split: gpt2, cl100k, o200k, llama3, qwen2, kimi, or a regular expression in Oniguruma's
+	// syntax, in which text between matches forms pieces too. If empty, it is found by the number of ranks.
 	Pattern string
 	// Tokens holds the bytes of each rank; nil if a rank is not used. FromRanks does not keep it.
 	Tokens [][]byte
@@ -23,9 +22,6 @@ type Ranks struct {
 	// Options.
 	MaxMemory int64
 }
-
-// PatternNames lists the split patterns that have a name.
-func PatternNames() []string { return known.PatternNames() }
 
 // FromRanks returns a tokenizer for ranks in memory. Errors wrap ErrFormat, ErrUnsupported,
 // ErrPattern or ErrTooLarge.
@@ -45,6 +41,6 @@ func FromRanks(r Ranks) (*Tokenizer, error) {
 	return newTokenizer(s, mem)
 }
 
-// FromSpec returns the tokenizer that s describes. Only the packages of this module can make a
-// Spec; builtin does, whose tables stand already. mem counts what they took.
-func FromSpec(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) { return newTokenizer(s, mem) }
+func init() {
+	spec.NewTokenizer = func(s *spec.Spec, mem *spec.Meter) (any, error) { return newTokenizer(s, mem) }
+}

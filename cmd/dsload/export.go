@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -144,11 +145,11 @@ func printExport(cmd *cobra.Command, s *export.Summary) error {
 	}
 	fmt.Fprintf(&b, "wrote %s to %s\n", strings.Join(s.Formats, ", "), s.Out)
 	if slices.Contains(s.Formats, export.HF) {
-		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", export.HFFolder(s.Out, export.HF))
+		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", filepath.Join(s.Out, export.HF))
 	}
 	if slices.Contains(s.Formats, export.TRL) {
 		fmt.Fprintf(&b, "next: SFTTrainer(model, SFTConfig(max_length=None), train_dataset=datasets.load_from_disk(%q)[%q])\n",
-			export.HFFolder(s.Out, export.TRL), s.Splits[0].Name)
+			filepath.Join(s.Out, export.TRL), s.Splits[0].Name)
 	}
 	return writeText(cmd.OutOrStdout(), b.String())
 }

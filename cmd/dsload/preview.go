@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/preview"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/pack"
@@ -66,7 +67,7 @@ type previewScreen struct {
 
 func (s *previewScreen) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
 
-func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
+func (s *previewScreen) write(p *preview.Preview, whole bool) {
 	for i := range p.Inputs {
 		s.input(&p.Inputs[i], &p.Options)
 	}
@@ -87,7 +88,7 @@ func (s *previewScreen) write(p *ingest.Previewed, whole bool) {
 }
 
 // input writes an input with its documents.
-func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
+func (s *previewScreen) input(in *preview.Input, o *option.Options) {
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
 	if in.Compression != decompress.Plain {
 		s.printf(" in %s", in.Compression)
@@ -110,7 +111,7 @@ func (s *previewScreen) input(in *ingest.PreviewInput, o *option.Options) {
 }
 
 // howRead returns where the text of a record comes from, or "" if the record is text.
-func howRead(in *ingest.PreviewInput, o *option.Options) string {
+func howRead(in *preview.Input, o *option.Options) string {
 	switch {
 	case in.Format.HoldsChat() || o.Format == source.Chat:
 		return ", by the chat template"
@@ -129,7 +130,7 @@ func howRead(in *ingest.PreviewInput, o *option.Options) string {
 }
 
 // document writes how a document is cut and tokenized, or why it is left out.
-func (s *previewScreen) document(d *ingest.PreviewDocument) {
+func (s *previewScreen) document(d *preview.Document) {
 	if d.Unread > 1 {
 		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
 	} else {
@@ -178,7 +179,7 @@ func (s *previewScreen) document(d *ingest.PreviewDocument) {
 }
 
 // example writes the tokens of an example: a line for each stretch with the same loss.
-func (s *previewScreen) example(r *ingest.PreviewExample) {
+func (s *previewScreen) example(r *preview.Example) {
 	if r.Labels != nil {
 		s.tokens("prompt  ", r.InputIDs, nil)
 		s.tokens("target  ", r.Labels, nil)
@@ -239,7 +240,7 @@ func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
 }
 
 // examples writes what all examples have in common.
-func (s *previewScreen) examples(p *ingest.Previewed) {
+func (s *previewScreen) examples(p *preview.Preview) {
 	o := &p.Options
 	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"),
 		loss(p))
@@ -251,7 +252,7 @@ func (s *previewScreen) examples(p *ingest.Previewed) {
 }
 
 // loss returns which tokens of the examples are trained on.
-func loss(p *ingest.Previewed) string {
+func loss(p *preview.Preview) string {
 	for _, in := range p.Inputs {
 		for _, d := range in.Documents {
 			for _, x := range d.Examples {
@@ -268,7 +269,7 @@ func loss(p *ingest.Previewed) string {
 }
 
 // estimate writes what the build would make.
-func (s *previewScreen) estimate(p *ingest.Previewed) {
+func (s *previewScreen) estimate(p *preview.Preview) {
 	e := &p.Estimate
 	if !e.Known {
 		s.printf("estimate: none, since the size of the sources is not known\n")
@@ -298,8 +299,8 @@ func (s *previewScreen) estimate(p *ingest.Previewed) {
 		return
 	}
 	s.printf("          if the rest is like the first %s of the inputs above; where documents are sorted or mixed, "+
-		"it can be 10 times off\n", formatSize(ingest.PreviewSample))
-	if slices.ContainsFunc(p.Inputs, func(in ingest.PreviewInput) bool { return in.Compression != decompress.Plain }) {
+		"it can be 10 times off\n", formatSize(preview.SampleBytes))
+	if slices.ContainsFunc(p.Inputs, func(in preview.Input) bool { return in.Compression != decompress.Plain }) {
 		s.printf("          the size of compressed text is a guess too, from that of its file\n")
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/spf13/cobra"
 )
 
@@ -141,11 +141,8 @@ type chatter struct {
 
 // write writes one JSON object without a line end.
 func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
-	if !utf8.Valid(line) {
-		c.clean, _ = tokenize.AppendValid(c.clean[:0], line)
-		line = c.clean
-	}
-	if err = c.worker.Render(&c.text, line); err != nil {
+	c.clean, _ = wellformed.Append(c.clean[:0], line)
+	if err = c.worker.Render(&c.text, c.clean); err != nil {
 		return err
 	}
 	if c.ids, c.mask, err = c.encoder.Append(c.ids[:0], c.mask[:0], &c.text); err != nil {

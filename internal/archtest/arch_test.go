@@ -67,6 +67,9 @@ var allowed = map[string][]string{
 		"internal/ingest/source", "internal/ingest/work", "internal/origins", "internal/pack", "internal/remote",
 		"internal/shardfile", "internal/shell", "internal/spelling", "internal/store", "internal/tokenizers",
 		"internal/units", "shard", "tokenize"},
+	"internal/ingest/preview": {"internal/counts", "internal/fault", "internal/ingest/example", "internal/ingest/filter",
+		"internal/ingest/job", "internal/ingest/option", "internal/ingest/report", "internal/ingest/setup",
+		"internal/ingest/source", "tokenize"},
 	"internal/ingest/heldout": {"internal/shardfile", "shard"},
 	"internal/ingest/job": {"internal/budget", "internal/ingest/example", "internal/ingest/filter",
 		"internal/ingest/source"},
@@ -149,11 +152,12 @@ var allowed = map[string][]string{
 	"internal/refdata":  {},
 
 	"tokenize/builtin":             {"tokenize"},
-	"tokenize/internal":            {},
+	"tokenize/internal":            {"tokenize/wellformed"},
 	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
 	"tokenize/internal/regex":      {},
 	"tokenize/internal/ucd":        {},
 	"tokenize/train":               {"tokenize"},
+	"tokenize/wellformed":          {"tokenize/internal/cpu"},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

@@ -29,7 +29,7 @@ type Writer interface {
 
 // A Resume is where a Writer begins.
 type Resume struct {
-	Cursor []byte // that of the last checkpoint; nil where there is none
+	Cursor []byte // the last checkpoint's; nil where there is none
 	// SeenLog and SeenScratch are the paths of two files for the record of the documents that were seen: a log, which
 	// is synced before a checkpoint that relies on it and which Finish removes, and one that the next run removes.
 	SeenLog, SeenScratch string

@@ -43,7 +43,7 @@ var (
 // is asked while they are opened; who remembers copies, flusher.isCopy; and who writes, flusher.out.
 type build struct {
 	opts            option.Options
-	partition       *plan.Chosen      // of a plan; nil for all
+	partition       *plan.Chosen      // nil for all of the sources
 	addition        *earlier.Addition // nil unless the build adds to a dataset
 	scan            *plan.Scan        // nil unless the build makes a plan
 	bucket          bool              // Out is the scratch folder of a build into a bucket
@@ -55,7 +55,7 @@ type build struct {
 	// Of the phase that runs.
 	current *setup.Phase
 	lanes   job.Lanes
-	readErr error // of the sources, once all stages have ended
+	readErr error // reading the sources failed, once all stages have ended
 	workers []*work.Worker
 }
 
@@ -228,11 +228,6 @@ func PartitionMemory(o option.Options, p *plan.Chosen) (*setup.MemoryPlan, error
 	}
 	b := newBuild(o, p)
 	b.bucket = remote.Writable(o.Out)
-	return b.memoryPlan()
-}
-
-// memoryPlan prepares a build for its memory plan alone.
-func (b *build) memoryPlan() (*setup.MemoryPlan, error) {
 	if err := b.prepare(context.Background()); err != nil {
 		return nil, err
 	}

@@ -19,9 +19,9 @@ type cursor struct {
 	Phase    int             `json:"phase"`
 	Position source.Position `json:"position"`
 	Cutter   example.State   `json:"cutter"`             // the unfinished document, if one was cut into pieces
-	Answered *job.Answered   `json:"answered,omitempty"` // by Map, in this phase
+	Answered *job.Answered   `json:"answered,omitempty"` // Map's last answer in this phase
 
-	Verdict   heldout.Verdict `json:"verdict"` // of the unfinished document
+	Verdict   heldout.Verdict `json:"verdict"` // where the unfinished document goes
 	TrainFull bool            `json:"train_full"`
 	Held      []uint64        `json:"held,omitempty"`
 	Share     float64         `json:"share,omitempty"` // heldout.Chooser's
@@ -32,7 +32,7 @@ type cursor struct {
 	Lines       report.LineStats `json:"lines,omitzero"`
 	Unfound     report.Unfound   `json:"unfound,omitzero"`
 	Shared      report.Shared    `json:"shared,omitzero"`
-	MappedRoles []string         `json:"mapped_roles,omitempty"` // of the option Roles, that messages have
+	MappedRoles []string         `json:"mapped_roles,omitempty"` // roles of the option Roles that messages have
 	// UnknownRoles are those of the first conversation that has such roles and no turn of the assistant.
 	UnknownRoles []string       `json:"unknown_roles,omitempty"`
 	Bad          report.Rejects `json:"bad,omitzero"`
@@ -44,10 +44,10 @@ type cursor struct {
 	Input int `json:"input"` // index of the input that the last document came from
 	// bytes of that input, after decompression, up to the end of the document's record
 	Offset      int64      `json:"offset"`
-	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
+	SourceBytes int64      `json:"source_bytes"` // read of the phase's sources, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
 
-	Origins []origins.Writer `json:"origins,omitempty"` // of each phase that has begun
+	Origins []origins.Writer `json:"origins,omitempty"` // one for each phase that has begun
 }
 
 // phaseEnd is how a phase ended.
@@ -59,8 +59,6 @@ type phaseEnd struct {
 	Offset      int64           `json:"offset"`
 	SourceBytes int64           `json:"source_bytes"`
 }
-
-func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }
 
 // decodeCursor returns the cursor of a checkpoint, and the open windows that follow it.
 func decodeCursor(data []byte) (c *cursor, windows []byte, err error) {

@@ -18,6 +18,7 @@
 //	plan, merge             how sources are cut, and parts are joined
 //	earlier                 what an earlier build left in the folder
 //	report, advice          what a build says of itself, and what to do about an error
+//	preview                 what is shown of a build that is not run
 //	rows                    the packing of examples
 //	heldout                 which documents go to val, and the file of their hashes
 //

@@ -14,7 +14,7 @@ type taken struct {
 	*job.Job
 	*job.Document
 	text  []uint32 // its ids
-	bytes int64    // of its text
+	bytes int64    // the text's length
 	last  bool     // nothing of the document follows
 }
 

@@ -60,13 +60,6 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 	return false, nil
 }
 
-func (f *flusher) restoreSeen() error {
-	if f.seen == nil || f.state.Seen == nil {
-		return nil
-	}
-	return f.seen.Restore(*f.state.Seen)
-}
-
 // saveSeen makes the record durable and puts its length into the cursor.
 func (f *flusher) saveSeen() error {
 	if f.seen == nil {

@@ -213,7 +213,7 @@ func rate(n int64, seconds float64) float64 {
 type unread struct {
 	cut           bool  // a budget ended the build, and something was left
 	reached       bool  // a budget ended the build
-	bytes, total  int64 // as stored; -1 if unknown
+	bytes, total  int64 // stored bytes; -1 if unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ import (
 type flusher struct {
 	b      *build
 	out    dataset.Writer
-	shards func(split string) int // of a split that have begun; nil where none are written
+	shards func(split string) int // shards that have begun; nil where none are written
 	cutter *example.Cutter
 	cut    cut                          // what makes examples of documents, with the cutter
 	turns  turnRows                     // scratch
@@ -44,8 +45,8 @@ type flusher struct {
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
-	unused  unusedFields    // of the job at hand
-	shared  *heldout.Shared // by train and val; nil if that is not of interest, or not known
+	unused  unusedFields    // counted for the job at hand
+	shared  *heldout.Shared // documents of train and val; nil if that is not of interest, or not known
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -344,7 +345,7 @@ func (f *flusher) save() ([][]byte, error) {
 	if err := errors.Join(f.saveSeen(), f.origins.sync()); err != nil {
 		return nil, err
 	}
-	data, err := f.state.encode()
+	data, err := json.Marshal(&f.state)
 	if err != nil {
 		return nil, err
 	}

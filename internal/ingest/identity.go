@@ -31,7 +31,7 @@ type Identity struct {
 	// Options are those of the build, with what was loaded to find this out.
 	Options option.Options
 
-	known []source.Stat // of all sources
+	known []source.Stat // all sources
 }
 
 // Identify looks at the sources and settings of a build. Local sources are named by their whole

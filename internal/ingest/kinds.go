@@ -220,7 +220,7 @@ func (f *flusher) finishPart() (*report.Summary, error) {
 	if err := c.Put(b.opts.FS, b.opts.Out); err != nil {
 		return nil, err
 	}
-	if c.Number == 0 { // of a plan's parts only the first has it
+	if c.Number == 0 { // only the first part of a plan has it
 		if err := f.writeTokenizer(); err != nil {
 			return nil, err
 		}
@@ -249,7 +249,7 @@ func (f *flusher) left(seconds float64) plan.Left {
 		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
 	left.Host, _ = os.Hostname()
 	left.Counts.TextBytes -= f.b.partition.Entry().Before.TextBytes
-	left.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
+	left.Counts.Unread = counts.Unread{} // it is about the part's range, not the sources
 	var ends []source.Position
 	for _, end := range s.Ends {
 		if end.Stopped != "" {

@@ -18,14 +18,6 @@ const maxSourcesShown = 6
 // waits is how long each stage has waited for the others.
 type waits struct{ reader, workers, flusher job.Waiting }
 
-// watch attaches the build to its monitor.
-func (b *build) watch() {
-	if b.opts.Monitor != nil {
-		b.meter.formats = b.Formats()
-		b.opts.Monitor.Show(b.details)
-	}
-}
-
 // show shows the flusher's state to reports.
 func (f *flusher) show() {
 	s := &f.state
@@ -127,7 +119,7 @@ type meter struct {
 	began                   atomic.Int64 // when the pipeline began, Unix nanoseconds
 	resumed                 report.Totals
 	start                   time.Time
-	formats                 map[string]int // of the inputs
+	formats                 map[string]int // inputs by their format
 
 	mu    sync.Mutex
 	shown shown
@@ -145,7 +137,7 @@ type shown struct {
 // saved describes the checkpoints of this run.
 type saved struct {
 	count, examples int64
-	at              time.Time // of the last
+	at              time.Time // when the last was taken
 }
 
 func (m *meter) show(s shown) {

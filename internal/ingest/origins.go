@@ -22,7 +22,7 @@ import (
 // next to the shards; what is not yet a page is part of the checkpoint.
 type originFiles struct {
 	b     *build
-	phase int                      // that file and dirty are about
+	phase int                      // the phase of file and dirty
 	file  shardfile.File           // nil before the first full page of the phase in this run
 	dirty bool                     // pages were written since the last sync
 	path  func(name string) string // where the pages are; nil if nothing is noted

@@ -14,17 +14,18 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/preview"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
 
 // checkPreview compares a preview of all documents with the build.
-func checkPreview(t *testing.T, o option.Options) *Previewed {
+func checkPreview(t *testing.T, o option.Options) *preview.Preview {
 	t.Helper()
 	fsys := shardtest.New()
 	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", small()
-	p, err := Preview(context.Background(), o, MaxPreview)
+	p, err := Preview(context.Background(), o, preview.MaxDocuments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestPreviewOfMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Inputs) != previewInputs || p.MoreInputs != files-previewInputs || len(p.Inputs[0].Documents) != 2 {
+	if len(p.Inputs) != preview.MaxInputs || p.MoreInputs != files-preview.MaxInputs || len(p.Inputs[0].Documents) != 2 {
 		t.Errorf("%d inputs and %d more, the first of %d documents", len(p.Inputs), p.MoreInputs,
 			len(p.Inputs[0].Documents))
 	}
@@ -153,7 +154,7 @@ func TestPreviewOfMuch(t *testing.T) {
 		t.Errorf("%+v, %v for a row of each file", p.Estimate, err)
 	}
 	o.Format, o.Pack, o.Dedup = "text", pack.None, filter.Near // whose keys would fill a file
-	if p, err = Preview(context.Background(), o, MaxPreview); err != nil || p.Estimate.Kept == 0 {
+	if p, err = Preview(context.Background(), o, preview.MaxDocuments); err != nil || p.Estimate.Kept == 0 {
 		t.Errorf("%+v, %v where copies are left out", p.Estimate, err)
 	}
 	if files := fsys.Files(); len(files) > 0 {
@@ -180,7 +181,7 @@ func TestPreviewErrors(t *testing.T) {
 	if p, err = Preview(context.Background(), o, 3); err != nil || p.Estimate.Documents != 3 || p.Estimate.Kept != 2 {
 		t.Errorf("%+v, %v where bad records are skipped", p, err)
 	}
-	for _, n := range []int{-1, 0, MaxPreview + 1} {
+	for _, n := range []int{-1, 0, preview.MaxDocuments + 1} {
 		if _, err := Preview(context.Background(), o, n); fault.OptionOf(err) != "preview" {
 			t.Errorf("%d documents: %v", n, err)
 		}

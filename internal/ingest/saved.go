@@ -20,7 +20,7 @@ type Unfinished struct {
 	Source      string `json:"source,omitempty"` // the input that is read next; "" where all were read
 	Row         int64  `json:"row"`              // rows of it that are done
 	SourceBytes int64  `json:"source_bytes"`     // read of the sources, as stored
-	TotalBytes  int64  `json:"total_bytes"`      // of all sources; -1 if unknown
+	TotalBytes  int64  `json:"total_bytes"`      // size of all sources; -1 if unknown
 }
 
 // ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.

@@ -81,7 +81,10 @@ func (f *flusher) restore(cursor []byte) error {
 		return &cause.ChangedError{URI: b.Phases[0].Set.URI(0),
 			What: "number of documents, by which some are chosen for val,"}
 	}
-	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
+	if f.seen != nil && state.Seen != nil {
+		err = f.seen.Restore(*state.Seen)
+	}
+	if err := errors.Join(f.origins.restore(&f.state), err); err != nil {
 		return err
 	}
 	b.meter.resumed = state.Totals
@@ -106,7 +109,10 @@ func (b *build) stream(ctx context.Context, f *flusher, finish func(*flusher) (*
 		}
 	}
 	f.show()
-	b.watch()
+	if b.opts.Monitor != nil {
+		b.meter.formats = b.Formats()
+		b.opts.Monitor.Show(b.details)
+	}
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.Phases) {
@@ -164,7 +170,10 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
-		w := b.workerOf(i)
+		if i == len(b.workers) {
+			b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
+		}
+		w := b.workers[i]
 		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
@@ -177,7 +186,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr = reading.Failed()
 	switch {
 	case errors.Is(err, errStopped):
-	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
+	case err != nil && !errors.Is(err, errUnfinished): // the jobs before an unfinished one are kept
 		return err
 	case err == nil && reading.Ended():
 		f.state.Position = reader.Position() // includes trailing input that gave no record
@@ -188,14 +197,6 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		b.scan.End(f.stopped == "")
 	}
 	return nil
-}
-
-// workerOf returns the i-th worker.
-func (b *build) workerOf(i int) *work.Worker {
-	if i == len(b.workers) {
-		b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
-	}
-	return b.workers[i]
 }
 
 // interrupted keeps everything up to the end of the last job. A folder that holds no rows yet stays open to

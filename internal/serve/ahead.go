@@ -55,17 +55,18 @@ type prefetcher struct {
 }
 
 // newPrefetcher returns the prefetcher of a stream, or nil if the datasets are not in a bucket.
-func (r *Reader) newPrefetcher(p prepared, steps sampler.StepOptions, window int64) (*prefetcher, error) {
+func (r *Reader) newPrefetcher(c *choice, window int64) (*prefetcher, error) {
 	if r.buckets == nil {
 		return nil, nil
 	}
-	order, err := p.newOrder(0, nil)
+	options := c.order
+	options.Bucket = 0
+	order, err := sampler.NewOrder(options, nil)
 	if err != nil {
 		return nil, err
 	}
-	f := &prefetcher{order: order, members: p.members, steps: steps, window: window, moved: make(chan struct{}, 1),
+	f := &prefetcher{order: order, members: c.members, steps: c.steps, window: window, moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
-	f.steps.World, f.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
 	f.ahead = r.buckets.ReadAhead()
 	return f, nil
 }

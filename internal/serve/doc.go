@@ -3,8 +3,9 @@
 //	manifest -> shard -> sampler -> collate -> feed
 //
 // Open opens the datasets, NewServer plans the memory of a server and wires them to it. A request
-// becomes a feed.Query, Reader.Open turns it into a feed.Opening, whose rowStream reads the
-// rows of each step: the sampler chooses them, the shards hold them, collate pads them.
+// becomes a feed.Query. Reader.Open turns it into a choice, which holds all that follows from the
+// manifests (rows, order, steps, shape, bound), and that into a feed.Opening, whose rowStream reads
+// the rows of each step: the sampler chooses them, the shards hold them, collate pads them.
 //
 // Invariants:
 //

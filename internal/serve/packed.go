@@ -45,72 +45,13 @@ func (r *Reader) defaults() string {
 	return text
 }
 
-// packing sets the server's default packing if q does not set pack.
-func (r *Reader) packing(q feed.Query) (feed.Query, error) {
-	if q.Pack == "" {
-		q.Pack = r.pack
-		if q.PackLength == 0 {
-			q.PackLength = r.length
-		}
-	}
-	if q.Pack == pack.None && q.PackLength > 0 {
-		return q, feed.BadParam("max_length", "rows are not packed, and this is the length of packed rows",
-			"ask for pack=bfd, or another policy, too; padding=max_length pads to the build's --max-length")
-	}
-	if q.Pack != pack.None && q.Bucket > 0 {
-		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
-			"leave bucket out, or pack")
-	}
-	if q.Pack != pack.None && q.Balance != sampler.NoBalance {
-		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
-			"leave balance out, or pack")
-	}
-	return q, nil
-}
-
-// packLength returns the length of packed rows: as asked for, else the build's.
-func packLength(q feed.Query, members []member) int {
-	length := q.PackLength
-	if length == 0 {
-		for _, p := range members {
-			length = max(length, p.dataset.maxLength, int(p.split.Info().MaxLength))
-		}
-	}
-	return length
-}
-
-// packedCollation completes the collation options for packed rows.
-func packedCollation(q feed.Query, members []member, o collate.Options) (collate.Options, error) {
-	length := packLength(q, members)
-	switch {
-	case o.Labels == collate.Seq2Seq:
-		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
-			"omit pack, or use labels=causal, which ignores the targets")
-	case length > pack.MaxLength:
-		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, "+
-			"and rows are packed to at most %d",
-			length, pack.MaxLength), "ask for a smaller max_length")
-	}
-	o.Packed = true
-	if q.MaxLength {
-		m := max(1, q.PadToMultipleOf)
-		o.FixedLength = (length + m - 1) / m * m
-	}
-	return o, nil
-}
-
 // openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(p prepared) (*feed.Opening, error) {
-	s, err := r.newPackedStream(p)
+func (r *Reader) openPacked(c *choice) (*feed.Opening, error) {
+	s, err := r.newPackedStream(c)
 	if err != nil {
 		return nil, err
 	}
-	rows, tokens := p.bound.batch(p.steps)
-	return &feed.Opening{
-		Collate: p.collation, Mixed: len(p.members) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(), Searched: true, Stream: s, Metadata: p.metadata(s.numbers()),
-		LeftOut: s.steps.LeftOut,
-	}, nil
+	return &feed.Opening{WindowBytes: s.bytes(), Searched: true, Stream: s, LeftOut: s.steps.LeftOut}, nil
 }
 
 // A packedStream packs the rows of the order, window by window, and reads each step's into a batch.
@@ -144,38 +85,29 @@ type packedPiece struct {
 	lastPart bool       // the piece of the packed row ends with it
 }
 
-// newPackedStream makes the stream that p describes.
-func (r *Reader) newPackedStream(p prepared) (*packedStream, error) {
-	if err := checkLongest(p.steps, p.bound.longest); err != nil {
-		return nil, err
-	}
-	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, members: p.members,
-		needs: neededColumns(p.members[0].split.Schema(), p.collation)}}
-	s.opts = sampler.PackOptions{Policy: p.query.Pack, Length: s.length}
-	for _, p := range p.members {
-		s.opts.Tokens += p.split.Info().Tokens
-		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
+// newPackedStream makes the stream of a choice. Errors about options come from the sampler.
+func (r *Reader) newPackedStream(c *choice) (*packedStream, error) {
+	s := &packedStream{length: c.length, base: rowStream{reader: r, members: c.members, needs: c.needs},
+		opts: sampler.PackOptions{Policy: c.query.Pack, Length: c.length}}
+	for _, m := range c.members {
+		s.opts.Tokens += m.split.Info().Tokens
+		s.opts.Longest = max(s.opts.Longest, m.split.Info().MaxLength)
 	}
 	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
 	var err error
-	if s.base.order, err = p.newOrder(p.bucket(), nil); err == nil {
-		s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units)
+	if s.base.order, err = sampler.NewOrder(c.order, nil); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		s.steps, err = sampler.NewPackedSteps(s.packed, p.steps)
+	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		s.base.ahead, err = r.newPrefetcher(p, p.steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	c.epoch = s.packed.Rows()
+	window := sampler.PackWindow(s.base.order.Rows(), s.opts)
+	if s.steps, err = sampler.NewPackedSteps(s.packed, c.steps); err != nil {
+		return nil, err
 	}
-	return s, refused(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
-}
-
-// numbers returns how many row numbers an epoch has.
-func (s *packedStream) numbers() int64 {
-	if s.packed == nil {
-		return 0
-	}
-	return s.packed.Rows()
+	s.base.ahead, err = r.newPrefetcher(c, window)
+	return s, err
 }
 
 // bytes bounds the memory of the stream besides its batches.

@@ -43,39 +43,52 @@ const (
 var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask: shard.ColumnLossMask,
 	moreSegments: shard.ColumnSegments}
 
-// neededColumns returns the columns besides input_ids that the batches need.
-func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
-	if o.Labels == collate.Seq2Seq && s.Labels {
-		c |= shard.ColumnLabels
+// openRows plans a stream of rows that are not packed.
+func (r *Reader) openRows(c *choice) (*feed.Opening, error) {
+	s, err := r.newRowStream(c)
+	if err != nil {
+		return nil, err
 	}
-	if o.Labels == collate.Causal && s.LossMask {
-		c |= shard.ColumnLossMask
-	}
-	if s.Segments {
-		c |= shard.ColumnSegments
-	}
-	return c
+	searched := c.order.Bucket > 0 || c.steps.MaxTokens > 0 || c.bound.balanced > 0 || r.buckets != nil
+	return &feed.Opening{WindowBytes: s.bytes(c), Searched: searched, Stream: s, LeftOut: s.steps.LeftOut}, nil
 }
 
-// bytes returns the memory of the stream for steps of the given number of rows: the sampler's
-// windows, and the spans of a step's rows. balanced is the number of rows of all ranks in a step
-// that is balanced by their lengths.
-func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
+// newRowStream connects the order of rows with the splits that hold them. Errors about options come
+// from the sampler.
+func (r *Reader) newRowStream(c *choice) (s *rowStream, err error) {
+	s = &rowStream{reader: r, members: c.members, needs: c.needs}
+	if s.order, err = sampler.NewOrder(c.order, s.lengths); err != nil {
+		return nil, err
+	}
+	if s.steps, err = sampler.NewSteps(s.order, c.steps); err != nil {
+		return nil, err
+	}
+	window := int64(c.order.Bucket)
+	if window == 0 && (c.steps.MaxTokens > 0 || c.bound.balanced > 0) {
+		window = aheadRows
+	}
+	s.ahead, err = r.newPrefetcher(c, window)
+	return s, err
+}
+
+// bytes bounds the memory of the stream besides its batches: the sampler's windows, and the spans of a step's rows.
+func (s *rowStream) bytes(c *choice) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16
+	rows, balanced, byTokens := c.bound.rows, c.bound.balanced, c.steps.MaxTokens > 0
 	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
 	if balanced > 0 {
 		n += sampler.BalanceBytes(balanced)
-		if !byTokens && bucket == 0 { // else the lengths are asked for piece by piece
+		if !byTokens && c.order.Bucket == 0 { // else the lengths are asked for piece by piece
 			n += balanced * 2 * locationBytes
 		}
 	}
-	if bucket > 0 || byTokens || balanced > 0 {
+	if c.order.Bucket > 0 || byTokens || balanced > 0 {
 		n += locateBytes
 	}
 	if byTokens {
 		n += (rows + 512) * (item + 4 + 2*locationBytes)
 	}
-	if bucket > 0 {
+	if bucket := c.order.Bucket; bucket > 0 {
 		n += sampler.WindowBytes(bucket) + int64(bucket)*2*locationBytes
 	}
 	if len(s.members) > 1 {
@@ -224,7 +237,7 @@ func (s *rowStream) locate(items []sampler.Item) error {
 // locateColumn finds the spans of items in the shards; column 0 is input_ids.
 func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []shard.Span) error {
 	return s.eachRun(items, func(split *shard.Split, from, to int) error {
-		s.rows = s.rows[:0]
+		s.rows = slices.Grow(s.rows[:0], to-from)
 		for _, it := range items[from:to] {
 			s.rows = append(s.rows, it.Row)
 		}

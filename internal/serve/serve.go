@@ -180,15 +180,6 @@ func splitName(fs shardfile.FS, arg string) (name, dir string) {
 	return strings.NewReplacer("=", "_", ",", "_").Replace(filepath.Base(abs)), arg
 }
 
-func (r *Reader) find(name string) *opened {
-	for _, d := range r.datasets {
-		if d.name == name {
-			return d
-		}
-	}
-	return nil
-}
-
 // Close closes all datasets. Streams that still read get errors.
 func (r *Reader) Close() error {
 	var errs []error

@@ -42,19 +42,21 @@ type TracedPiece struct {
 
 // Trace returns a trace of the batches that q asks for. The rank of q is not used: calls name one.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
-	p, err := r.prepare(q)
+	c, err := r.choose(q)
 	if err != nil {
 		return nil, err
 	}
-	p.steps.Rank = 0
-	t := &Trace{query: p.query, opts: p.steps}
-	if p.packs() {
-		if t.packed, err = r.newPackedStream(p); err != nil {
-			return nil, err
+	c.steps.Rank = 0
+	t := &Trace{query: c.query, opts: c.steps}
+	if c.length > 0 {
+		if t.packed, err = r.newPackedStream(c); err == nil {
+			t.stream = &t.packed.base
 		}
-		t.stream = &t.packed.base
-	} else if t.stream, _, err = r.newCheckedStream(p); err != nil {
-		return nil, err
+	} else {
+		t.stream, err = r.newRowStream(c)
+	}
+	if err != nil {
+		return nil, c.refused(err)
 	}
 	t.stream.stopped = func() error { return nil }
 	return t, nil
@@ -63,7 +65,7 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 // Rows returns the number of rows of an epoch.
 func (t *Trace) Rows() int64 {
 	if t.packed != nil {
-		return t.packed.numbers()
+		return t.packed.packed.Rows()
 	}
 	return t.stream.order.Rows()
 }

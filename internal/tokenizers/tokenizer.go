@@ -21,8 +21,7 @@ import (
 
 // Options configures the opening of a tokenizer. The zero value sets no bounds.
 type Options struct {
-	// Pattern is the split of a .tiktoken file: a name of tokenize.PatternNames or a regular
-	// expression. If empty, the file's own.
+	// Pattern is the split of a .tiktoken file, as tokenize.Options has it. If empty, the file's own.
 	Pattern string
 	// Memory is the cap in bytes of the process that loads the tokenizer, 0 for none.
 	Memory int64

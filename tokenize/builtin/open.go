@@ -59,5 +59,9 @@ func OpenWithin(name string, maxMemory int64) (*tokenize.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenize.FromSpec(s, mem)
+	t, err := spec.NewTokenizer(s, mem)
+	if err != nil {
+		return nil, err
+	}
+	return t.(*tokenize.Tokenizer), nil
 }

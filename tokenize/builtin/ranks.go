@@ -25,7 +25,7 @@ type Vocabulary struct {
 	Tokens [][]byte
 	// Special maps added tokens to their ids. No id in Tokens is among them.
 	Special map[string]uint32
-	// Split names the pattern, as tokenize.PatternNames does.
+	// Split names the pattern, as tokenize.Ranks does.
 	Split string
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/regex"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // splits maps the names that Options.Split accepts to patterns.
@@ -90,7 +91,7 @@ func (t *Trainer) Add(text []byte) error {
 	if t.done {
 		return errFinished
 	}
-	t.valid, _ = normalize.AppendValid(t.valid[:0], text)
+	t.valid, _ = wellformed.Append(t.valid[:0], text)
 	text = t.norm.Apply(&t.normScratch, t.valid, &normalize.Edges{First: true, Last: true})
 	if t.cut != nil {
 		// Text between matches forms words too.

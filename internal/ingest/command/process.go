@@ -44,7 +44,7 @@ type Process struct {
 	ready  chan struct{} // closed once lines has output, or it has ended; nil where nobody asked
 	stderr *tail
 	exited chan struct{}
-	status error // of the command, once exited is closed
+	status error // the command's, once exited is closed
 
 	closeIn, stop sync.Once
 	closing       sync.WaitGroup

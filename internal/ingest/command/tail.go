@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	tailBytes = 4 << 10 // of stderr are kept
+	tailBytes = 4 << 10 // what is kept of stderr
 	// saidLines is how many lines of stderr are passed on: a command that logs each record must not bury all else.
 	saidLines = 100
 )
@@ -19,7 +19,7 @@ type tail struct {
 
 	mu   sync.Mutex
 	end  []byte
-	line []byte // that is unfinished
+	line []byte // the unfinished line
 	said int
 }
 

@@ -28,15 +28,15 @@ import (
 // cursor and shards, that begins where the dataset ends: its documents have the ordinals after those of the dataset,
 // and what the dataset holds out or has seen counts for it.
 type Addition struct {
-	Manifest *shard.Manifest // of the dataset
+	Manifest *shard.Manifest // the dataset's
 	First    int64           // ordinal of the addition's first document
-	Number   int             // of the addition, from 1 on
+	Number   int             // the addition's, from 1 on
 	HeldOut  []uint64        // hashes of the documents held out for val
 
 	added bool // the dataset's last addition is this one
 
 	// Of the sources that the dataset was made from.
-	places  map[string]int // by name, and by the whole path of a file
+	places  map[string]int // keys: names, and whole paths of files
 	folders []int          // those that stand for many files without naming them
 	times   []string       // modification times; nil if they were not noted
 	passed  bool           // files of a folder or a glob were skipped
@@ -118,7 +118,7 @@ func (a *Addition) merged(o *option.Options, rendered json.RawMessage, known []s
 		return nil, fault.BadOption("max-val-examples", n,
 			"an addition with {append} adds to train alone; leave the option out")
 	}
-	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // which decides about eos and others
+	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // the tokenizer decides about eos and others
 		return nil, &AppendError{Dir: o.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
 	}
 	all := maps.Clone(old)

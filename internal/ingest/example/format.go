@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 const defaultTextField = "text"
@@ -167,12 +167,12 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	w.unused.Begin()
 	f := w.f
 	if rec.Decoded && f.template == nil {
-		dst.Prompt, dst.Replaced = tokenize.AppendValid(dst.Prompt, data)
+		dst.Prompt, dst.Replaced = wellformed.Append(dst.Prompt, data)
 		return nil
 	}
 	size := len(data)
-	if !tokenize.Valid(data) {
-		w.clean, dst.Replaced = tokenize.AppendValid(w.clean[:0], data)
+	if !wellformed.Valid(data) {
+		w.clean, dst.Replaced = wellformed.Append(w.clean[:0], data)
 		data = w.clean
 	}
 	if rec.Columns != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/refdata"
-	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // of returns the options of a template.
@@ -332,7 +332,7 @@ func FuzzTemplate(f *testing.F) {
 func FuzzUTF8(f *testing.F) {
 	f.Add([]byte("a\xe2\x82\xf0\x9f\x98b\xed\xa0\x80"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, replaced := tokenize.AppendValid(nil, data)
+		got, replaced := wellformed.Append(nil, data)
 		if !utf8.Valid(got) || (replaced == 0) != utf8.Valid(data) || len(got) > 3*len(data) {
 			t.Fatalf("%q: %q, %d", data, got, replaced)
 		}

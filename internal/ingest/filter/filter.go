@@ -60,10 +60,10 @@ func (o *Options) Active() bool {
 type Filter struct {
 	opts           Options
 	where          []condition
-	fields         []example.FieldPath // of where
+	fields         []example.FieldPath // the fields of where
 	match, noMatch []*regexp.Regexp
 	below          uint64 // documents with a sample hash up to this stay
-	instructions   int64  // of all expressions
+	instructions   int64  // the total of all expressions
 }
 
 // NewFilter parses the conditions. An error is one of fault.BadOption.

@@ -33,7 +33,7 @@ const (
 	sketchBytes  = rounds * bins
 	bandBytes    = 8
 	bands        = sketchBytes / bandBytes
-	nearMatches  = 103 // of sketchBytes: (103/128 - 1/256) / (1 - 1/256) = 0.804
+	nearMatches  = 103 // bytes of sketchBytes: (103/128 - 1/256) / (1 - 1/256) = 0.804
 	shingleWords = 5
 )
 

@@ -64,14 +64,14 @@ type Seen struct {
 	fs    shardfile.FS
 	path  string
 	log   shardfile.File // nil before the first write
-	size  int64          // of the log, with what is in tail
+	size  int64          // bytes of the log, with what is in tail
 	tail  []byte         // its end, not yet written
 	dirty bool           // written, not synced
 	named bool           // its name is durable
 	hash  *xxh3.Hasher
 	table *table
 	read  [sketchBytes]byte
-	base  []keyFile // of earlier builds, before the log
+	base  []keyFile // keys of earlier builds, before the log
 	count uint64    // keys in base
 }
 

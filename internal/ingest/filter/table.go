@@ -22,7 +22,7 @@ const entryBytes = 16
 type table struct {
 	file  scratch
 	slots []entry // open addressing by the highest bits of the first word, so that they are nearly sorted
-	shift int     // of a first word, to its slot
+	shift int     // shift of a first word, to its slot
 	used  int
 
 	runsHave bloom

@@ -103,7 +103,7 @@ func (k *Sketcher) end() {
 
 const (
 	windowBytes = 64
-	kernelBytes = 16 // of a word are hashed by the kernel
+	kernelBytes = 16 // bytes of a word that the kernel hashes
 	batchWords  = 64
 )
 

@@ -8,7 +8,7 @@ const MaxShared = 1 << 15
 // A Shared finds the documents that the sources of val and those of train have in common. It knows those of val
 // before the first of train comes.
 type Shared struct {
-	hashes []uint64 // of val, in ascending order once Seal was called
+	hashes []uint64 // documents of val, in ascending order once Seal was called
 	Full   bool     // val has more than MaxShared
 	met    map[uint64]struct{}
 }

@@ -93,7 +93,10 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 		return math.Floor(x / y)
 	}
 	m := math.Mod(x, y)
-	if m != 0 && (m < 0) != (y < 0) {
+	switch {
+	case m == 0:
+		m = math.Copysign(0, y)
+	case (m < 0) != (y < 0):
 		m += y
 	}
 	return m
@@ -146,6 +149,9 @@ func (e *execution) whole(operator string, x, y *big.Int) any {
 		}
 		if operator == "/" {
 			f, _ := new(big.Rat).SetFrac(x, y).Float64()
+			if f == 0 && y.Sign() < 0 {
+				f = math.Copysign(0, -1)
+			}
 			return f
 		}
 		m := new(big.Int)

@@ -225,7 +225,7 @@ func filterIndent(e *execution, v any, a *arguments) any {
 
 func filterTruncate(e *execution, v any, a *arguments) any {
 	e.check("truncate", a, "length", "killwords", "end", "leeway")
-	s := e.str(v)
+	s, isText := text(v)
 	length, ok := toInt(a.get(0, "length", int64(255)))
 	leeway, okLeeway := toInt(a.get(3, "leeway", int64(5)))
 	end, okEnd := text(a.get(2, "end", "..."))
@@ -233,8 +233,11 @@ func filterTruncate(e *execution, v any, a *arguments) any {
 	if !ok || !okLeeway || !okEnd || length < n || leeway < 0 {
 		e.fail("truncate wants a length of at least %d", n)
 	}
-	if e.length(s) <= length+leeway {
-		return s
+	if e.length(v) <= length+leeway {
+		return v
+	}
+	if !isText {
+		e.fail("truncate wants a string, not '%s'", typeName(v))
 	}
 	e.charge(int64(len(s)))
 	s = runeSlice(s, 0, length-n, -1)
@@ -325,6 +328,9 @@ func filterFormat(e *execution, v any, a *arguments) any {
 
 func filterAttr(e *execution, v any, a *arguments) any {
 	name := e.str(e.required("attr", a, 0))
+	if u, ok := v.(*undefined); ok {
+		e.fail("%s", u.why())
+	}
 	if m, ok := e.member(v, name); ok {
 		return m
 	}

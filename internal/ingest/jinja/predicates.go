@@ -46,12 +46,14 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 		e.touch(v, other())
 		return same(v, other())
 	case "odd", "even", "divisibleby":
-		by := any(int64(2))
-		if name == "divisibleby" {
+		by, rest := any(int64(2)), int64(0)
+		switch name {
+		case "odd":
+			rest = 1
+		case "divisibleby":
 			by = other()
 		}
-		zero := e.equal(e.arithmetic("%", v, by), int64(0))
-		return zero != (name == "odd")
+		return e.equal(e.arithmetic("%", v, by), rest)
 	case "lower":
 		e.touch(v)
 		return stringMethods["islower"](e, e.str(v), a).(bool)

@@ -77,23 +77,24 @@ func (e *execution) sortEntries(entries []entry) []entry {
 func filterSort(e *execution, v any, a *arguments) any {
 	e.check("sort", a, "reverse", "case_sensitive", "attribute")
 	items := e.iterate(v)
-	attribute := a.get(2, "attribute", nil)
-	if s, ok := text(attribute); ok && strings.Contains(s, ",") { // by several
-		keys := strings.Split(s, ",")
-		gets := make([]func(any) any, len(keys))
-		for i := range keys {
-			gets[i] = e.sortKey(keys[i], isTrue(a.get(1, "case_sensitive", false)))
+	names := []any{a.get(2, "attribute", nil)}
+	if s, ok := text(names[0]); ok {
+		names = names[:0]
+		for name := range strings.SplitSeq(s, ",") {
+			names = append(names, name)
 		}
-		return &List{e.sorted(items, func(v any) any {
-			list := make([]any, len(gets))
-			for i, get := range gets {
-				list[i] = get(v)
-			}
-			return &List{list}
-		}, isTrue(a.get(0, "reverse", false)))}
 	}
-	key := e.sortKey(attribute, isTrue(a.get(1, "case_sensitive", false)))
-	return &List{e.sorted(items, key, isTrue(a.get(0, "reverse", false)))}
+	keys := make([]func(any) any, len(names))
+	for i := range names {
+		keys[i] = e.sortKey(names[i], isTrue(a.get(1, "case_sensitive", false)))
+	}
+	return &List{e.sorted(items, func(v any) any {
+		list := make([]any, len(keys)) // as Python compares them: two attributes that are missing are equal
+		for i, key := range keys {
+			list[i] = key(v)
+		}
+		return &List{list}
+	}, isTrue(a.get(0, "reverse", false)))}
 }
 
 func filterDictsort(e *execution, v any, a *arguments) any {

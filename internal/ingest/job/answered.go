@@ -15,7 +15,7 @@ type Answered struct {
 // NewAnswered notes the answer to the record after a position.
 func NewAnswered(before source.Position, answer []byte) *Answered {
 	a := &Answered{Before: before, Done: len(before.Done), Sum: xxh3.Hash(answer)}
-	a.Before.Known, a.Before.Done = nil, nil // as the position of the checkpoint has them
+	a.Before.Known, a.Before.Done = nil, nil // the position of the checkpoint has them
 	return a
 }
 

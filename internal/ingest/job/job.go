@@ -51,13 +51,13 @@ type Job struct {
 	Next      source.Position // where reading continues after this job
 	Read      int64           // bytes of the sources read up to here
 	Last      bool            // the sources end after it
-	Mark      *Mark           // of a plan: a partition ends with this job
-	Answered  *Answered       // of Map: the last answer in this job, nil for none
+	Mark      *Mark           // where a partition of a plan ends with this job
+	Answered  *Answered       // Map's last answer in this job, nil for none
 
 	// Filled by the worker.
-	IDs     []uint32 // of all documents of the job, back to back
-	Mask    []bool   // of the ids of conversations: whether they are trained on
-	Turns   []Turn   // of conversations that make a row of each
+	IDs     []uint32 // those of all documents, back to back
+	Mask    []bool   // for ids of conversations: whether they are trained on
+	Turns   []Turn   // for conversations that make a row of each
 	Keys    []byte   // what Dedup compares of each document, back to back
 	Unused  []uint16 // the fields that nothing uses, by their numbers in Names; documents may share a stretch
 	Names   []string
@@ -83,15 +83,15 @@ type Document struct {
 	Mask        Span       // in Job.Mask; only of conversations
 	Unused      Span       // in Job.Unused
 	Turns       Span       // in Job.Turns; only of conversations that make a row of each turn
-	Shape       chat.Shape // of the conversation that its text was made of, "" of other texts
+	Shape       chat.Shape // the conversation's, "" for other texts
 	chat.Noted
 	chat.Losses
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	TextBytes         int64
-	Hash              uint64 // of the text; of the first piece where there are several
+	Hash              uint64 // the text's; the first piece's where there are several
 	Replaced          int64  // in the text, and before that in what was sent to Map
-	Judged                   // by the filter
+	Judged                   // what the filter decides
 	Bad               error  // why the record is bad
 }
 
@@ -160,7 +160,7 @@ type Judged struct {
 	Dropped filter.Reason
 	Has     uint64   // the fields of conditions that the record has, a bit each
 	AsText  bool     // filter.Verdict has it
-	Names   []string // of the fields of the first record of all, where it lacks one
+	Names   []string // fields of the very first record, where it lacks one
 	Key     Span     // in Job.Keys
 }
 

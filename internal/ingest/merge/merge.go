@@ -50,7 +50,7 @@ type Summary struct {
 	Splits     []report.SplitSummary `json:"splits"`
 	Documents  int64                 `json:"documents"`
 	CutBy      []string              `json:"cut_by,omitempty"`
-	Removed    int                   `json:"removed_shards,omitempty"` // that budgets left out
+	Removed    int                   `json:"removed_shards,omitempty"` // shards that budgets left out
 	Notes      []fault.Text          `json:"notes,omitempty"`
 	Already    bool                  `json:"already_merged,omitempty"`
 	Seconds    float64               `json:"seconds"`
@@ -63,10 +63,10 @@ type merged struct {
 	counts  counts.Counts
 	bad     report.Rejects
 	notes   []fault.Text
-	lines   []report.LineStats // of each part
+	lines   []report.LineStats // one for each part
 	seconds float64
 	columns columnChain
-	extras  map[string][]partFile // by their names in the dataset
+	extras  map[string][]partFile // keys: their names in the dataset
 }
 
 // Run checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,

@@ -12,7 +12,7 @@ import (
 // A Row describes a field of Options for code that offers it: as a flag with its help and completion, or as
 // a typed argument of another language. Its limits are checked only here.
 type Row struct {
-	Name    string // as in a dataset's settings
+	Name    string // its name in a dataset's settings
 	Short   string // one letter, or ""
 	Group   Group
 	Kind    Kind
@@ -21,8 +21,8 @@ type Row struct {
 	Words   []string // all values of a Word, and usual ones of a Text
 	Aliases []string // other spellings of Words
 	Files   bool     // the value may be a path
-	Min     int64    // of a Count or a Size
-	Max     int64    // of a Count or a Size; 0 sets none
+	Min     int64    // for a Count or a Size
+	Max     int64    // for a Count or a Size; 0 sets none
 	field   func(*Options) any
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/pack"
-	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
 
@@ -16,6 +15,9 @@ const (
 	maxMaxLength = 1 << 24
 	maxWorkers   = 1024
 )
+
+// patterns are the splits of .tiktoken files that tokenize knows by name.
+var patterns = []string{"gpt2", "cl100k", "o200k", "llama3", "qwen2", "kimi"}
 
 // table describes every field of Options that people set, in the order of help.
 var table = []Row{
@@ -27,7 +29,7 @@ var table = []Row{
 		Help: "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, " +
 			"or hf://OWNER/NAME",
 		field: func(o *Options) any { return &o.Tokenizer }},
-	{Name: "tokenizer-pattern", Group: GroupText, Value: "PATTERN", Words: tokenize.PatternNames(),
+	{Name: "tokenizer-pattern", Group: GroupText, Value: "PATTERN", Words: patterns,
 		Help: "how .tiktoken ranks split text: " +
 			"gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)",
 		field: func(o *Options) any { return &o.TokenizerPattern }},
@@ -150,7 +152,7 @@ var table = []Row{
 		Help: "fill rows to `max-length`: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), " +
 			"bfd_split or none",
 		field: func(o *Options) any { return (*string)(&o.Pack) }},
-	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // as in package shard
+	{Name: "shard-bytes", Group: GroupOutput, Kind: Size, Min: 4 << 10, Max: 64 << 30, // the limits of package shard
 		Help:  "target size of a shard",
 		field: func(o *Options) any { return &o.ShardBytes }},
 	{Name: "memory", Group: GroupLimits, Kind: Size, Min: 1,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/filter"
+	"github.com/dsload/dsload/tokenize"
 )
 
 // notGiven are the fields of Settings that no option sets: sources are arguments, a build finds the
@@ -55,6 +56,14 @@ func TestOptionsAreSettings(t *testing.T) {
 	}
 	if want := len(All()) - others; changing != want {
 		t.Errorf("%d options change bytes, want %d", changing, want)
+	}
+}
+
+// TestPatterns: the words for the option are those that tokenize knows, which its error names.
+func TestPatterns(t *testing.T) {
+	_, err := tokenize.FromRanks(tokenize.Ranks{Pattern: "unknown", Tokens: [][]byte{{0}}})
+	if err == nil || !strings.Contains(err.Error(), "want "+strings.Join(patterns, ", ")+", or") {
+		t.Error(err)
 	}
 }
 

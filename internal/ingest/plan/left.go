@@ -11,7 +11,7 @@ import (
 
 // Left is what a part leaves to the merge.
 type Left struct {
-	Counts counts.Counts    `json:"counts"` // of this part alone
+	Counts counts.Counts    `json:"counts"` // this part alone
 	Bad    report.Rejects   `json:"bad,omitzero"`
 	Notes  []fault.Text     `json:"notes,omitempty"`
 	Lines  report.LineStats `json:"lines,omitzero"`

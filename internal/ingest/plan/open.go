@@ -65,7 +65,7 @@ func openPlanIn(fsys shardfile.FS, path string) (*planFile, error) {
 	info, err := fsys.Stat(path) // before it is opened: a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, errNoPlan(path)
+		return nil, fault.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(), info.Size() > maxPlanBytes:
@@ -157,7 +157,7 @@ func readPlan(path string, f *planFile, number int, advice string) (*Plan, error
 type planReader struct {
 	d      *json.Decoder
 	p      *Plan
-	number int // of the partition, or headOnly or wholePlan
+	number int // the partition, headOnly or wholePlan
 }
 
 // read reads the members, which are sorted by name: the partitions come before the inputs.
@@ -186,7 +186,10 @@ func (r *planReader) read() error {
 		return r.skip()
 	})
 	if err == nil && r.number >= 0 && r.number < p.Partitions {
-		err = p.checkPart(r.number)
+		if len(p.Parts) == 0 || len(p.Phases) < 1 || len(p.Phases) > 2 {
+			return fmt.Errorf("partition %d, %d phases: %w", r.number, len(p.Phases), shard.ErrCorrupt)
+		}
+		err = p.checkParts()
 	}
 	return err
 }
@@ -306,14 +309,6 @@ func (r *planReader) open(delimiter json.Delim) error {
 func (r *planReader) skip() error {
 	var value json.RawMessage
 	return r.d.Decode(&value)
-}
-
-// checkPart is check for a plan that has one partition's lists alone.
-func (p *Plan) checkPart(number int) error {
-	if len(p.Parts) == 0 || len(p.Phases) < 1 || len(p.Phases) > 2 {
-		return fmt.Errorf("partition %d, %d phases: %w", number, len(p.Phases), shard.ErrCorrupt)
-	}
-	return p.checkParts()
 }
 
 // Bytes returns the memory of what is held of the plan, and of the range of a partition that is made of it.

@@ -19,7 +19,7 @@ import (
 // Chosen is the partition of a plan that is built.
 type Chosen struct {
 	Plan   *Plan
-	Number int // from 0
+	Number int // counted from 0
 }
 
 // Partition returns one of the partitions of a plan.

@@ -46,7 +46,7 @@ type Plan struct {
 	seal string
 	// Of a plan that holds one partition's lists alone.
 	first int    // number of the partition that is Parts[0]
-	path  string // of its file
+	path  string // where its file is
 }
 
 // Phase lists the inputs of one phase: of the sources, or of those of the split val.
@@ -97,7 +97,9 @@ func (p *Plan) Write(ctx context.Context, path string) error {
 	switch {
 	case err != nil:
 	case remote.Writable(path):
-		err = putPlan(ctx, path, data)
+		store := remote.NewStore(remote.Options{})
+		defer store.Close()
+		_, err = store.Put(ctx, path, bytes.NewReader(data), int64(len(data)), remote.Condition{})
 	default:
 		err = shardfile.WriteFile(shardfile.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
@@ -130,18 +132,6 @@ func (p *Plan) Seal() string { return p.seal }
 // New returns an empty plan of a number of partitions.
 func New(partitions int) *Plan {
 	return &Plan{Format: shardfile.PlanFormat, Version: planVersion, Partitions: partitions}
-}
-
-func errNoPlan(path string) error {
-	return fault.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
-}
-
-// putPlan writes a plan into a bucket.
-func putPlan(ctx context.Context, uri string, data []byte) error {
-	store := remote.NewStore(remote.Options{})
-	defer store.Close()
-	_, err := store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)), remote.Condition{})
-	return err
 }
 
 // check makes sure that no number leads outside a list.

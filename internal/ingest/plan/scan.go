@@ -28,7 +28,7 @@ type Scan struct {
 	listed source.Listed // the same
 	base   float64       // estimated text before it
 	target float64       // estimated text at which the next partition begins
-	total  float64       // of all phases
+	total  float64       // estimated text of all phases
 	marks  int           // borders found
 
 	held      map[uint64]struct{} // noted in the plan
@@ -40,7 +40,7 @@ type Scan struct {
 	// Of counting.
 	cutter partCutter
 	known  int   // inputs of the phases before
-	unread []int // of all inputs: not read, so that their checksums are not known
+	unread []int // inputs that were not read, so that their checksums are not known
 }
 
 // NewScan returns a scan for an empty plan of sources, a set for each phase.
@@ -195,7 +195,7 @@ func (s *Scan) End(whole bool) {
 func (s *Scan) noteSums(phase int, documents int64, spans []source.Span) {
 	p := &s.plan.Phases[phase]
 	p.Documents = documents
-	sums := map[[2]int64]checksum.Sum{} // by input and beginning
+	sums := map[[2]int64]checksum.Sum{} // keys: input, beginning
 	for _, span := range spans {
 		sums[[2]int64{int64(span.Input), span.From}] = span.Sum
 	}

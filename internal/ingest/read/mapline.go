@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/jsonscan"
-	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // A mapLine writes records as lines of JSON. Its buffers grow to the longest record.
@@ -31,8 +31,8 @@ type mapLine struct {
 // set takes a whole record and returns how many ill-formed parts of it become U+FFFD. The error says what is
 // wrong with the record. It and its bytes must stay as they are until it is written.
 func (l *mapLine) set(rec *source.Record, data []byte) (replaced int, err error) {
-	if !tokenize.Valid(data) {
-		l.clean, replaced = tokenize.AppendValid(l.clean[:0], data)
+	if !wellformed.Valid(data) {
+		l.clean, replaced = wellformed.Append(l.clean[:0], data)
 		data = l.clean
 	}
 	l.rec, l.data = rec, data
@@ -88,7 +88,7 @@ func (l *mapLine) write() error {
 func writeText(w *bufio.Writer, before string, text []byte) {
 	_, _ = w.WriteString(before)
 	_ = w.WriteByte('"')
-	for part := range slices.Chunk(text, mapBufferBytes/8) { // of a long text no second copy is made
+	for part := range slices.Chunk(text, mapBufferBytes/8) { // a long text is not copied whole
 		_, _ = w.Write(jsonscan.AppendEscaped(w.AvailableBuffer(), part))
 	}
 	_ = w.WriteByte('"')

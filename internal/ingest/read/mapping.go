@@ -79,13 +79,13 @@ type Mapping struct {
 	resuming bool // the records before the checkpoint are read
 
 	asked, got atomic.Int64 // records sent, and their answers
-	writing    atomic.Bool  // to the command
+	writing    atomic.Bool  // a record is being written to the command
 	waiting    atomic.Bool  // for a record or its answer
 
-	last     queued          // that Next returned
+	last     queued          // the record that Next returned
 	before   source.Position // last
 	noted    source.Position
-	answer   []byte // to last
+	answer   []byte // the answer to last
 	leftOut  bool   // the answer leaves the record out
 	ends     []func()
 	feedDone sync.WaitGroup
@@ -95,7 +95,7 @@ type Mapping struct {
 type queued struct {
 	source.Record
 	at       source.Position // after it
-	read     int64           // as source.Reader.Progress has it
+	read     int64           // counted as source.Reader.Progress does
 	replaced int
 	asked    bool  // it was sent, and will be answered
 	again    bool  // its answer is to be compared with that of an earlier run

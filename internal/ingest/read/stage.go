@@ -50,14 +50,14 @@ type Stage struct {
 	Borders    Borders
 	Lanes      *job.Lanes
 	Ledger     *budget.Ledger
-	Lease      func(first int) int64 // of a job, by the bytes of its first record
-	MaxRecords int                   // of a job
+	Lease      func(first int) int64 // a job's lease, given the bytes of its first record
+	MaxRecords int                   // most records in a job
 	URI        func(input int) string
 	Waiting    *job.Waiting
 
 	record source.Record // framed, waiting for a job
 	staged []byte        // its bytes
-	err    error         // of the last Next
+	err    error         // the last Next's
 	jobs   []*job.Job    // waiting to be sent
 	most   int           // documents of a job so far
 }

@@ -22,7 +22,7 @@ func Reached(option string, value int64) fault.Text {
 func DescribeCut(m *shard.Manifest) (text fault.Text) {
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(m.Settings, &settings) != nil {
-		settings = nil // of another program; the counters are enough
+		settings = nil // another program's; the counters are enough
 	}
 	c := counts.Of(m.Counters, m.Dropped)
 	var cuts []fault.Text

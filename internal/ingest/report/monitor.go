@@ -40,7 +40,7 @@ type Details struct {
 	TotalSources int
 	Formats      map[string]int
 
-	Checkpoints int64 // of this run
+	Checkpoints int64 // taken in this run
 	Checkpoint  time.Time
 	Durable     int64    // examples in the last checkpoint
 	Rejects     []Reject // the first of those counted
@@ -51,7 +51,7 @@ type SourceProgress struct {
 	Index  int
 	URI    string
 	Format string
-	Bytes  int64 // as stored, -1 if unknown
+	Bytes  int64 // stored size, -1 if unknown
 	Read   int64
 	State  SourceState
 }
@@ -71,5 +71,5 @@ const (
 type Stages struct {
 	Elapsed                      time.Duration
 	Reading, Tokenizing, Writing time.Duration
-	Workers                      int // that tokenize
+	Workers                      int // how many tokenize
 }

@@ -13,7 +13,7 @@ import (
 // Unfound counts the turns of the assistant that were not found in the texts of their conversations.
 type Unfound struct {
 	Conversations int64  `json:"conversations"`
-	First         string `json:"first"` // of these turns, where it is
+	First         string `json:"first"` // where the first of these turns is
 }
 
 // String returns where the turns are, or "" if there are none.

@@ -21,8 +21,8 @@ const (
 type Reject struct {
 	Source string `json:"source"`
 	// of the first of them
-	Row     int64  `json:"row"`              // as the format counts: lines, records after the header, documents
-	Offset  int64  `json:"offset"`           // of the record's first byte, after decompression
+	Row     int64  `json:"row"`              // counted by the format: lines, records after the header, documents
+	Offset  int64  `json:"offset"`           // the record's first byte, after decompression
 	Member  string `json:"member,omitempty"` // the file of an archive that it lies in
 	Reason  string `json:"reason"`
 	Records int64  `json:"records"`
@@ -45,7 +45,7 @@ type Rejects struct {
 	// Files has those with bad records, and the first and the last one, of which other parts of a build may have
 	// read more.
 	Files []FileRecords `json:"files,omitempty"`
-	kinds []string      // of List
+	kinds []string      // the kinds in List
 }
 
 // Reads notes that an input is read. uri is its name.

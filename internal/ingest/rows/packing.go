@@ -49,13 +49,13 @@ const (
 // Config says how documents share rows.
 type Config struct {
 	Policy  pack.Policy
-	Length  int   // of a row
+	Length  int   // tokens of a row
 	Window  int64 // tokens that are packed together
 	IDWidth int   // bytes an id takes in a window
 	Masked  bool  // examples have a loss mask
 	Suffix  int   // special tokens at the end of a document
 
-	Counts *counts.Counts // of the build: what packing left out
+	Counts *counts.Counts // the build's: what packing left out
 	// Rest is how many tokens of the current document came after the first row, under pack.BFD.
 	Rest *int64
 	// Wanted returns how many tokens of a split are worth holding: those of the rows that its budget leaves.
@@ -82,14 +82,14 @@ type Packing struct {
 // window holds the pieces of documents that wait to be packed.
 type window struct {
 	pieces []windowPiece
-	ids    []byte // of all pieces, back to back, little-endian
-	mask   []byte // of all pieces, back to back: 1 where a token is trained on
+	ids    []byte // all pieces' ids, back to back, little-endian
+	mask   []byte // 1 where a token of the pieces is trained on
 	tokens int64
 }
 
 type windowPiece struct {
 	document     int64
-	at           int64 // of its first token among the window's
+	at           int64 // its first token's place in the window
 	part, length int32
 }
 
@@ -219,7 +219,7 @@ func (p *Packing) pack(split int, carry int64) error {
 	if w.tokens == 0 {
 		return nil
 	}
-	w.tokens = 0 // from here on the rows count
+	w.tokens = 0 // the rows count from here on
 	p.Changed()
 	if p.Policy == pack.Wrapped {
 		p.startRow(w.pieces[0])

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"path"
-	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -23,48 +22,25 @@ import (
 // the data and files without text are skipped and counted, and a folder gives the same documents
 // as its archive does.
 
-// A member is a file of an archive.
-type member struct {
-	name       string
-	folder     bool
-	special    bool  // a link or a device
-	link       bool  // symbolic or hard
-	start, end int64 // its content, as offsets of the input
-	next       int64 // where what follows it begins
-}
-
-// A memberLister finds the members of an archive, in order.
-type memberLister interface {
-	// next returns the member after the current one, at whose next offset the window stands, or
-	// io.EOF.
-	next(w *frame.Window) (member, error)
-	// end skips the rest of the member, which may be damaged, and returns why the member cannot be
-	// trusted, if so.
-	end(w *frame.Window, m *member) error
-}
-
 // An archiveFramer gives the records of an archive's members.
 type archiveFramer struct {
 	frame.Place
 	w      *frame.Window
 	o      *Options
 	lister memberLister
-	format Format // of every member, or Tar or Zip: each has its own
+	format Format // what every member is read as; Tar or Zip if each has its own
 	filter memberFilter
 
-	inner   framer // of the member that is read, nil between two
-	rows    int64  // of it, that inner has skipped or given
+	inner   framer // frames the member that is read, nil between two
+	rows    int64  // what inner has skipped or given of it
 	member  member
 	kind    Format
 	skipped skip.Counts
 	listed  uint32 // members so far
 }
 
-// memberSniff is how much of a member detection looks at: as much as of a file.
-const memberSniff = sniffBytes
-
 func newArchive(in *Input, w *frame.Window, o *Options, raw *rawFile, files *glob.Filter) (framer, error) {
-	a := &archiveFramer{w: w, o: o, format: in.Format, filter: membersOf(in, files), lister: &tarMembers{}}
+	a := &archiveFramer{w: w, o: o, format: in.Format, filter: membersOf(in.URI, files), lister: &tarMembers{}}
 	if in.archive == Zip {
 		if raw.text == nil { // nothing was read
 			if err := raw.open(); err != nil {
@@ -109,55 +85,6 @@ func (z *zipMembers) end(w *frame.Window, m *member) error {
 	w.Hash()
 	w.MoveTo(m.end)
 	return err
-}
-
-// A memberFilter chooses among the members of an archive.
-type memberFilter struct{ *glob.Filter }
-
-// membersOf returns the filter of an archive that is among the files that files chooses. An include pattern that
-// chose the archive itself does not choose among its members as well.
-func membersOf(in *Input, files *glob.Filter) memberFilter {
-	if ok, explicit := files.Included([]string{path.Base(in.URI)}); ok && explicit {
-		return memberFilter{&glob.Filter{Exclude: files.Exclude}}
-	}
-	return memberFilter{files}
-}
-
-// inZip reports whether a member of a zip archive is unpacked.
-func (f memberFilter) inZip(e *zipfile.Entry) bool {
-	return !e.Folder && f.member(&member{name: e.Name}) == skip.Readable
-}
-
-// memberKind returns why a member is skipped by its name alone.
-func memberKind(name string) skip.Kind {
-	for _, part := range strings.Split(path.Clean(name), "/") {
-		if part != "" && part != "." && part != ".." && (skip.IsHidden(part) || part == "__MACOSX") {
-			return skip.Hidden
-		}
-	}
-	if skip.IsDescribing(path.Base(name)) {
-		return skip.Describing
-	}
-	return skip.Readable
-}
-
-// member reports why a member is skipped.
-func (f memberFilter) member(m *member) skip.Kind {
-	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
-	switch {
-	case m.link:
-		return skip.Link
-	case m.special:
-		return skip.Special
-	case f.Excluded(at, false):
-		return skip.NotIncluded
-	}
-	if ok, explicit := f.Included(at); !ok {
-		return skip.NotIncluded
-	} else if explicit && !strings.HasPrefix(path.Base(m.name), ".") {
-		return skip.Readable
-	}
-	return memberKind(m.name)
 }
 
 func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
@@ -222,7 +149,7 @@ func (a *archiveFramer) advance() error {
 func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 	a.member, a.kind, a.rows = m, a.format, 0
 	a.w.SetLimit(m.end)
-	size := int(min(m.end-m.start, memberSniff))
+	size := int(min(m.end-m.start, sniffBytes))
 	a.w.Need(size)
 	head := a.w.Unread()
 	head = head[:min(len(head), size)]
@@ -247,11 +174,11 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 		return skip.Binary, nil
 	}
 	if a.kind == Chat {
-		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= memberSniff); err != nil {
+		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= sniffBytes); err != nil {
 			return skip.Binary, nil
 		}
 	} else if a.kind == Tar || a.kind == Zip {
-		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
+		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= sniffBytes, a.o.Fields); err != nil {
 			return skip.Binary, nil
 		}
 	}
@@ -288,10 +215,6 @@ func (a *archiveFramer) cutOff(m *member) error {
 		return err
 	}
 	return cutOff(m)
-}
-
-func cutOff(m *member) error {
-	return fault.Of(cause.Truncated, "the archive ends within %s; copy the file again", m.name)
 }
 
 // betweenMembers marks the state of a position after the end of a member; the rest of the state is
@@ -341,25 +264,5 @@ func (a *archiveFramer) State() uint32 {
 
 func (a *archiveFramer) Restore(uint32) {} // seek has done it
 
-// Members counts the members of archives that were skipped.
-type Members struct {
-	Count int64  `json:"count"`
-	Text  string `json:"text"` // of the first archive that has such members
-	URI   string `json:"uri"`
-	More  int64  `json:"more,omitempty"` // further archives
-}
-
-// note adds what an archive's members were skipped for.
-func (m *Members) note(uri string, skipped *skip.Counts) *Members {
-	n := skipped.Total()
-	if n == 0 {
-		return m
-	}
-	if m == nil {
-		return &Members{Count: n, Text: skipped.Text(false), URI: uri}
-	}
-	sum := *m
-	sum.Count += n
-	sum.More++
-	return &sum
-}
+// left returns which members were skipped.
+func (a *archiveFramer) left() *skip.Counts { return &a.skipped }

@@ -48,6 +48,6 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 		return nil
 	}
 	in.Format, in.Compression = named.format, named.compression
-	return fault.Of(cause.Corrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
+	return fault.Of(cause.Corrupt, "named like %s, but its first bytes are not; copy the file again",
 		named.name)
 }

@@ -39,7 +39,7 @@ func TestBrokenBegin(t *testing.T) {
 				_, err := Open(t.Context(), Options{Args: args, TextField: "text"})
 				var input *cause.InputError
 				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, cause.Corrupt) ||
-					!strings.Contains(err.Error(), "its name says") {
+					!strings.Contains(err.Error(), "named like ") {
 					t.Errorf("%v: %v", args, err)
 				}
 			}
@@ -84,7 +84,7 @@ func TestMisnamedFiles(t *testing.T) {
 		"a.feather":    {"FEA1" + noise + "FEA1", "Feather file of version 1", cause.Unsupported},
 		"a.snappy":     {noise, "not text", cause.Binary},
 		"picture.gz":   {"\x89PNG\r\n\x1a\n" + noise, "an image", cause.Unsupported},
-		"nothing.lz4":  {noise, "its name says that this is lz4 data", cause.Corrupt},
+		"nothing.lz4":  {noise, "named like lz4 data", cause.Corrupt},
 		"unknown.data": {noise, "not text", cause.Binary},
 	} {
 		_, err := Open(t.Context(), Options{Args: []string{write(t, dir, name, c.data)}})

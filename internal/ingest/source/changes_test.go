@@ -135,7 +135,7 @@ func TestSourceChangesWhileRead(t *testing.T) {
 	set := openSet(t, Options{Args: []string{write(t, dir, "a", "a\n"), write(t, dir, "b", "b\n")}})
 	os.Remove(filepath.Join(dir, "b"))
 	var changed *cause.ChangedError
-	if _, err := readFrom(t, set, Position{}); !errors.As(err, &changed) || changed.What != "existence" {
+	if _, err := readFrom(t, set, Position{}); !errors.As(err, &changed) || changed.What != cause.Existence {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }

@@ -9,20 +9,6 @@ import (
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
-// chatFormat returns how conversations are written: Chat for JSON lines, JSON for an array or
-// objects over several lines, or CSV. whole reports that text is all there is.
-func chatFormat(name string, text []byte, whole bool) (Format, error) {
-	switch format, err := detectFormat(name, text, whole, nil); {
-	case err != nil:
-		return "", err
-	case format == JSON:
-		return JSON, nil
-	case format.Kind() == Rows:
-		return CSV, nil
-	}
-	return Chat, nil
-}
-
 // chatLists are the fields that hold a conversation, as a list of messages.
 var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "contents",
 	"chosen"}
@@ -94,3 +80,7 @@ func beginsMessages(value []byte) bool {
 	message := value[:min(len(value), 4<<10)]
 	return bytes.Contains(message, []byte(`"role"`)) || bytes.Contains(message, []byte(`"from"`))
 }
+
+// triedLines is how many lines are searched for a JSON object if the first line begins like one but
+// is not: one bad record must not turn the whole input into text.
+const triedLines = 20

@@ -25,7 +25,7 @@ var errLongLine = errors.New("a long line")
 type lineCount struct {
 	lines, documents int64
 	limit            int64 // longest line that may be counted
-	length           int64 // of the unfinished line
+	length           int64 // bytes of the unfinished line
 	filled           bool  // it holds more than white space
 	filledLast       bool  // the line before did
 	held             [4]byte
@@ -162,7 +162,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 
 // add takes a block in: up to each mark, and then what is left of it.
 func (l *lineScan) add(block []byte) {
-	skipped := 0 // of a byte order mark
+	skipped := 0 // length of a byte order mark
 	if l.at == 0 {
 		skipped = len(block) - len(bytes.TrimPrefix(block, []byte("\ufeff")))
 	}

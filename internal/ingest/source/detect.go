@@ -13,7 +13,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -79,7 +78,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what skip.Kind, er
 		return in.detectZip(o, look, refuse)
 	case in.Compression == decompress.Plain && decompress.UTF16Order(head) != nil:
 		in.Compression = decompress.UTF16
-		half := head[:min(len(head), sniffBytes/2)] // of at most that many bytes times 3/2
+		half := head[:min(len(head), sniffBytes/2)] // becomes at most 3/2 as long
 		text, _ = decompress.AppendUTF8(look[sniffBytes:sniffBytes], half[2:], decompress.UTF16Order(head), false)
 		whole = whole && len(half) == len(head)
 	case in.Compression != decompress.Plain:
@@ -104,7 +103,7 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 		what, err = skip.Archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
-	if table := tableFormat(text); err == nil && table != "" { // which is read at many places
+	if table := tableFormat(text); err == nil && table != "" { // columns are read at many places
 		what, err = skip.Unread, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it", table,
 			in.Compression)
 	}
@@ -199,10 +198,6 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 
 func estimate(c decompress.Compression, size int64) int64 { return size * compressedRatio[c] }
 
-// DetectionRules is the number of the rules by which detectFormat chooses. It rises where they give
-// files of some kind another format.
-const DetectionRules = 1
-
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
 // that text is all there is; fields are those that are wanted of a record.
 func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
@@ -240,21 +235,6 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 	}
 	return Text, nil
 }
-
-// extension returns the name's extension in lower case, without that of a compression.
-func extension(name string) string {
-	name = strings.ToLower(uris.WithoutQuery(name))
-	ext := filepath.Ext(name)
-	switch ext {
-	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":
-		return filepath.Ext(strings.TrimSuffix(name, ext))
-	}
-	return ext
-}
-
-// triedLines is how many lines are searched for a JSON object if the first line begins like one but
-// is not: one bad record must not turn the whole input into text.
-const triedLines = 20
 
 // isJSONLines reports whether the first line is a JSON object, or begins one that is longer than
 // what was looked at, or is a broken one among good ones.
@@ -350,4 +330,31 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 		return !quoted && fields == len(columns)
 	}
 	return records > 0
+}
+
+// chatFormat returns how conversations are written: Chat for JSON lines, JSON for an array or
+// objects over several lines, or CSV. whole reports that text is all there is.
+func chatFormat(name string, text []byte, whole bool) (Format, error) {
+	switch format, err := detectFormat(name, text, whole, nil); {
+	case err != nil:
+		return "", err
+	case format == JSON:
+		return JSON, nil
+	case format.Kind() == Rows:
+		return CSV, nil
+	}
+	return Chat, nil
+}
+
+// setDamaged gives a damaged input, whose format cannot be found, the format with which reading
+// will fail.
+func (in *Input) setDamaged() {
+	switch {
+	case in.Format.isColumnar():
+	case in.Compression == decompress.Zipped:
+		in.archive, in.Format = Zip, Zip
+	default:
+		in.archive, in.Format = Tar, Tar
+	}
+	in.textBytes = max(0, in.Size)
 }

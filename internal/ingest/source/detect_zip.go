@@ -35,7 +35,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}
-	n, name, skipped, err := firstMember(dir, membersOf(in, &f))
+	n, name, skipped, err := firstMember(dir, membersOf(in.URI, &f))
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/shell"
 )
 
@@ -17,12 +16,6 @@ func Iconv(encoding, uri string) string {
 	}
 	ext := path.Ext(uri)
 	return command + " " + shell.Quote(uri) + " > " + shell.Quote(strings.TrimSuffix(uri, ext)+".utf8"+ext) + "`"
-}
-
-// IsPlainFile reports whether the input is a local file of text that is stored as it is.
-func (in *Input) IsPlainFile() bool {
-	return in.Path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" &&
-		!in.Format.isColumnar()
 }
 
 // unmarkedUTF16 returns the encoding of text in UTF-16 without a byte order mark, "" for other text: most

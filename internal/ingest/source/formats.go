@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
 // Format is how the records of an input are framed.
@@ -58,7 +60,7 @@ type layout struct {
 	// opens a file of columns.
 	opens func(io.ReaderAt, int64, columnar.Options) (columnar.File, error)
 	// buffer returns the maximum number of bytes that its framer looks at. Default Options.MaxRecordBytes.
-	buffer func(*Options) int
+	buffer func(*frame.Options) int
 
 	lines  bool // each line that is not blank is a record
 	cuts   bool // a partition may begin after any record
@@ -91,10 +93,10 @@ var formats = []layout{
 	{name: JSONChat, frames: frame.NewJSON},
 }
 
-func ofPieces(o *Options) int   { return o.MaxPieceBytes }
-func ofArticles(o *Options) int { return o.MaxPieceBytes + 2*frame.MaxHeadingBytes }
+func ofPieces(o *frame.Options) int   { return o.MaxPieceBytes }
+func ofArticles(o *frame.Options) int { return o.MaxPieceBytes + 2*frame.MaxHeadingBytes }
 
-func ofLines(o *Options) int {
+func ofLines(o *frame.Options) int {
 	if o.TextField != "" {
 		return o.MaxPieceBytes
 	}
@@ -102,8 +104,8 @@ func ofLines(o *Options) int {
 }
 
 // ofArchives is for members of any format, and headers with long names.
-func ofArchives(o *Options) int {
-	return max(o.MaxRecordBytes, ofArticles(o), memberSniff, maxTarText+tarBlock)
+func ofArchives(o *frame.Options) int {
+	return max(o.MaxRecordBytes, ofArticles(o), sniffBytes, maxTarText+tarBlock)
 }
 
 // layout returns what is known of a format, nothing for an unknown one.
@@ -157,7 +159,7 @@ func ParseFormat(name string) (Format, error) {
 }
 
 // windowBytes returns the most that the window grows to for a format.
-func (o *Options) windowBytes(f Format) int {
+func (f Format) windowBytes(o *frame.Options) int {
 	l := f.layout()
 	switch {
 	case l.opens != nil:
@@ -170,18 +172,6 @@ func (o *Options) windowBytes(f Format) int {
 
 // windowSlack is room after a record of the largest size for its line end.
 const windowSlack = 64
-
-// newFramer returns the framer of an input, or of a member of an archive, that has a format.
-func newFramer(format Format, w *frame.Window, o *frame.Options) (framer, error) {
-	if frames := format.layout().frames; frames != nil {
-		f, err := frames(w, o)
-		if err != nil {
-			return nil, err
-		}
-		return textFramer{f}, nil
-	}
-	return nil, fault.Of(cause.Unsupported, "format %s", format)
-}
 
 // byExtension returns the format that a name has by its extension, "" for none.
 func byExtension(extension string, text []byte) Format {
@@ -214,4 +204,22 @@ func byHeader(text []byte) Format {
 		}
 	}
 	return ""
+}
+
+// sniffBytes is how much text of an input detection looks at, after decompression.
+const sniffBytes = 64 << 10
+
+// DetectionRules is the number of the rules by which detectFormat chooses. It rises where they give
+// files of some kind another format.
+const DetectionRules = 1
+
+// extension returns the name's extension in lower case, without that of a compression.
+func extension(name string) string {
+	name = strings.ToLower(uris.WithoutQuery(name))
+	ext := filepath.Ext(name)
+	switch ext {
+	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":
+		return filepath.Ext(strings.TrimSuffix(name, ext))
+	}
+	return ext
 }

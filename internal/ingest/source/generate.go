@@ -15,25 +15,17 @@ type generator struct {
 	offset int64 // bytes generated before
 }
 
-func newGenerator(spec *synth.Spec, row, offset int64) *generator {
-	return &generator{Place: frame.Place{Row: row}, spec: spec, offset: offset}
-}
-
 func (g *generator) State() uint32  { return 0 }
 func (g *generator) Restore(uint32) {}
 
 // generated text is an input of its own.
 
 func (g *generator) place(p *Position)           { p.Offset = g.offset }
-func (g *generator) settle(*Position)            {} // it needs no checksum
 func (g *generator) consumed() int64             { return g.offset }
 func (g *generator) border() (int64, bool)       { return g.offset, true }
 func (g *generator) reached(to *Mark) bool       { return g.offset >= to.Offset }
 func (g *generator) span() (checksum.Sum, int64) { return checksum.Sum{}, -1 } // it needs no checksum
-func (g *generator) unchanged() error            { return nil }
 func (g *generator) finish() Finished            { return Finished{Bytes: g.offset} }
-func (g *generator) trailing() *Trailing         { return nil }
-func (g *generator) close()                      {}
 
 func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 	if g.spec.Ended(g.Row, g.offset) {

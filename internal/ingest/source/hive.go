@@ -5,10 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
-	"github.com/dsload/dsload/internal/units"
 )
 
 // Folders that are named KEY=VALUE, as Hive writes tables in parts, are columns of the records below them:
@@ -62,34 +59,4 @@ func unescaped(s string) string {
 type pruned struct {
 	files int64
 	first string
-}
-
-// prunes reports whether an input need not be read, and counts it.
-func (s *Set) prunes(uri string) bool {
-	_, drops := s.opts.judge(uri)
-	if drops {
-		if s.pruned.files++; s.pruned.files == 1 {
-			s.pruned.first = uri
-		}
-	}
-	return drops
-}
-
-// notePruned adds a note on the files that were left out, or returns an error if none is left.
-func (s *Set) notePruned() error {
-	p := &s.pruned
-	if p.files == 0 {
-		return nil
-	}
-	which := uris.Redact(p.first)
-	if p.files > 1 {
-		which += ", …"
-	}
-	left := units.Plural(p.files, "file")
-	if s.list.len() == 0 {
-		return fault.Of(cause.NothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
-			left, which)
-	}
-	s.note("{where} leaves out %s unread, by the names of folders (%s)", left, which)
-	return nil
 }

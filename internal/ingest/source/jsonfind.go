@@ -2,8 +2,6 @@ package source
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +56,7 @@ const maxListsTold = 4
 type jsonTop struct {
 	one    bool        // nothing follows the object, as far as the text goes
 	ended  bool        // all of it was seen
-	keys   []string    // of its members
+	keys   []string    // the names of its members
 	arrays []jsonArray // those of them whose values are arrays of objects
 	deeper []jsonArray // such arrays in objects in the object
 	chat   bool        // it is a conversation
@@ -162,36 +160,4 @@ func (o *Options) conversations(first []byte) bool {
 		return element.chat
 	}
 	return !element.ended || o.IsPair == nil || o.IsPair(element.keys)
-}
-
-// foundBelow counts the inputs whose records were found below one path.
-type foundBelow struct {
-	inputs int64
-	first  string
-}
-
-// noteRecords counts an input whose records were found below a key.
-func (s *Set) noteRecords(in *Input) {
-	if in.Records == "" || s.opts.Records != "" || s.only != nil {
-		return
-	}
-	if s.below == nil {
-		s.below = map[string]*foundBelow{}
-	}
-	if s.below[in.Records] == nil {
-		s.below[in.Records] = &foundBelow{first: in.URI}
-	}
-	s.below[in.Records].inputs++
-}
-
-// noteFound adds notes on where records were found.
-func (s *Set) noteFound() {
-	for _, path := range slices.Sorted(maps.Keys(s.below)) {
-		b := s.below[path]
-		which := b.first
-		if b.inputs > 1 {
-			which = fmt.Sprintf("%d files (%s, …)", b.inputs, b.first)
-		}
-		s.note("the records of %s are read from the array below the key %q, as with {records} %s", which, path, path)
-	}
 }

@@ -99,7 +99,7 @@ var officeExtensions = []string{".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp
 
 // isOffice reports whether a zip archive is such a document, by its name or its first member.
 func isOffice(name string, head []byte) bool {
-	const nameAt = 30 // of the first member, in its header
+	const nameAt = 30 // where the name of the first member begins
 	first := head[min(len(head), nameAt):]
 	return slices.Contains(officeExtensions, strings.ToLower(path.Ext(name))) ||
 		bytes.HasPrefix(first, []byte("[Content_Types].xml")) ||

@@ -1,49 +1,12 @@
 package source
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
-
-// A framer finds the records of one input, as a frame.Framer does.
-type framer interface {
-	next(dst []byte, rec *Record) ([]byte, error)
-	At() *frame.Place
-	State() uint32
-	Restore(state uint32)
-}
-
-// A textFramer is a framer of package frame.
-type textFramer struct{ frame.Framer }
-
-func (t textFramer) next(dst []byte, rec *Record) ([]byte, error) { return t.Next(dst, &rec.Record) }
-
-// An openedInput is an open input with its framer, which is nil until the beginning was read, as is the
-// framer's place.
-type openedInput struct {
-	framer
-	place *frame.Place
-	input input
-}
-
-// An input is what is read of one: text in the reader's window, a file of columns, or generated text.
-type input interface {
-	place(p *Position)                  // adds where the input is, without what takes time
-	settle(p *Position)                 // adds that of the last place, for a resumed reader to find it
-	consumed() int64                    // how far into the file reading is
-	border() (offset int64, ok bool)    // whether a range may end here, and where that is
-	reached(to *Mark) bool              // whether a range that ends there is read
-	span() (sum checksum.Sum, to int64) // ends a stretch that has a checksum of its own
-	unchanged() error                   // whether the file is still the one that was opened
-	finish() Finished                   // what the input held that was read to its end
-	trailing() *Trailing
-	close()
-}
 
 // windowed is text in the reader's window.
 type windowed struct {
@@ -56,9 +19,18 @@ func (in windowed) place(p *Position) {
 	in.w.Pin()
 }
 
+// settle adds the checksum of the last place, for a resumed reader to find it.
 func (in windowed) settle(p *Position) {
-	sum, state := in.w.Unpin()
-	p.Sum, p.Sums = sum, in.sumState(state)
+	var state []byte
+	p.Sum, state = in.w.Unpin()
+	if p.Sums = nil; state == nil {
+		return // the input is read again up to the position
+	}
+	o := in.remote.Object()
+	p.Sums = &sumState{XXH3: state, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
+	if c := in.check; c != nil {
+		p.Sums.Check, p.Sums.CheckAt = c.state(), c.at
+	}
 }
 
 // consumed is, for an uncompressed file, exactly what became records.
@@ -79,8 +51,6 @@ func (in windowed) span() (checksum.Sum, int64) {
 
 func (in windowed) finish() Finished { return Finished{Bytes: in.w.Offset(), Sum: in.w.Sum()} }
 
-func (in windowed) close() { in.Close() }
-
 // columns is a file of columns.
 type columns struct {
 	*rawFile
@@ -91,8 +61,6 @@ func (in *columns) place(p *Position) {
 	p.Offset, p.Sum, p.Base, p.Group = in.bytes, in.sum(), in.base, in.group+1
 	p.Groups = slices.Clip(in.cut.sums)
 }
-
-func (in *columns) settle(*Position) {}
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 
@@ -105,13 +73,6 @@ func (in *columns) finish() Finished {
 	return Finished{Bytes: in.bytes, Sum: in.sum(), Groups: in.cut.sums}
 }
 
-func (in *columns) close() {
-	if in.tableFramer != nil {
-		in.rows.Close()
-	}
-	in.Close()
-}
-
 // openInput opens the input of the position and goes to it.
 func (r *Reader) openInput() error {
 	var err error
@@ -121,8 +82,8 @@ func (r *Reader) openInput() error {
 	in := &r.in
 	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.Synth != nil {
-		g := newGenerator(in.Synth, r.at.Row, r.at.Offset)
-		r.open = &openedInput{g, g.At(), g}
+		g := &generator{Place: frame.Place{Row: r.at.Row}, spec: in.Synth, offset: r.at.Offset}
+		r.open = &openedInput{g, g.At(), g, nil}
 		return nil
 	}
 	in.kept = r.set.kept.take(r.at.Input)
@@ -134,15 +95,15 @@ func (r *Reader) openInput() error {
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
 	}
-	raw.inBackground()
-	r.win.Reset(raw, r.set.opts.chunkBytes, r.set.opts.windowBytes(in.framed()))
+	raw.concurrent = raw.size < 0 || raw.size >= decompress.AheadFrom // large files on a goroutine of their own
+	r.win.Reset(raw, r.set.opts.chunkBytes, in.framed().windowBytes(&r.set.opts.frame))
 	if in.Store != nil && in.Compression == decompress.Plain && in.archive == "" {
 		r.win.KeepState()
 	}
 	if r.set.cuts(r.at.Input) {
 		raw.leaveCheck() // the hash that a server announces is over all of it
 	}
-	s := &openedInput{input: windowed{raw, &r.win}}
+	s := &openedInput{input: windowed{raw, &r.win}, raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
 	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
@@ -167,13 +128,13 @@ func (r *Reader) openInput() error {
 			return r.inputError(err)
 		}
 	}
-	return r.goOn(raw)
+	return r.resume(raw)
 }
 
 // openTable opens a file of columns and goes to the position.
 func (r *Reader) openTable(raw *rawFile) error {
 	c := &columns{rawFile: raw}
-	r.open = &openedInput{input: c}
+	r.open = &openedInput{input: c, raw: raw}
 	t, err := newTableFramer(&r.in, &r.set.opts, raw, r.set.needs.decompressor)
 	if err != nil {
 		return r.inputError(err)
@@ -193,7 +154,7 @@ func (r *Reader) openTable(raw *rawFile) error {
 		}
 		return nil
 	}
-	if err := t.goOn(&r.in, &r.at); err != nil {
+	if err := t.resume(&r.in, &r.at); err != nil {
 		return r.inputError(err)
 	}
 	return nil
@@ -211,41 +172,4 @@ func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 		o = &found
 	}
 	return newFramer(r.in.Format, &r.win, o)
-}
-
-// goOn moves an input that was just opened to the position.
-func (r *Reader) goOn(raw *rawFile) error {
-	at, s := &r.at, r.open
-	if at.Offset == 0 {
-		return nil
-	}
-	in := &r.in
-	origin := r.set.origin(at.Input)
-	if r.win.Offset() < origin {
-		if err := r.seekRange(raw, origin); err != nil {
-			return r.inputError(err)
-		}
-	}
-	if r.win.Offset() > at.Offset {
-		return &cause.ChangedError{URI: in.URI, What: "content",
-			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
-	}
-	if archive, ok := s.framer.(*archiveFramer); ok {
-		if err := archive.seek(at); err != nil {
-			return r.inputError(err)
-		}
-	} else if !r.win.Skip(at.Offset) {
-		if err := r.win.Failed(); err != nil {
-			return r.inputError(err)
-		}
-		return &cause.ChangedError{URI: in.URI, What: "size",
-			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.Offset())}
-	}
-	if sum := r.win.Sum(); sum != at.Sum && at.Offset > origin {
-		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
-			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
-	}
-	*s.place = frame.Place{Row: at.Row, Inside: at.Inside} // whatever was skipped on the way
-	s.Restore(at.State)
-	return nil
 }

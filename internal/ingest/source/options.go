@@ -6,11 +6,8 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
-	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/dsload/dsload/internal/ingest/source/synth"
-	"github.com/dsload/dsload/internal/ingest/source/zipfile"
-	"github.com/dsload/dsload/internal/remote"
 )
 
 const (
@@ -21,8 +18,6 @@ const (
 
 	// chunkBytes is what one read asks for, and the window's size while records are short.
 	chunkBytes = 256 << 10
-	// sniffBytes is how much text of an input detection looks at, after decompression.
-	sniffBytes = 64 << 10
 )
 
 // Options configures a Set. The zero value of a field is its default. "Output" marks the fields
@@ -155,7 +150,7 @@ func (o Options) validate() error {
 		return fault.Of(cause.Usage, "invalid sizes: a piece of %d to %d bytes, a record of %d bytes; "+
 			"each must be at least 16, and the longest piece at least as long as the usual one",
 			o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
-	case !validDelimiter(o.Delimiter):
+	case o.Delimiter >= 0x80 || o.Delimiter == '"' || o.Delimiter == '\n' || o.Delimiter == '\r':
 		return fault.Of(cause.Usage, "fields of CSV cannot be separated by %q; "+
 			"use an ASCII character that is neither a quote nor a line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
@@ -164,56 +159,18 @@ func (o Options) validate() error {
 	return nil
 }
 
-// validDelimiter reports whether fields may be separated by b; 0 stands for the default.
-func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b != '\r' }
-
-// MemoryBytes returns an upper bound of what a set and one Reader of it hold besides KeptBytes: the list of inputs,
-// window, decompressor, bookkeeping.
-func (s *Set) MemoryBytes() int64 {
-	n := &s.needs
-	total := n.decompressor + 64<<10 + s.list.bytes()
-	if n.once {
-		total += 2 * sniffBytes // what was read ahead
-	}
-	if n.largest > 0 {
-		// the small window lives on for a moment while the large one is made
-		total += int64(n.largest) + 2*int64(s.opts.chunkBytes)
-	}
-	if n.generated {
-		total += synth.TableBytes
-	}
-	if n.remote {
-		total += remote.StoreBytes + remote.FileBytes
-	}
-	return total
+// A Condition is what is asked of a field of each record.
+type Condition struct {
+	Field string     // its name in the condition
+	Names []string   // what a column with the field may be called
+	Paths [][]string // where its values may lie in a file of columns, as columnar.Condition has them
+	// Folder reports whether the value that a folder's name gives meets the condition; null stands for no
+	// value.
+	Folder func(value string, null bool) bool
+	// CanHold, where not nil, reports whether a row may meet the condition, of which a file of columns says
+	// so much.
+	CanHold func(Stats) bool
 }
 
-// windowOf returns the window that the input's decompressor may take.
-func (in *Input) windowOf(o *Options) int64 {
-	if in.Compression == decompress.LZ4 {
-		return in.window
-	}
-	return max(o.WindowBytes, in.window)
-}
-
-// readerBytes returns the most that reading the input takes besides the window of its records.
-func (in *Input) readerBytes(o *Options) int64 {
-	if in.Format.isColumnar() {
-		return in.window
-	}
-	n := in.Compression.MemoryBytes(in.windowOf(o))
-	if in.Compression == decompress.Zipped {
-		n = zipfile.ReaderBytes
-	}
-	if in.Compression != decompress.Plain {
-		n += decompress.ReadAheadBytes + decompress.UTF16Bytes
-	}
-	return n
-}
-
-// LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0
-// where none asks for more than Options.WindowBytes.
-func (s *Set) LargestWindow() int64 { return s.needs.window }
-
-// WhyWindow returns what in a file of columns takes more memory than usual, "" if nothing does.
-func (s *Set) WhyWindow() string { return s.needs.why }
+// Stats is what a file of columns says of the values of a column in a group of rows.
+type Stats = columnar.Stats

@@ -2,59 +2,17 @@ package source
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
-	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/listing"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 )
-
-// A Mark is a place between two documents of a set: where one partition of a build ends and the
-// next begins.
-type Mark struct {
-	Input   int    `json:"input"`
-	Offset  int64  `json:"offset,omitempty"` // 0 for the beginning of the input
-	Row     int64  `json:"row,omitempty"`
-	Ordinal int64  `json:"ordinal"` // of the next document of the set
-	State   uint32 `json:"state,omitempty"`
-}
-
-// A Listed is an input as a plan lists it: all that Open would find out by looking at it.
-type Listed struct {
-	URI         string                 `json:"uri"`
-	Bytes       int64                  `json:"bytes"` // as stored
-	Format      Format                 `json:"format"`
-	Compression decompress.Compression `json:"compression,omitempty"`
-	Window      int64                  `json:"window,omitempty"`
-	TextBytes   int64                  `json:"text_bytes"` // estimated
-	Archive     Format                 `json:"archive,omitempty"`
-	Records     string                 `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
-	ETag        string                 `json:"etag,omitempty"`     // of a remote file
-	Modified    time.Time              `json:"modified,omitzero"`  // of a remote file
-	Revision    string                 `json:"revision,omitempty"` // of a remote file
-	Hash        string                 `json:"hash,omitempty"`     // of a remote file
-	Sum         checksum.Sum           `json:"sum,omitzero"`       // over its text; zero where it is not known
-	Tail        checksum.Sum           `json:"tail,omitzero"`      // of a file of columns: over its end
-}
-
-// A Range is the part of a set that one partition reads: some inputs, the first from From on, the
-// last up to To.
-type Range struct {
-	// Inputs are those of the range, each with the checksum of what the range has of it, if known.
-	Inputs []Listed
-	// From is where the first input begins, with Input 0.
-	From Mark
-	// To is where the last input ends; Offset is 0 where all of it is read.
-	To Mark
-}
 
 // PlanInput describes the i-th input for a plan.
 func (s *Set) PlanInput(i int) (Listed, error) {
@@ -72,31 +30,6 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 		l.ETag, l.Modified, l.Revision, l.Hash = in.ETag, in.ModTime, in.Revision, in.Hash
 	}
 	return l, nil
-}
-
-// Cuttable reports whether a partition may begin inside the input: its records can be read from any
-// offset.
-func (l *Listed) Cuttable() bool {
-	if strings.HasPrefix(l.URI, "synth://") {
-		return true
-	}
-	return l.Format.layout().cuts && l.Compression == decompress.Plain && l.Archive == ""
-}
-
-// TextAt estimates how much of the input's text lies before an offset of a Mark.
-func (l *Listed) TextAt(offset int64) float64 {
-	if l.Format.isColumnar() && l.Bytes > 0 {
-		return float64(l.TextBytes) * min(1, float64(offset)/float64(l.Bytes))
-	}
-	return min(float64(offset), float64(l.TextBytes))
-}
-
-// OffsetOf is the inverse of TextAt: the offset after so much text.
-func (l *Listed) OffsetOf(text float64) int64 {
-	if l.Format.isColumnar() && l.TextBytes > 0 {
-		return int64(text / float64(l.TextBytes) * float64(l.Bytes))
-	}
-	return int64(text)
 }
 
 // openRange makes the set of a range. Nothing is looked at but whether the files are there and have
@@ -120,7 +53,7 @@ func (s *Set) openRange(r *Range) error {
 			in.Path = uris.Path(l.URI)
 			info, err := os.Stat(in.Path)
 			if errors.Is(err, fs.ErrNotExist) {
-				return &cause.ChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
+				return &cause.ChangedError{URI: l.URI, What: cause.Existence, Planned: true}
 			}
 			if err != nil {
 				return cause.Unread(l.URI, cause.OfPath(err))
@@ -139,19 +72,13 @@ func (s *Set) openRange(r *Range) error {
 	for i := range spans {
 		spans[i] = inputSpan{uri: r.Inputs[i].URI, first: i, n: 1}
 	}
-	if s.total >= 0 { // for progress
-		s.total -= s.outside()
+	if s.total >= 0 { // progress does not count what the range leaves out of its first and last input
+		s.total -= r.From.Offset
+		if last := len(r.Inputs) - 1; last >= 0 && r.To.Offset > 0 {
+			s.total -= max(0, r.Inputs[last].Bytes-r.To.Offset)
+		}
 	}
 	return s.makeLines(spans)
-}
-
-// outside returns how many bytes of its first and last input a range leaves out.
-func (s *Set) outside() (n int64) {
-	n = s.only.From.Offset
-	if last := len(s.only.Inputs) - 1; last >= 0 && s.only.To.Offset > 0 {
-		n += max(0, s.only.Inputs[last].Bytes-s.only.To.Offset)
-	}
-	return n
 }
 
 // begin returns the position at which a range begins.
@@ -212,29 +139,6 @@ func (r *Reader) checkTail(raw *rawFile) error {
 	return err
 }
 
-// seekRange moves the open input to where the range begins in it, without reading what comes
-// before.
-func (r *Reader) seekRange(raw *rawFile, origin int64) error {
-	if raw.c != decompress.Plain {
-		return fault.Of(cause.Unsupported, "compressed data cannot be read from the middle")
-	}
-	if raw.remote != nil {
-		raw.remote.SeekTo(origin)
-	} else if file, ok := raw.file.(io.ReadSeeker); ok {
-		if _, err := file.Seek(origin, io.SeekStart); err != nil {
-			return cause.OfPath(err)
-		}
-		raw.counted.Source = io.LimitReader(file, r.in.Size-origin)
-	} else {
-		return fault.Of(cause.Unsupported, "it cannot be read from the middle")
-	}
-	raw.counted.N, raw.counted.Err = origin, nil
-	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
-	raw.out, raw.ahead, raw.binary = nil, nil, true
-	r.win.Restart(origin)
-	return nil
-}
-
 // Border reports whether a range may end after the record that Next returned last, and where that is
 // in the file.
 func (r *Reader) Border() (offset int64, ok bool) {
@@ -242,20 +146,6 @@ func (r *Reader) Border() (offset int64, ok bool) {
 		return s.input.border()
 	}
 	return 0, false
-}
-
-// A Span is a stretch of an input with its checksum.
-type Span struct {
-	Input    int
-	From, To int64
-	Sum      checksum.Sum
-}
-
-// spans notes the checksums of what lies between marks and the borders of inputs.
-type spans struct {
-	on   bool
-	from int64 // in the open input
-	list []Span
 }
 
 // NoteSpans makes the reader note the checksum of each stretch between two calls of EndSpan, or the

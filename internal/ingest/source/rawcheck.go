@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/remote"
 )
 
@@ -15,20 +16,19 @@ import (
 // is read again after a jump back is not hashed twice, so it may be ahead of the position that its
 // state is kept with.
 type rawCheck struct {
-	name string // of the hash
+	name string // what the hash is called
 	want string // in hexadecimal
 	hash hash.Hash
 	at   int64 // bytes that were hashed
 }
 
 // newRawCheck returns nil if the server announced nothing.
-func newRawCheck(in *Input) *rawCheck {
-	o := in.Object()
+func newRawCheck(o *remote.Object) *rawCheck {
 	h, want := o.NewHash()
 	if h == nil {
 		return nil
 	}
-	name, _, _ := strings.Cut(in.Hash, ":")
+	name, _, _ := strings.Cut(o.Hash, ":")
 	return &rawCheck{name: name, want: want, hash: h}
 }
 
@@ -42,17 +42,17 @@ func (c *rawCheck) add(p []byte, offset int64) {
 }
 
 // finish reads what follows the text, if anything does, and compares.
-func (c *rawCheck) finish(r *rawFile) error {
+func (c *rawCheck) finish(r *decompress.Counted) error {
 	buf := make([]byte, 4<<10)
-	for r.counted.Err == nil {
-		r.counted.Read(buf) // the error is kept
+	for r.Err == nil {
+		r.Read(buf) // the error is kept
 	}
-	if err := r.counted.Err; err != io.EOF {
+	if err := r.Err; err != io.EOF {
 		return err
 	}
 	if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
 		return &remote.Error{Kind: remote.ErrMismatch,
-			Text: fmt.Sprintf("its %s is %s, and its server announced %s: the bytes were damaged on the way or there",
+			Text: fmt.Sprintf("its %s is %s, and its server announced %s: the download or the file on the server is damaged",
 				c.name, got, c.want),
 			Hint: "start the build afresh"}
 	}
@@ -63,7 +63,7 @@ func (c *rawCheck) finish(r *rawFile) error {
 func (c *rawCheck) state() []byte {
 	state, err := c.hash.(encoding.BinaryMarshaler).MarshalBinary()
 	if err != nil {
-		return nil // of the standard library's hashes, never
+		return nil // the standard library's hashes never fail
 	}
 	return state
 }

@@ -13,22 +13,23 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 // A Reader returns the records of a Set from a position on. It must be closed.
 type Reader struct {
 	set  *Set
 	win  frame.Window
-	at   Position     // of the next input where none is open; of the last one's beginning otherwise
+	at   Position     // the beginning of the open input, or of the next one where none is open
 	open *openedInput // the input that is read, nil between two
 	in   Input        // the same
-	// of Options.Conditions, those that hold for all records of the open input
+	// decided has a bit for each of Options.Conditions that holds for all records of the open input.
 	decided uint64
 	read    int64 // bytes on disk of the inputs before it
 	list    hash.Hash
 	err     error // sticky
 
-	noted   Position // by Note
+	noted   Position // what Note noted
 	pending bool     // noted lacks what takes time
 
 	spans spans
@@ -188,7 +189,9 @@ func (r *Reader) Noted() Position {
 
 func (r *Reader) settle() {
 	if r.pending && r.open != nil {
-		r.open.input.settle(&r.noted)
+		if in, ok := r.open.input.(windowed); ok {
+			in.settle(&r.noted)
+		}
 	}
 	r.pending = false
 }
@@ -214,8 +217,13 @@ func (r *Reader) Close() error {
 
 func (r *Reader) closeInput() {
 	r.settle()
-	if r.open != nil {
-		r.open.input.close()
+	if s := r.open; s != nil {
+		if t, ok := s.framer.(*tableFramer); ok {
+			t.rows.Close()
+		}
+		if s.raw != nil {
+			s.raw.Close()
+		}
 	}
 	r.open = nil
 }
@@ -232,7 +240,7 @@ func (r *Reader) row() int64 {
 // notes its checksum.
 func (r *Reader) finishInput() error {
 	s := r.open
-	if err := s.input.unchanged(); err != nil {
+	if err := s.raw.unchanged(); err != nil {
 		return r.inputError(err)
 	}
 	r.endSpan()
@@ -242,10 +250,12 @@ func (r *Reader) finishInput() error {
 		return err
 	}
 	r.read += s.input.consumed()
-	r.noteTrailing(s.input.trailing())
+	if s.raw != nil {
+		r.noteTrailing(s.raw.trailing())
+	}
 	members := r.at.Members
-	if archive, ok := s.framer.(*archiveFramer); ok {
-		members = members.note(r.in.URI, &archive.skipped)
+	if archive, ok := s.framer.(interface{ left() *skip.Counts }); ok {
+		members = members.note(r.in.URI, archive.left())
 	}
 	return r.leaveInput(done, members)
 }

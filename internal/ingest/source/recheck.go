@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -16,7 +17,7 @@ import (
 // recheck compares what was read before a position with the inputs as they are now. An input whose
 // size or modification time differs is read again as far as it was read before: one that was
 // touched, or that changed after that place, is resumed. The input of the position is left to
-// goOn, the files of lists to compareList.
+// resume, the files of lists to compareList.
 func (s *Set) recheck(at *Position) error {
 	reading := len(at.Done)
 	for i, was := range at.Known {
@@ -91,4 +92,88 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	}
 	f.Sum = checksum.Of(h)
 	return f, raw.unchanged()
+}
+
+// compare reports how the list of inputs differs from that of an earlier run.
+func (s *Set) compare(at *Position) error {
+	for i := range max(len(at.Known), len(s.known)) {
+		switch {
+		case i >= len(s.known):
+			return &cause.ChangedError{URI: at.Known[i].URI, What: "place in the list of inputs",
+				Was: fmt.Sprint("number ", i+1), Is: "missing"}
+		case i >= len(at.Known):
+			return &cause.ChangedError{URI: s.known[i].URI, What: "place in the list of inputs", Was: "missing",
+				Is: fmt.Sprint("number ", i+1)}
+		case at.Known[i].URI != s.known[i].URI:
+			return &cause.ChangedError{URI: at.Known[i].URI,
+				What: fmt.Sprintf("place as number %d in the list of inputs", i+1), Was: at.Known[i].URI,
+				Is: s.known[i].URI}
+		}
+		was, is := at.Known[i], s.known[i]
+		switch {
+		case was.Files != is.Files:
+			return &cause.ChangedError{URI: is.URI, What: "number of files", Was: fmt.Sprint(was.Files),
+				Is: fmt.Sprint(is.Files)}
+		case was.Names != is.Names:
+			return &cause.ChangedError{URI: is.URI, What: "list of files"}
+		}
+	}
+	return nil
+}
+
+// compareList compares the files of lists that an earlier run had read to their end.
+func (s *Set) compareList(at *Position) error {
+	for i := range s.lines {
+		p := &s.lines[i]
+		var seen checksum.Sum
+		read := p.n
+		switch {
+		case p.Files == 0:
+			continue
+		case i < len(at.Done):
+			seen = at.Done[i].Seen
+		case at.List != nil && i == len(at.Done):
+			seen, read = at.List.Seen, at.Input-p.first
+		default:
+			continue
+		}
+		var is checksum.Sum
+		var newest Input
+		for j := range read {
+			in, err := s.list.at(p.first + j)
+			if err != nil {
+				return err
+			}
+			if is = chainStat(is, &in); in.ModTime.After(newest.ModTime) {
+				newest = in
+			}
+		}
+		if is != seen {
+			return &cause.ChangedError{URI: p.URI,
+				What: fmt.Sprintf("content: size or time of one of its first %d files", read),
+				Was:  seen.String(), Is: fmt.Sprintf("%s, the newest of them being %s of %s", is, newest.URI,
+					newest.ModTime.Format(time.RFC3339))}
+		}
+	}
+	return nil
+}
+
+// tableChecksum reads all records of a file of columns.
+func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
+	t, err := newTableFramer(in, o, raw, planned)
+	if err != nil {
+		return f, cause.Unread(in.URI, err)
+	}
+	defer t.rows.Close()
+	var rec Record
+	var data []byte
+	for {
+		rec = Record{Rows: 1}
+		if data, err = t.next(data[:0], &rec); err == io.EOF {
+			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
+		}
+		if err != nil {
+			return f, cause.Unread(in.URI, err)
+		}
+	}
 }

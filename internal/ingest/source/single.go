@@ -21,9 +21,6 @@ func (s *Set) FirstRecords(i int) (*Reader, error) {
 	return one.Reader(Position{})
 }
 
-// Rereadable reports whether an input can be read more than once: a pipe cannot.
-func (in *Input) Rereadable() bool { return in.once == nil }
-
 // Holds estimates what the i-th input holds: bytes of text, -1 if it has no known end, and the rows of a file of
 // columns, which are counted without reading them, -1 for other inputs and where damage hides them.
 func (s *Set) Holds(i int) (textBytes, rows int64, err error) {

@@ -39,8 +39,8 @@ type tableFramer struct {
 
 	total  int64     // rows of the file
 	unread *[]string // columns
-	text   []byte    // of the row whose pieces are delivered
-	given  int       // what of it was delivered
+	text   []byte    // the text whose pieces are delivered
+	passed int       // bytes of text that were delivered
 }
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
@@ -67,7 +67,7 @@ func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableF
 	return t, nil
 }
 
-func (t *tableFramer) State() uint32  { return uint32(t.given) }
+func (t *tableFramer) State() uint32  { return uint32(t.passed) }
 func (t *tableFramer) Restore(uint32) {}
 
 // sum returns the checksum over the records before the position.
@@ -135,7 +135,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		rec.Last, rec.Err = true, fault.Of(cause.UnknownField, "column %q is null", t.o.TextField)
 		return dst, nil
 	}
-	t.text, t.given = text, 0
+	t.text, t.passed = text, 0
 	return t.piece(dst, rec)
 }
 
@@ -190,10 +190,10 @@ func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 // piece gives the text of a row, or the next piece of a long one.
 func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	rec.Decoded = true
-	rest := t.text[t.given:]
+	rest := t.text[t.passed:]
 	if len(rest) <= t.o.PieceBytes {
 		t.note(t.text, false)
-		t.text, t.given = nil, 0
+		t.text, t.passed = nil, 0
 		t.Inside, rec.Last = false, true
 		return append(dst, rest...), nil
 	}
@@ -201,7 +201,7 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	for ; ; n = min(2*n, t.o.MaxPieceBytes) {
 		if c, forced := t.o.frame.CutPiece(rest[:min(n, len(rest))], n); c > 0 {
 			rec.Forced = forced
-			t.given += c
+			t.passed += c
 			t.Inside = true
 			return append(dst, rest[:c]...), nil
 		}
@@ -257,8 +257,8 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 	return group
 }
 
-// goOn brings the framer to a position.
-func (t *tableFramer) goOn(in *Input, at *Position) error {
+// resume brings the framer to a position.
+func (t *tableFramer) resume(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
 		return &cause.ChangedError{URI: in.URI, What: "number of groups of rows",
@@ -290,7 +290,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {
 			return &cause.ChangedError{URI: in.URI, What: "content"}
 		}
-		t.given, t.Inside = int(at.State), true
+		t.passed, t.Inside = int(at.State), true
 	}
 	if sum := t.sum(); sum != at.Sum {
 		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
@@ -298,4 +298,14 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 	}
 	t.bytes = at.Offset
 	return nil
+}
+
+// tableCut is what a tableFramer keeps for ranges.
+type tableCut struct {
+	end  int64          // the row after the last of the current group
+	of   int            // the group, from 1 on, that ends there
+	base checksum.Sum   // over the groups since the last mark, before the current one
+	done bool           // a mark lies after the current group
+	sums []checksum.Sum // one for each group that was read to its end
+	keep bool           // sums are wanted
 }

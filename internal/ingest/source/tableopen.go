@@ -2,16 +2,14 @@ package source
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
-	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/zeebo/xxh3"
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
@@ -72,97 +70,6 @@ func tableError(err error) error {
 	return err
 }
 
-// A ColumnError means that a file of columns has no such column, or that it does not hold text. It
-// matches cause.UnknownField.
-type ColumnError struct {
-	Has   []string // the columns of text
-	Chat  string   // a column of messages, or ""
-	Later bool     // other inputs come before the file
-	text  string
-}
-
-func (e *ColumnError) Error() string {
-	has := strings.Join(e.Has[:min(len(e.Has), frame.MaxKeysNamed)], ", ")
-	switch {
-	case e.Chat != "":
-		return fmt.Sprintf("%s; %q looks like the messages of a chat", e.text, e.Chat)
-	case has == "":
-		return e.text + ", and no other column is text"
-	}
-	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
-}
-
-// Unwrap returns cause.UnknownField.
-func (e *ColumnError) Unwrap() error { return cause.UnknownField }
-
-// NeedError means that a part of an input takes more memory than reading it may.
-type NeedError struct {
-	What   string
-	Advice string
-	Bytes  int64 // that it needs
-}
-
-func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
-
-// Kind returns fault.Limit.
-func (e *NeedError) Kind() string { return fault.Limit }
-
-// detectTable looks at a file of columns.
-func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what skip.Kind, err error) {
-	raw, err := openRaw(in, o)
-	if err != nil {
-		return refuse(skip.Readable, err)
-	}
-	if in.once != nil {
-		in.once.taken.Store(false)
-		return refuse(skip.Unread, fault.Of(cause.Unsupported,
-			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
-	}
-	defer raw.Close()
-	in.textBytes = 2 * in.Size
-	file, err := openTable(in, o, raw, o.MetadataBytes, 0)
-	var need *NeedError
-	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
-		in.window, in.why = need.Bytes, need.What
-		return true, skip.Readable, nil
-	}
-	if err != nil {
-		return refuse(skip.Readable, err)
-	}
-	in.window, in.why = file.MemoryBytes()
-	if in.why != "" {
-		in.window += in.window / 64 // buffers of many MiB leave gaps in the heap
-	}
-	rows := int64(0)
-	for g := range file.Groups() {
-		rows += file.Group(g).Rows
-	}
-	if o.Conditions != nil {
-		in.columns = file.Columns()
-	}
-	return rows > 0, skip.Readable, nil
-}
-
-// tableChecksum reads all records of a file of columns.
-func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
-	t, err := newTableFramer(in, o, raw, planned)
-	if err != nil {
-		return f, cause.Unread(in.URI, err)
-	}
-	defer t.rows.Close()
-	var rec Record
-	var data []byte
-	for {
-		rec = Record{Rows: 1}
-		if data, err = t.next(data[:0], &rec); err == io.EOF {
-			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
-		}
-		if err != nil {
-			return f, cause.Unread(in.URI, err)
-		}
-	}
-}
-
 // tableFormat returns the format of a file of columns that begins like this, "" for other files.
 func tableFormat(head []byte) Format {
 	switch {
@@ -174,3 +81,20 @@ func tableFormat(head []byte) Format {
 	}
 	return ""
 }
+
+// tailSum is the checksum of the end of a file of columns.
+func tailSum(raw *rawFile) (sum checksum.Sum, err error) {
+	at, size, err := raw.random()
+	if err != nil {
+		return sum, err
+	}
+	data := make([]byte, min(size, tailBytes))
+	if _, err := at.ReadAt(data, size-int64(len(data))); err != nil && err != io.EOF {
+		return sum, err
+	}
+	return xxh3.Hash128(data).Bytes(), nil
+}
+
+// tailBytes is how much of the end of a file of columns a plan compares: what describes its groups
+// lies there.
+const tailBytes = 64 << 10

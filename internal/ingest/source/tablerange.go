@@ -1,25 +1,12 @@
 package source
 
 import (
-	"io"
-
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
-	"github.com/zeebo/xxh3"
 )
 
 // A range of a file of columns begins and ends between two groups of rows. Its marks have the row
 // in the file, and as an offset the size of the groups before it.
-
-// tableCut is what a tableFramer keeps for ranges.
-type tableCut struct {
-	end  int64          // the row after the last of the current group
-	of   int            // the group, from 1 on, that end is of
-	base checksum.Sum   // over the groups since the last mark, before the current one
-	done bool           // a mark lies after the current group
-	sums []checksum.Sum // of the groups that were read to their end
-	keep bool           // sums are wanted
-}
 
 // maxGroupSums is how many checksums of groups are kept; an input with more groups gets no
 // checksum.
@@ -93,7 +80,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 				return err
 			}
 			t.text, _ = t.rows.Text()
-			t.given, t.Inside = int(min(int64(at.State), int64(len(t.text)))), true
+			t.passed, t.Inside = int(min(int64(at.State), int64(len(t.text)))), true
 			return nil
 		}
 		row += t.file.Group(g).Rows
@@ -108,21 +95,4 @@ func JoinGroupSums(before checksum.Sum, groups []checksum.Sum) checksum.Sum {
 		before = before.Then(g)
 	}
 	return before
-}
-
-// tailBytes is how much of the end of a file of columns a plan compares: what describes its groups
-// lies there.
-const tailBytes = 64 << 10
-
-// tailSum is the checksum of the end of a file of columns.
-func tailSum(raw *rawFile) (sum checksum.Sum, err error) {
-	at, size, err := raw.random()
-	if err != nil {
-		return sum, err
-	}
-	data := make([]byte, min(size, tailBytes))
-	if _, err := at.ReadAt(data, size-int64(len(data))); err != nil && err != io.EOF {
-		return sum, err
-	}
-	return xxh3.Hash128(data).Bytes(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // Conversations is what a build needs for them. It is nil in a build without any; else all records are some.
@@ -71,7 +72,7 @@ type chatWorker struct {
 	document *job.Document
 	row      []uint32 // the last one
 	most     int      // ids that the job may have with theirs
-	overhead int      // of that, what a text may have beyond its record
+	overhead int      // the part of it that a text may have beyond its record
 }
 
 func (c *Conversations) newWorker(w *Worker, done <-chan struct{}) *chatWorker {
@@ -89,8 +90,8 @@ func (w *chatWorker) format(j *job.Job, dst *example.Formatted, d *job.Document,
 	w.most = len(j.IDs) + chat.TextFactor*len(data) + w.overhead
 	d.Turns = job.Span{Start: len(j.Turns), End: len(j.Turns)}
 	replaced := 0
-	if !tokenize.Valid(data) {
-		w.clean, replaced = tokenize.AppendValid(w.clean[:0], data)
+	if !wellformed.Valid(data) {
+		w.clean, replaced = wellformed.Append(w.clean[:0], data)
 		data = w.clean
 	}
 	w.text.Text = dst.Prompt

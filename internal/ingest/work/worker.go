@@ -12,13 +12,14 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/zeebo/xxh3"
 )
 
 // Config is what the workers of a build have in common.
 type Config struct {
 	Tokenizer     *tokenize.Tokenizer
-	CacheBytes    int            // of each worker's encoder
+	CacheBytes    int            // each worker's word cache
 	CausalPairs   bool           // prompt and target make one row
 	AsIs          bool           // text without fields is what documents are made of, no template is
 	Judges        bool           // documents are judged
@@ -36,11 +37,11 @@ type Worker struct {
 	formatter *example.Worker
 	scratch   example.Formatted
 	record    example.Formatted  // a record that is text as it stands
-	text      *example.Formatted // of the document at hand: scratch or record
+	text      *example.Formatted // the document at hand: scratch or record
 	unhashed  bool               // no document is held out by its hash
 	chat      *chatWorker        // nil if no input holds conversations
-	unused    *example.Unused    // of the records of the phase
-	noted     job.Span           // of the last document with fields that are not, in Job.Unused
+	unused    *example.Unused    // the records of the phase
+	noted     job.Span           // the last document's span in Job.Unused, of those that have one
 	most      int                // ids of a job so far
 }
 
@@ -177,7 +178,7 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
 	switch {
-	case w.AsIs && d.Decoded && tokenize.Valid(raw):
+	case w.AsIs && d.Decoded && wellformed.Valid(raw):
 		w.record.Prompt, w.text = raw, &w.record
 		return nil
 	case isChat:

@@ -38,20 +38,32 @@ type segment struct {
 	epoch   []int64 // in a whole epoch
 }
 
-func newMix(sources []Source, changes []Change, rows int64, seed uint64) mix {
-	m := mix{
-		seed: seed, rows: rows, start: -1, changes: len(changes) > 0,
+// newMix returns the mix of o for epochs of the given number of rows, or what is wrong with it.
+func newMix(o *Options, rows int64) (m mix, wrong string) {
+	const notPositive = "weights must be positive numbers"
+	weights := make([]float64, len(o.Sources))
+	for i, s := range o.Sources {
+		if weights[i] = s.Weight; len(o.Changes) == 0 && s.Weight == 0 {
+			return m, notPositive
+		}
+	}
+	m = mix{
+		seed: o.Seed, rows: rows, start: -1, changes: len(o.Changes) > 0,
 		source: make([]uint8, mixWindow), before: make([]uint16, mixWindow),
 	}
-	weights := make([]float64, len(sources))
-	for i, s := range sources {
-		weights[i] = s.Weight
-	}
-	m.add(0, weights)
-	for _, c := range changes {
+	changes := append([]Change{{Weights: weights}}, o.Changes...)
+	for i, c := range changes {
+		switch {
+		case i > 0 && c.At <= changes[i-1].At || c.At >= MaxPosition:
+			return m, "rows at which weights change must rise from 1 on"
+		case len(c.Weights) != len(o.Sources):
+			return m, "a change must have a weight for each dataset"
+		case !usable(c.Weights):
+			return m, notPositive
+		}
 		m.add(c.At, c.Weights)
 	}
-	return m
+	return m, ""
 }
 
 func (m *mix) add(from int64, weights []float64) {
@@ -238,23 +250,6 @@ func (m *mix) rowPosition(source int, k int64) int64 {
 		}
 	}
 	panic("sampler: a window of a mix lacks a row of its share")
-}
-
-// checkChanges returns what is wrong with the changes, "" if nothing is.
-func checkChanges(o *Options) string {
-	last := int64(0)
-	for _, c := range o.Changes {
-		if c.At <= last || c.At >= MaxPosition {
-			return "rows at which weights change must rise from 1 on"
-		}
-		if last = c.At; len(c.Weights) != len(o.Sources) {
-			return "a change must have a weight for each dataset"
-		}
-		if !usable(c.Weights) {
-			return "weights must be positive numbers"
-		}
-	}
-	return ""
 }
 
 // usable reports whether some weight is above 0 and none is negative or infinite.

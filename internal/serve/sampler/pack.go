@@ -68,14 +68,13 @@ func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 		return nil, fault.BadOption("bucket", nil,
 			"packed rows have one length, so there is nothing to sort; leave it out")
 	}
-	p := &Packed{order: order, opts: o, units: units, packer: pack.New(o.Policy, o.Length)}
-	p.numbersPerRow = numbersPerRow(o)
+	p := &Packed{order: order, opts: o, units: units, numbersPerRow: numbersPerRow(o), window: windowOf(order.rows, o)}
 	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
 		return nil, fault.BadOption("max_length", nil, "rows of up to %d tokens cannot be cut this small",
 			o.Longest)
 	}
-	p.window = windowOf(order.rows, o)
 	p.now.start = -1
+	p.packer = pack.New(o.Policy, o.Length)
 	return p, nil
 }
 

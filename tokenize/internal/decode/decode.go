@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // Step rewrites a list of tokens. It may reuse the list; it never changes the bytes of a token in
@@ -62,7 +63,7 @@ func (byteLevel) Apply(tokens [][]byte) [][]byte {
 		raw = b
 	}
 	if !utf8.Valid(raw) {
-		raw, _ = normalize.AppendValid(nil, raw)
+		raw, _ = wellformed.Append(nil, raw)
 	}
 	return append(tokens[:0], raw)
 }

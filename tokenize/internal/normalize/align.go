@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // Origin is the part of the original text that a byte comes from.
@@ -17,14 +18,14 @@ type Aligned struct {
 }
 
 // Original aligns text with itself: each byte comes from its whole character. Each ill-formed part
-// becomes one U+FFFD, as in AppendValid, or stays as it is if raw is set.
+// becomes one U+FFFD, as in wellformed.Append, or stays as it is if raw is set.
 func Original(text []byte, raw bool) Aligned {
 	var a Aligned
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		char := text[i : i+n]
 		if r == utf8.RuneError && n == 1 && !raw {
-			n, char = illFormed(text[i:]), []byte("\uFFFD")
+			n, char = wellformed.IllFormed(text[i:]), []byte("\uFFFD")
 		}
 		a.add(char, Origin{i, i + n})
 		i += n

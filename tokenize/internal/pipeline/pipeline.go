@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
+	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
 // Segments is an engine that encodes whole segments: pre-tokenizer and model (and sometimes the
@@ -132,8 +133,8 @@ func (e *Encoder) AppendPiece(dst []uint32, text []byte, first, last bool, limit
 }
 
 func (e *Encoder) piece(dst []uint32, text []byte, first, last bool) []uint32 {
-	if !e.p.RawBytes && !normalize.Valid(text) {
-		e.valid, _ = normalize.AppendValid(e.valid[:0], text)
+	if !e.p.RawBytes && !wellformed.Valid(text) {
+		e.valid, _ = wellformed.Append(e.valid[:0], text)
 		text, e.verbatim = e.valid, false
 	}
 	if e.p.Added == nil {

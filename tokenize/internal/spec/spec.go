@@ -235,3 +235,7 @@ func (s *Spec) familyOfBPE(m *BPE) string {
 	}
 	return family
 }
+
+// NewTokenizer returns the *tokenize.Tokenizer of a Spec whose tables stand already, for package builtin; mem
+// counts what they took. Package tokenize sets it: exported there, it would be of no use to anybody else.
+var NewTokenizer func(s *Spec, mem *Meter) (tokenizer any, err error)

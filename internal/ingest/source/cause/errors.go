@@ -14,7 +14,7 @@ import (
 type InputError struct {
 	URI    string
 	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
-	Row    int64 // that reading failed at, as Record.Row; 0 if none was attempted
+	Row    int64 // where reading failed, see source.Record; 0 if none was attempted
 	Hint   string
 	// Damaged reports that the input is damaged, and Options.SkipDamaged would leave out what cannot be
 	// read of it.
@@ -90,12 +90,18 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Message().String() }
 
+// Existence is what changed of a file that was removed.
+const Existence = "existence"
+
 // Message returns the error's text.
 func (e *ChangedError) Message() fault.Text {
 	what, since, do := "resume", "the build began", fault.Textf("start afresh with {overwrite}")
 	if e.Planned {
 		what, since = "read", "the plan was made"
 		do = fault.Textf("make the plan again, and build its partitions into another {out}")
+	}
+	if e.What == Existence {
+		return fault.Textf("%s %s: it was removed since %s; restore it, or %v", what, e.URI, since, do)
 	}
 	change := ""
 	if e.Was != "" || e.Is != "" {

@@ -210,21 +210,17 @@ func (c *csvFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 			return dst, err
 		default:
 			rec.Err = err
-			if err := c.resume(err); err != nil {
+			skip := c.skipLine
+			if errors.Is(err, cause.TooLarge) {
+				skip = c.skipRecord
+			}
+			if err := skip(); err != nil {
 				return dst, err
 			}
 		}
 		rec.First, rec.Last, rec.Columns, rec.Comma = true, true, c.columns, c.comma
 		return dst, nil
 	}
-}
-
-// resume goes after a bad record.
-func (c *csvFramer) resume(err error) error {
-	if errors.Is(err, cause.TooLarge) {
-		return c.skipRecord()
-	}
-	return c.skipLine()
 }
 
 // record finds the end of the record that the window begins with: n bytes, total with the line end.

@@ -32,16 +32,6 @@ const (
 	jsonEnded                      // nothing more: the input was cut off
 )
 
-// NewJSON returns the framer of JSON over any number of lines.
-func NewJSON(w *Window, o *Options) (Framer, error) {
-	values := jsonValues{framing: framing{w: w, o: o}}
-	if o.Records == "" || o.Records == TopRecords {
-		return &valueFramer{values}, nil
-	}
-	path, err := ParseRecords(o.Records)
-	return &belowFramer{jsonValues: values, path: path}, err
-}
-
 func (f *valueFramer) State() uint32    { return uint32(f.place) }
 func (f *valueFramer) Restore(s uint32) { f.place = jsonPlace(s) }
 

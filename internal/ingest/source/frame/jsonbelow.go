@@ -304,3 +304,13 @@ func (f *belowFramer) readKey() (string, error) {
 	text, _, _ := jsonscan.Decode(nil, raw[1:], len(raw))
 	return string(text), nil
 }
+
+// NewJSON returns the framer of JSON over any number of lines.
+func NewJSON(w *Window, o *Options) (Framer, error) {
+	values := jsonValues{framing: framing{w: w, o: o}}
+	if o.Records == "" || o.Records == TopRecords {
+		return &valueFramer{values}, nil
+	}
+	path, err := ParseRecords(o.Records)
+	return &belowFramer{jsonValues: values, path: path}, err
+}

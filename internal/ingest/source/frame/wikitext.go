@@ -155,8 +155,10 @@ func (a *articles) heading(p int, prevBlank bool) (bool, error) {
 	if a.needPrev && !prevBlank {
 		return false, nil
 	}
-	if a.w.Need(p+3) && !mayBeCandidate(a.w.Unread()[p:]) {
-		return false, nil
+	if a.w.Need(p + 3) {
+		if first := a.w.Unread()[p]; first != '=' && !IsASCIISpace(first) {
+			return false, nil // most lines are spared the search for their end
+		}
 	}
 	line, next, ok, err := a.lineAt(p)
 	if err != nil || !ok || !isCandidate(line) {
@@ -167,11 +169,6 @@ func (a *articles) heading(p int, prevBlank bool) (bool, error) {
 	}
 	following, _, ok, err := a.lineAt(next)
 	return ok && IsBlank(following), err
-}
-
-// mayBeCandidate spares most lines the search for their end. line has three bytes or more.
-func mayBeCandidate(line []byte) bool {
-	return IsASCIISpace(line[0]) || line[0] == '='
 }
 
 func isCandidate(line []byte) bool {

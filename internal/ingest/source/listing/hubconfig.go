@@ -99,7 +99,7 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 // A configSplit is a split of a configuration.
 type configSplit struct {
 	name     string
-	patterns []string // of its files
+	patterns []string // globs of its files
 }
 
 // splits returns the splits that a configuration lists, in its order.
@@ -196,4 +196,46 @@ func configsOf(card []byte) (block []byte) {
 		}
 	}
 	return block
+}
+
+// chooseDataset decides how the files of a dataset of the Hub are chosen.
+func (l *remoteListing) chooseDataset(ctx context.Context) error {
+	repository, below, ok := remote.HubRepository(l.arg)
+	if !ok || len(l.walk.filter.Include) > 0 {
+		return nil
+	}
+	if below != "" && splitOfFolders(below+"/x") != "" {
+		return nil // the split is named
+	}
+	l.splits = newSplitChoice()
+	if below != "" && (strings.HasSuffix(l.arg, "/") || strings.Contains(below, "/")) {
+		return nil // a folder
+	}
+	configs, err := l.hubConfigs(ctx, repository)
+	if err != nil || len(configs) == 0 {
+		return err
+	}
+	at := slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == below })
+	if below == "" {
+		at = max(0, slices.IndexFunc(configs, func(c hubConfig) bool { return c.Default }),
+			slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == "default" }))
+		if len(configs) > 1 {
+			l.splits.notes = append(l.splits.notes, manyConfigs(repository, configs, at))
+		}
+	}
+	switch {
+	case at >= 0:
+		return l.useConfig(&configs[at], repository)
+	case remote.HubOffline(l.arg), l.exists(ctx):
+		return nil // if the cache lacks it, the list says so
+	}
+	return &remote.Error{Kind: fs.ErrNotExist, Text: "there is neither a folder nor a configuration of this name",
+		Hint: "name one of the configurations " + nameConfigs(configs)}
+}
+
+// exists reports whether the folder holds anything.
+func (l *remoteListing) exists(ctx context.Context) bool {
+	enough := errors.New("one is enough")
+	err := l.Store().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
+	return errors.Is(err, enough)
 }

@@ -2,10 +2,7 @@ package listing
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -14,7 +11,6 @@ import (
 
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/lazy"
-	"github.com/dsload/dsload/internal/remote"
 )
 
 // Which files of a repository of the Hub are read where the address names no file, as the package
@@ -86,7 +82,7 @@ type splitChoice struct {
 	decided bool
 	tied    string              // another kind that as many files have
 	splits  func(string) string // finds the split of a name; nil if names do not show it
-	kind    string              // that is read; "" for any
+	kind    string              // the kind that is read; "" for any
 	left    map[string]int      // files left out, by split
 	read    map[string]int      // files read, by split, if mixed
 	others  int                 // files of other kinds left out
@@ -98,8 +94,8 @@ type splitChoice struct {
 // A splitWay is one way in which names show splits.
 type splitWay struct {
 	of    func(name string) string
-	files map[string]int // by split
-	kinds map[string]int // of the files of train, by the extension of their data
+	files map[string]int // how many each split has
+	kinds map[string]int // how many files of train have each extension of data
 }
 
 func newSplitChoice() splitChoice {
@@ -181,7 +177,7 @@ func (c *splitChoice) decide() {
 		c.mixed = len(paths) > 1 || paths[""] == 0
 	}
 	most := 0
-	for _, kind := range dataKinds { // of equally many, the first
+	for _, kind := range dataKinds { // the first of equally many
 		switch n := kinds[kind]; {
 		case n > most:
 			c.kind, c.tied, most = kind, "", n
@@ -251,46 +247,4 @@ func countSplits(files map[string]int) string {
 		out = append(out, fmt.Sprintf("%d of %s", files[split], name))
 	}
 	return strings.Join(out, ", ")
-}
-
-// chooseDataset decides how the files of a dataset of the Hub are chosen.
-func (l *remoteListing) chooseDataset(ctx context.Context) error {
-	repository, below, ok := remote.HubRepository(l.arg)
-	if !ok || len(l.walk.filter.Include) > 0 {
-		return nil
-	}
-	if below != "" && splitOfFolders(below+"/x") != "" {
-		return nil // the split is named
-	}
-	l.splits = newSplitChoice()
-	if below != "" && (strings.HasSuffix(l.arg, "/") || strings.Contains(below, "/")) {
-		return nil // a folder
-	}
-	configs, err := l.hubConfigs(ctx, repository)
-	if err != nil || len(configs) == 0 {
-		return err
-	}
-	at := slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == below })
-	if below == "" {
-		at = max(0, slices.IndexFunc(configs, func(c hubConfig) bool { return c.Default }),
-			slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == "default" }))
-		if len(configs) > 1 {
-			l.splits.notes = append(l.splits.notes, manyConfigs(repository, configs, at))
-		}
-	}
-	switch {
-	case at >= 0:
-		return l.useConfig(&configs[at], repository)
-	case remote.HubOffline(l.arg), l.exists(ctx):
-		return nil // if the cache lacks it, the list says so
-	}
-	return &remote.Error{Kind: fs.ErrNotExist, Text: "there is neither a folder nor a configuration of this name",
-		Hint: "name one of the configurations " + nameConfigs(configs)}
-}
-
-// exists reports whether the folder holds anything.
-func (l *remoteListing) exists(ctx context.Context) bool {
-	enough := errors.New("one is enough")
-	err := l.Store().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
-	return errors.Is(err, enough)
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/dsload/dsload/internal/remote"
 )
 
-// beforeRow stands between the key of a remote file and its description. No name has it.
-const beforeRow = "\x00\x00"
-
 // store adds the object of an address, or all below the folder that it names, or those that
 // match a glob.
 func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {

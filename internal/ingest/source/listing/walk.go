@@ -324,3 +324,6 @@ func globRoot(arg string) (root string, globs [][]string, err error) {
 	globs, err = glob.Alternatives(strings.Join(elements[fixed:], "/"))
 	return filepath.FromSlash(root), globs, err
 }
+
+// beforeRow stands between the key of a remote file and its description. No name has it.
+const beforeRow = "\x00\x00"

@@ -1,4 +1,4 @@
-package ingest
+package preview
 
 import (
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -12,7 +12,7 @@ type Estimate struct {
 	Known bool `json:"known"`
 
 	Documents int64   `json:"documents"`
-	Kept      int64   `json:"kept"` // of them: those that examples are made of
+	Kept      int64   `json:"kept"` // documents that examples are made of
 	TextBytes int64   `json:"text_bytes"`
 	Tokens    int64   `json:"tokens"`
 	Examples  int64   `json:"examples"` // before packing
@@ -30,7 +30,7 @@ type sample struct {
 	seconds          float64 // in a worker
 }
 
-func (s *sample) add(d *PreviewDocument) {
+func (s *sample) add(d *Document) {
 	s.examples += float64(d.NumExamples)
 	s.tokens += float64(d.Tokens)
 	if !d.Partial {
@@ -91,24 +91,24 @@ func (e *estimator) input(set *source.Set, i int, s *sample, at source.Position,
 
 const (
 	startTime = 0.1 // seconds
-	rowBytes  = 20  // of a row besides its tokens: offsets, document, part
+	rowBytes  = 20  // a row besides its tokens: offsets, document, part
 )
 
 // estimate scales the content of the inputs that were looked at to all inputs, or to the first budget that ends the
 // build. Reading a sample with cold caches costs about as much as what a build does besides tokenizing.
-func (v *previewer) estimate() (e Estimate) {
-	s, o := &v.estimator.all, &v.b.opts
+func (r *Recorder) estimate() (e Estimate) {
+	s, o := &r.estimator.all, r.from.Options
 	var total int64
 	inputs := 0
-	for i := range v.b.Phases {
-		n, _ := v.b.Phases[i].Set.EstimateBytes()
-		total, inputs = total+n, inputs+v.b.Phases[i].Set.Len()
+	for i := range r.from.Phases {
+		n, _ := r.from.Phases[i].Set.EstimateBytes()
+		total, inputs = total+n, inputs+r.from.Phases[i].Set.Len()
 	}
 	scale := 1.0
-	if inputs > v.looked && v.estimator.text > 0 {
-		scale = float64(total) / float64(v.estimator.text)
+	if inputs > r.looked && r.estimator.text > 0 {
+		scale = float64(total) / float64(r.estimator.text)
 	}
-	e.Known, e.Exact = !v.estimator.endless, !v.estimator.sampled && inputs == v.looked
+	e.Known, e.Exact = !r.estimator.endless, !r.estimator.sampled && inputs == r.looked
 	limited := func(budget int64, held float64, option string) {
 		if budget > 0 && held > 0 && (!e.Known || float64(budget) < scale*held) {
 			scale, e.Known, e.Exact, e.LimitedBy = float64(budget)/held, true, false, option
@@ -121,11 +121,11 @@ func (v *previewer) estimate() (e Estimate) {
 	e.Documents, e.Kept, e.TextBytes = times(s.documents), times(s.kept), times(s.text)
 	e.Tokens, e.Examples = times(s.tokens), times(s.examples)
 	width := int64(4)
-	if v.b.Tokenizer.VocabSize() <= 1<<16 {
+	if r.from.Tokenizer.VocabSize() <= 1<<16 {
 		width = 2
 	}
 	e.Bytes = e.Tokens*width + e.Examples*rowBytes
-	if v.b.Shards.Schema.LossMask {
+	if r.from.Shards.Schema.LossMask {
 		e.Bytes += e.Tokens / 8
 	}
 	e.Seconds = startTime + scale*s.seconds/float64(o.Workers)

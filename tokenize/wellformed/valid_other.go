@@ -1,6 +1,6 @@
 //go:build !amd64 || purego
 
-package normalize
+package wellformed
 
 import "unicode/utf8"
 

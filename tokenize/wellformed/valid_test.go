@@ -1,4 +1,4 @@
-package normalize
+package wellformed
 
 import (
 	"math/rand/v2"
@@ -8,7 +8,7 @@ import (
 )
 
 // What Python gives for bytes.decode("utf-8", "replace"), with ? for U+FFFD.
-func TestAppendValid(t *testing.T) {
+func TestAppend(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "",
 		"plain é 😀":                            "plain é 😀",
@@ -34,7 +34,7 @@ func TestAppendValid(t *testing.T) {
 		"\uFFFD\xff":                           "\uFFFD?",
 		"\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41": "????A",
 	} {
-		got, replaced := AppendValid([]byte("kept"), []byte(text))
+		got, replaced := Append([]byte("kept"), []byte(text))
 		want = strings.ReplaceAll(want, "?", "\uFFFD")
 		if string(got) != "kept"+want || replaced != strings.Count(want, "\uFFFD")-strings.Count(text, "\uFFFD") {
 			t.Errorf("%q: %q with %d replaced, want %q", text, got, replaced, want)

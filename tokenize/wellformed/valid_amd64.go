@@ -1,6 +1,6 @@
 //go:build !purego
 
-package normalize
+package wellformed
 
 import (
 	"unicode/utf8"

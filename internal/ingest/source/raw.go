@@ -1,0 +1,217 @@
+package source
+
+import (
+	"io"
+	"os"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/scratch"
+	"github.com/dsload/dsload/internal/ingest/source/zipfile"
+	"github.com/dsload/dsload/internal/remote"
+)
+
+// A rawFile reads an input: the file, and its text through the decompressor.
+type rawFile struct {
+	counted    decompress.Counted
+	check      *rawCheck // nil where no server announced a hash
+	text       io.Reader // what the decompressor gives
+	out        io.Reader // the text in UTF-8
+	background *decompress.ReadAhead
+	stop       func() // ends the decompressor
+	file       io.Closer
+	size       int64
+	inZip      func(*zipfile.Entry) bool // the members of a zip archive that are read
+	concurrent bool                      // decompress on a goroutine
+	binary     bool                      // the text is an archive, and never in UTF-16
+	c          decompress.Compression
+	remote     *remote.File  // the same file, where it is one
+	copy       *scratch.File // what copied made
+	dir        string        // where the copy goes
+	window     int64         // what the decompressor may take, in bytes
+
+	ahead    []byte // text that detection has read, and what ended its reading
+	aheadErr error
+}
+
+// leaveCheck leaves the hash that a server announced unchecked.
+func (r *rawFile) leaveCheck() { r.check, r.counted.Watch = nil, nil }
+
+// unchanged reports whether the file is still the one that was opened.
+func (r *rawFile) unchanged() error {
+	if r == nil { // generated text
+		return nil
+	}
+	if r.check != nil {
+		return r.check.finish(&r.counted)
+	}
+	if r.counted.Check == nil {
+		return nil
+	}
+	return r.counted.Check()
+}
+
+func (r *rawFile) Read(p []byte) (int, error) {
+	if len(r.ahead) > 0 {
+		n := copy(p, r.ahead)
+		if r.ahead = r.ahead[n:]; len(r.ahead) == 0 {
+			r.ahead = nil
+		}
+		return n, nil
+	}
+	if r.aheadErr != nil {
+		return 0, r.aheadErr
+	}
+	if r.out == nil {
+		if err := r.open(); err != nil {
+			return 0, err
+		}
+	}
+	return r.out.Read(p)
+}
+
+// open makes the readers between the file and its text.
+func (r *rawFile) open() (err error) {
+	if r.text == nil && r.c == decompress.Zipped {
+		r.text, err = r.openZip()
+	} else if r.text == nil {
+		r.text, r.stop, err = decompress.Open(r.c, &r.counted, r.window)
+	}
+	if err != nil {
+		r.text = nil
+		return decompress.Explain(r.c, err, &r.counted, r.window)
+	}
+	r.out = explained{r}
+	if r.concurrent && r.c != decompress.Plain && r.c != decompress.UTF16 && !(r.c == decompress.Zipped && r.binary) {
+		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N })
+		r.out = r.background
+	}
+	if !r.binary && r.c != decompress.Plain {
+		r.out = &decompress.UTF16Reader{Source: r.out}
+	}
+	return nil
+}
+
+func (r *rawFile) openZip() (io.Reader, error) {
+	at, size, err := r.random()
+	if err != nil {
+		return nil, err
+	}
+	z, err := zipfile.NewReader(at, size, &r.counted, r.inZip)
+	if err != nil {
+		return nil, err
+	}
+	r.stop = z.Close
+	return z, nil
+}
+
+// random returns the file for reading at any place, and its size.
+func (r *rawFile) random() (io.ReaderAt, int64, error) {
+	if r.remote != nil {
+		if o := r.remote.Object(); needsCopy(&o) {
+			return r.copied()
+		}
+	}
+	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
+		r.leaveCheck() // a hash is over bytes in their order, and reading them twice would cost too much
+		return &countedAt{at, &r.counted}, r.size, nil
+	}
+	return nil, 0, fault.Of(cause.Unsupported,
+		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+}
+
+// countedAt notes the failure of a file that is read at any place, so that it is not taken for
+// damage.
+type countedAt struct {
+	at    io.ReaderAt
+	count *decompress.Counted
+}
+
+func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.at.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		r.count.Err = err
+	}
+	return n, err
+}
+
+var _ columnar.Expecter = (*remote.File)(nil)
+
+// Expect implements columnar.Expecter.
+func (r *countedAt) Expect(spans []columnar.Span, inTurns bool) {
+	if e, ok := r.at.(columnar.Expecter); ok {
+		e.Expect(spans, inTurns)
+	}
+}
+
+// consumed returns how much of the file was read for the text that was handed out.
+func (r *rawFile) consumed() int64 {
+	if r.background != nil {
+		return r.background.Consumed()
+	}
+	return r.counted.N
+}
+
+// explained reads the decompressor, with errors in our words.
+type explained struct{ r *rawFile }
+
+func (e explained) Read(p []byte) (int, error) {
+	n, err := e.r.text.Read(p)
+	if err != nil {
+		err = cause.OfPath(decompress.Explain(e.r.c, err, &e.r.counted, e.r.window))
+	}
+	return n, err
+}
+
+func (r *rawFile) Close() {
+	if r.background != nil {
+		r.background.Stop()
+	}
+	r.stop()
+	if r.file != nil {
+		r.file.Close() // it was only read
+	}
+	_ = r.copy.Close() // nobody needs it any more
+}
+
+// trailing describes bytes after compressed data that were ignored, nil if there were none.
+func (r *rawFile) trailing() *Trailing {
+	if offset, n := decompress.Trailing(r.text); n > 0 {
+		return &Trailing{Inputs: 1, Offset: offset, Bytes: n}
+	}
+	return nil
+}
+
+// needsCopy reports whether a remote file must be copied before it can be read at many places: each
+// read is an answer of its own, and nothing shows that all are of one version, or how long it is.
+func needsCopy(o *remote.Object) bool { return o.Size < 0 || !o.Identified() }
+
+// copied returns a copy of a remote file in a temporary file that has no name, read from its
+// beginning to its end, and its size.
+func (r *rawFile) copied() (io.ReaderAt, int64, error) {
+	if r.copy != nil {
+		return r.copy, r.copy.Size(), nil
+	}
+	file, err := scratch.New(r.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	r.copy = file
+	r.leaveCheck()
+	buf := make([]byte, sniffBytes)
+	for {
+		n, err := r.remote.Read(buf)
+		if _, failed := file.Write(buf[:n]); failed != nil {
+			return nil, 0, &os.PathError{Op: "copy to a temporary file", Path: file.Name(), Err: failed}
+		}
+		if err == io.EOF {
+			return file, file.Size(), nil
+		}
+		if err != nil {
+			r.counted.Err = err
+			return nil, 0, err
+		}
+	}
+}
