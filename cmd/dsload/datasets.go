@@ -90,7 +90,7 @@ func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []strin
 		if err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
-		if cmd.Name() == "verify" { // which names what is damaged itself
+		if cmd.Name() == "verify" { // it names what is damaged itself
 			return adviseMissing(err, args)
 		}
 		return adviseDamaged(adviseMissing(err, args), args)

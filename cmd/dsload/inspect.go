@@ -47,7 +47,7 @@ type inspectedSplit struct {
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
 
-	histogram [][3]int64 // as in the manifest
+	histogram [][3]int64 // see the manifest
 }
 
 // lengthStatistics are in tokens. Quantiles are upper bounds of histogram buckets.
@@ -69,7 +69,7 @@ type sample struct {
 	Labels   []uint32 `json:"labels,omitempty"`
 	Text     string   `json:"text,omitempty"`
 	LossMask []bool   `json:"loss_mask,omitempty"`
-	Target   string   `json:"target,omitempty"` // of labels, or of the tokens that loss_mask trains on
+	Target   string   `json:"target,omitempty"` // the labels, or the tokens that loss_mask trains on
 	masked   []uint32 // these tokens
 }
 

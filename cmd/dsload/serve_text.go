@@ -60,7 +60,7 @@ func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err 
 	child.WaitDelay = stopGrace
 	var stdout bytes.Buffer
 	child.Stdout, child.Stderr = &stdout, cmd.ErrOrStderr()
-	if _, err = child.StdinPipe(); err == nil { // which only this process holds, until the child has ended
+	if _, err = child.StdinPipe(); err == nil { // only this process holds it, until the child has ended
 		err = child.Run()
 	}
 	var exit *exec.ExitError

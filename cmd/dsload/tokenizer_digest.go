@@ -23,7 +23,7 @@ import (
 type digest struct {
 	File      string `json:"file"`
 	Documents int64  `json:"documents"`
-	Bytes     int64  `json:"bytes"` // of documents, without line ends
+	Bytes     int64  `json:"bytes"` // in documents, without line ends
 	Tokens    int64  `json:"tokens"`
 	SHA256    string `json:"sha256"`
 }

@@ -69,11 +69,18 @@ func runEncode(cmd *cobra.Command, f *codecFlags) error {
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		text := line
 		if f.asJSON {
-			var in struct{ Text *string }
-			if err := json.Unmarshal(line, &in); err != nil {
-				return fault.Kindf(fault.Corrupt, "encode: stdin line %d: %w", n, err)
+			var in struct {
+				Text *string `json:"text"`
 			}
-			if in.Text == nil {
+			var wrong *json.UnmarshalTypeError
+			switch err := json.Unmarshal(line, &in); {
+			case errors.As(err, &wrong) && wrong.Field != "":
+				return fault.Kindf(fault.Corrupt, `encode: stdin line %d: "text" is of type %s, not a string`, n, wrong.Value)
+			case errors.As(err, &wrong):
+				return fault.Kindf(fault.Corrupt, `encode: stdin line %d: want an object {"text": "…"}, got %.40q`, n, line)
+			case err != nil:
+				return fault.Kindf(fault.Corrupt, "encode: stdin line %d: %w", n, err)
+			case in.Text == nil:
 				return fault.Kindf(fault.Corrupt, `encode: stdin line %d: no field "text"`, n)
 			}
 			text = []byte(*in.Text)

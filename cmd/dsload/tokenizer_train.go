@@ -147,7 +147,7 @@ func (f *trainFlags) check() error {
 		flag string
 		n    int64
 	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}, {"memory", f.opts.MaxMemory}} {
-		if size.n == 0 { // which would be the package's default
+		if size.n == 0 { // 0 is the package's default
 			return usagef("--%s 0: must be at least 1", size.flag)
 		}
 	}

@@ -194,7 +194,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 		case "serve", "inspect", "verify", "export", "stats", "which":
 			dir := serve.DatasetDir(arg)
 			info, err := os.Stat(dir)
-			if cmd.Name() != "serve" { // whose flags may make anything a source
+			if cmd.Name() != "serve" { // flags of serve may make anything a source
 				if err := missing(cmd.Name(), arg); err != nil {
 					return err
 				}

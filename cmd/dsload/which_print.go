@@ -23,7 +23,7 @@ type tracedLine struct {
 	Dataset string `json:"dataset,omitempty"`   // if there are several
 	Packed  int    `json:"documents,omitempty"` // pieces of documents in a packed row
 	Text    string `json:"text"`
-	Target  string `json:"target,omitempty"` // of examples with labels
+	Target  string `json:"target,omitempty"` // for examples with labels
 	// Pieces are the parts of a row that is packed while it is served. The fields above are those
 	// of the first.
 	Pieces []tracedPiece `json:"pieces,omitempty"`

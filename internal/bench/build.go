@@ -36,7 +36,7 @@ type BuildFigures struct {
 
 // BuildOptions are those of the builds to measure, all of them needed but Workers.
 type BuildOptions struct {
-	Tokenizer, Format string // as build takes them
+	Tokenizer, Format string // see build's flags
 	Memory, MaxBytes  int64
 	Workers           int // 0 for build's default
 	Rounds            int

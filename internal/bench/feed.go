@@ -52,7 +52,7 @@ type FeedOptions struct {
 	Query        string // more parameters of batches, as name=value&name=value
 	Memory       int64  // the server's
 	For          time.Duration
-	Stderr       io.Writer // of the server
+	Stderr       io.Writer // the server's
 }
 
 // Feed measures a server in a process of its own with one client.

@@ -10,8 +10,8 @@ import (
 type stackReader struct {
 	samples [][]byte
 	words   []string
-	names   map[uint64]uint64   // of functions, by their ids: indexes of words
-	lines   map[uint64][]uint64 // of locations, by their ids: functions, the innermost first
+	names   map[uint64]uint64   // functions by their ids: indexes of words
+	lines   map[uint64][]uint64 // locations by their ids: functions, the innermost first
 }
 
 // readProfile calls sample for each stack of an uncompressed profile, innermost function first, with the number of

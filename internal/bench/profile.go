@@ -13,7 +13,7 @@ import (
 type StageCost struct {
 	Stage          string  `json:"stage"`
 	CPUSeconds     float64 `json:"cpu_s"`
-	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // of text, if the build had only this stage
+	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // text, if the build had only this stage
 }
 
 // stages are the stages of a build in the order in which they are printed.

@@ -27,7 +27,7 @@ type TokenizeFigures struct {
 	MBPerCPUSecond float64 `json:"mb_per_cpu_s"`
 	MBPerSecond    float64 `json:"mb_per_s"`
 	TokensPerSec   float64 `json:"tokens_per_s"`
-	PeakRSSBytes   int64   `json:"peak_rss_bytes"` // of the process, the text included
+	PeakRSSBytes   int64   `json:"peak_rss_bytes"` // the whole process, text included
 	AllocsPerDoc   float64 `json:"allocs_per_doc"` // in the warm pass
 	WarmMBPerCPU   float64 `json:"warm_mb_per_cpu_s"`
 	WarmMBPerSec   float64 `json:"warm_mb_per_s"`
@@ -38,7 +38,7 @@ type TokenizeFigures struct {
 	Tokens         int64   `json:"tokens"`
 	Workers        int     `json:"workers"`
 	Rounds         int     `json:"rounds"`
-	CacheBytes     int64   `json:"cache_bytes"` // of each worker
+	CacheBytes     int64   `json:"cache_bytes"` // each worker's
 	ResidentBytes  int64   `json:"resident_bytes"`
 	EncoderBytes   int64   `json:"encoder_bytes"`
 	Tokenizer      string  `json:"tokenizer"`
@@ -48,7 +48,7 @@ type TokenizeFigures struct {
 type TokenizeOptions struct {
 	Workers, Rounds int
 	Lines           bool  // whether documents are lines, rather than runs of whole lines of runBytes
-	CacheBytes      int64 // of each encoder
+	CacheBytes      int64 // each encoder's
 	Memory          int64 // limits text, tokenizer and encoders; 0 for half of what the system allows
 }
 

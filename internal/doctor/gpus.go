@@ -25,7 +25,7 @@ type gpu struct {
 	Name      string       `json:"name"`
 	UUID      string       `json:"uuid"`
 	Total     int64        `json:"memory_bytes"`      // 0 if the driver does not report it
-	Used      int64        `json:"memory_used_bytes"` // by everything on the device
+	Used      int64        `json:"memory_used_bytes"` // everything on the device, together
 	Processes []gpuProcess `json:"processes"`
 }
 

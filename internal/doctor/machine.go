@@ -34,7 +34,7 @@ type Machine struct {
 	DiskSpeed     float64          `json:"disk_write_mb_per_s,omitempty"`
 	DiskError     string           `json:"disk_error,omitempty"`
 	DefaultMemory int64            `json:"default_memory_bytes"`
-	SmallestCaps  map[string]int64 `json:"smallest_caps_bytes"` // by built-in tokenizer, for default settings
+	SmallestCaps  map[string]int64 `json:"smallest_caps_bytes"` // for each built-in tokenizer, with default settings
 	Platform      string           `json:"platform"`
 	GPUs          []gpu            `json:"gpus"`
 	GPUError      string           `json:"gpu_error,omitempty"` // why nvidia-smi could not list the GPUs

@@ -36,6 +36,6 @@ func spaceOf(path string) *space {
 	if syscall.Statfs(path, &s) != nil {
 		return nil
 	}
-	block := int64(s.Bsize) // of another type on some machines
+	block := int64(s.Bsize) // its type differs between machines
 	return &space{path, int64(s.Blocks) * block, int64(s.Bavail) * block}
 }

@@ -191,7 +191,7 @@ func Of(cmd *cobra.Command) *Page {
 		p.tables = append(p.tables, topicTable())
 	}
 	if cmd.CommandPath() == "dsload serve" {
-		p.tables = append(p.tables, parameterTable()) // which are to requests what flags are to the command
+		p.tables = append(p.tables, parameterTable()) // they are to requests what flags are to the command
 	}
 	p.tables = append(p.tables, flagTables(cmd)...)
 	return p

@@ -35,7 +35,7 @@ type prefetcher struct {
 	ahead   *store.Ahead
 	order   *sampler.Order // without windows
 	members []member
-	steps   sampler.StepOptions // whose rows of the order it wants, where window is 0
+	steps   sampler.StepOptions // its rows are wanted, where window is 0
 	// window is how many rows, from a multiple of it on, the stream reads together; 0 if it reads
 	// only the rows of its rank.
 	window int64

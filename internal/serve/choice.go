@@ -33,7 +33,7 @@ type choice struct {
 
 // bound is the most that batches hold. It follows from the manifests.
 type bound struct {
-	rows, tokens int64 // of a batch: tokens before padding and without labels
+	rows, tokens int64 // in a batch: tokens before padding and without labels
 	balanced     int64 // rows of a step of all ranks that is balanced; 0 if none is
 }
 

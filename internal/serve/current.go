@@ -30,7 +30,7 @@ import (
 // manifestFile is manifest.json as it was when the dataset was opened.
 type manifestFile struct {
 	bytes []byte
-	info  fs.FileInfo // of the file that has these bytes
+	info  fs.FileInfo // the file that has these bytes
 }
 
 // readManifestFile reads the manifest, which must have the given seal.

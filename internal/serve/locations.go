@@ -79,7 +79,7 @@ func (p *locations) locateSorted(members []member) error {
 	}
 	locate(workers - 1)
 	group.Wait()
-	return cmp.Or(errs[:]...) // of the first rows
+	return cmp.Or(errs[:]...) // the first rows come first
 }
 
 // locate finds the spans of sorted rows.

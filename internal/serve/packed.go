@@ -63,7 +63,7 @@ type packedStream struct {
 	steps  *sampler.PackedSteps
 	length int
 
-	batch   *collate.Batch // of the current call of Next
+	batch   *collate.Batch // the one that Next fills
 	found   locations      // scratch of units
 	pieces  []packedPiece  // scratch of a row
 	rows    []int64
@@ -80,8 +80,8 @@ type packedPiece struct {
 	source   int32
 	row      int64
 	from     int64
-	span     shard.Span // of its input_ids
-	rowSpan  shard.Span // of the row's
+	span     shard.Span // its input_ids
+	rowSpan  shard.Span // the input_ids of its row
 	lastPart bool       // the piece of the packed row ends with it
 }
 

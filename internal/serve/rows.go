@@ -24,9 +24,9 @@ type rowStream struct {
 
 	step    sampler.Batch
 	rows    []int64         // scratch: the rows of a run of items of one member
-	spans   []shard.Span    // of the input_ids of the step's items
-	more    [3][]shard.Span // of their values in the columns of needs: labels, loss mask, segments
-	located [2]locations    // of rows whose lengths the sampler asked for, the latest first
+	spans   []shard.Span    // input_ids of the step's items
+	more    [3][]shard.Span // their values in the columns of needs: labels, loss mask, segments
+	located [2]locations    // the rows whose lengths the sampler asked for, the latest first
 	read    func(dst *collate.Buffers) error
 
 	stopped func() error // the error of the context of the current call to Next

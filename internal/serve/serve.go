@@ -83,11 +83,11 @@ type Reader struct {
 	buckets  *store.Reader // see Options
 	datasets []*opened
 	seal     string
-	pack     pack.Policy // of requests that set none
-	length   int         // of requests that set none
+	pack     pack.Policy // for requests that set none
+	length   int         // for requests that set none
 
-	health  cachedCheck // of Check
-	current cachedCheck // of checkCurrent
+	health  cachedCheck // Check's
+	current cachedCheck // checkCurrent's
 }
 
 // opened is one folder that is served under a name.
@@ -96,8 +96,8 @@ type opened struct {
 	dir       string
 	shards    *shard.Dataset
 	manifest  manifestFile
-	maxLength int            // of the build's examples, in tokens; 0 if the settings do not say
-	checked   map[string]int // of a split with very many shards, where the next check begins
+	maxLength int            // the build's longest example in tokens; 0 if the settings do not say
+	checked   map[string]int // where the next check of a split with very many shards begins
 }
 
 // Open opens the datasets. Errors are shard's, with the folder.

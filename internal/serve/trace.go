@@ -17,7 +17,7 @@ import (
 // goes through all steps before it, and reads the lengths of all their rows.
 type Trace struct {
 	query  feed.Query
-	stream *rowStream // of packed rows, their base
+	stream *rowStream // for packed rows, their base
 	packed *packedStream
 	opts   sampler.StepOptions
 }

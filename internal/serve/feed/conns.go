@@ -66,7 +66,7 @@ type conn struct {
 
 	// Guarded by pool.mu.
 	state http.ConnState
-	since time.Time // of the state
+	since time.Time // when the state began
 }
 
 // enter waits for a slot for c. It returns false if the server ends first.

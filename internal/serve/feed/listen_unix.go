@@ -84,7 +84,7 @@ func listenLocked(path string) (net.Listener, error) {
 		return nil, err
 	}
 	u := &unixListener{UnixListener: l.(*net.UnixListener), path: path}
-	u.SetUnlinkOnClose(false) // by then the path may belong to another server
+	u.SetUnlinkOnClose(false) // the path may belong to another server then
 	if u.file, err = os.Lstat(path); err == nil {
 		err = os.Chmod(path, 0o600)
 	}

@@ -54,7 +54,7 @@ type live struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	retired lengthTotals // of streams that ended; guarded by Server.mu
+	retired lengthTotals // streams that ended; guarded by Server.mu
 
 	// The sampler's own.
 	totals rateWindow

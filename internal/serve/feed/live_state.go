@@ -37,7 +37,7 @@ type liveClient struct {
 	Next       int64    `json:"next"`
 	Epoch      *int64   `json:"epoch"`
 	Epochs     int64    `json:"epochs,omitempty"`
-	Share      *float64 `json:"share"` // of the epoch
+	Share      *float64 `json:"share"` // the part of the epoch that was read
 	RowsRate   *float64 `json:"rows_s"`
 	TokensRate *float64 `json:"tokens_s"`
 	Efficiency *float64 `json:"efficiency"`

@@ -18,10 +18,10 @@ import (
 // touches no shared cache line; retired holds the counts of ended streams.
 type metrics struct {
 	server   *Server
-	requests labelled // by path
+	requests labelled // one for each path
 	ended    labelled // streams, by how they ended
 	refused  atomic.Int64
-	retired  totals // of streams that ended; guarded by Server.mu
+	retired  totals // streams that ended; guarded by Server.mu
 }
 
 // labelled has a counter for each value of a label. The values are fixed.

@@ -53,7 +53,7 @@ type Query struct {
 	PackLength      int         // tokens of a packed row; 0 = the build's max-length
 	MaskBorders     bool        // borders=mask
 	Balance         sampler.Balance
-	Mix             []MixSegment // by position; nil = all datasets, weighted by rows
+	Mix             []MixSegment // sorted by position; nil = all datasets, weighted by rows
 	Narrow          bool         // wire=narrow
 }
 

@@ -115,7 +115,7 @@ func NewServer(o Options) *Server {
 	protocols.SetHTTP1(true) // streams take the connection over, which HTTP/2 does not allow
 	s.http = &http.Server{
 		Handler:           s.guard(mux),
-		ReadHeaderTimeout: headerTimeout, // and of the TLS handshake
+		ReadHeaderTimeout: headerTimeout, // bounds the TLS handshake, too
 		ReadTimeout:       answerTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       s.opts.IdleTimeout,

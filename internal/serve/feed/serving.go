@@ -56,7 +56,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 		plan.Stream.Close()
 		return err
 	}
-	taken := false // by the stream's own goroutine
+	taken := false // the stream's own goroutine has it
 	defer func() {
 		if !taken {
 			cancel(nil)

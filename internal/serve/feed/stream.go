@@ -55,7 +55,7 @@ type stream struct {
 	since   time.Time
 
 	lease  *budget.Lease // everything the stream needs to continue
-	extra  *budget.Lease // of extras; nil if memory is short
+	extra  *budget.Lease // what extras take; nil if memory is short
 	piece  int
 	send   int          // bytes of the socket's buffer
 	ahead  int          // batches that another goroutine makes ahead; 0 = the connection's goroutine makes them

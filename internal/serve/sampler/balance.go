@@ -99,9 +99,9 @@ type dealer struct {
 	groups int     // at most the number of rows
 	rankOf []int32 // the group of each row
 
-	keys     []uint64 // of the rows, sorted
+	keys     []uint64 // the rows' lengths and indexes, sorted
 	byLength []int32  // indexes of rows, longest first, equal lengths in their order
-	length   []int64  // of the rows in byLength
+	length   []int64  // each row's, as in byLength
 	squares  []int64  // prefix sums of squared lengths, one more than rows
 }
 

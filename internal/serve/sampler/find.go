@@ -9,7 +9,7 @@ func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err er
 	if from >= end || limit < 1 {
 		return nil, nil
 	}
-	first, last := from, end // of the order before bucketing
+	first, last := from, end // positions before bucketing
 	if o.opts.Bucket > 0 {
 		first, _ = o.windowAt(from)
 		start, n := o.windowAt(end - 1)

@@ -13,13 +13,13 @@ const mixWindow = 1024
 // Change is a mix that begins at a position.
 type Change struct {
 	At      int64     // ascending, above 0
-	Weights []float64 // of each source; 0 leaves it out
+	Weights []float64 // one for each source; 0 leaves it out
 }
 
 // mix deals positions to sources by weight.
 type mix struct {
 	seed     uint64
-	rows     int64     // of an epoch
+	rows     int64     // in an epoch
 	segments []segment // the weights from a position on; a mix without changes has one segment
 	changes  bool
 

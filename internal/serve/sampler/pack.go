@@ -23,7 +23,7 @@ const (
 type PackOptions struct {
 	Policy  pack.Policy
 	Length  int   // tokens of a full row
-	Tokens  int64 // of all sources
+	Tokens  int64 // in all sources
 	Longest int64 // tokens of their longest row
 	Joined  bool  // units may span several rows; none is longer than Length
 }
@@ -58,7 +58,7 @@ type packWindow struct {
 	units      []Unit
 	lengths    []int32
 	rows       *pack.Rows
-	perm       permutation // of the rows, if shuffled
+	perm       permutation // shuffles the rows, if set
 	shuffled   bool
 }
 

@@ -28,7 +28,7 @@ type PackedSteps struct {
 	opts     StepOptions
 	position int64
 	end      int64
-	dealt    bool // as in Steps
+	dealt    bool // see Steps
 	empty    int
 
 	counted int64 // rows dealt since the epoch began, -1 if the steps began within it

@@ -64,7 +64,7 @@ func (e *TooLongError) Error() string {
 // EmptyEpochError reports that epochs have no rows for a rank: under Drop their rows make no whole
 // step, or an endless stream would never yield a row.
 type EmptyEpochError struct {
-	Rows        int64 // of the epoch
+	Rows        int64 // in the epoch
 	Rank, World int
 	Tail        Tail
 }
