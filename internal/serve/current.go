@@ -255,7 +255,8 @@ func (r *Reader) Dataset(name string) ([][]byte, error) {
 			if i == 0 {
 				before = `{"datasets":{`
 			}
-			pieces = append(pieces, []byte(before+jsonString(d.name)+":"), d.manifest.bytes)
+			name, _ := json.Marshal(d.name) // a string always marshals
+			pieces = append(pieces, []byte(before+string(name)+":"), d.manifest.bytes)
 		}
 		return append(pieces, []byte("}}\n")), nil
 	}
@@ -267,17 +268,4 @@ func (r *Reader) Dataset(name string) ([][]byte, error) {
 		}
 	}
 	return [][]byte{d.manifest.bytes}, nil
-}
-
-// manifestBytes returns the size of the manifests as they are sent.
-func (r *Reader) manifestBytes() (n int64) {
-	for _, d := range r.datasets {
-		n += int64(len(d.manifest.bytes))
-	}
-	return n
-}
-
-func jsonString(s string) string {
-	quoted, _ := json.Marshal(s) // strings always marshal
-	return string(quoted)
 }

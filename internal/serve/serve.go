@@ -231,11 +231,18 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 
 // memory returns the fixed parts of the reader's memory.
 func (r *Reader) memory() []budget.Share {
+	var manifests, buckets int64
+	for _, d := range r.datasets {
+		manifests += int64(len(d.manifest.bytes))
+	}
+	if r.buckets != nil {
+		buckets = r.buckets.MemoryBytes()
+	}
 	return []budget.Share{
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
 			Why: "12 bytes a record batch of open shards, and what manifests say"},
-		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
-		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
+		{Name: "manifests", Bytes: manifests, Why: "as they are sent to clients, which share them"},
+		{Name: "buckets", Bytes: buckets, Why: "connections, blocks in flight, what is known of each object"},
 	}
 }
 
@@ -279,14 +286,6 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 		}
 	}
 	return n
-}
-
-// bucketBytes returns the memory of the file system of buckets.
-func (r *Reader) bucketBytes() int64 {
-	if r.buckets == nil {
-		return 0
-	}
-	return r.buckets.MemoryBytes()
 }
 
 func (r *Reader) names() string {
