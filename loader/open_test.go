@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,6 +151,7 @@ func TestBatch(t *testing.T) {
 
 // relay is a server in front of another that can break streams off and change seals.
 type relay struct {
+	sync.Mutex
 	cut  int    // bytes of a stream after which it is cut; 0 for none
 	seal string // in place of the server's
 	gone bool
@@ -163,11 +165,14 @@ func relayed(t *testing.T, socket string) (*relay, string) {
 		return net.Dial("unix", socket)
 	}}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.Lock()
 		if request.URL.Path == "/v1/batches" {
 			r.asks++
-			if r.gone {
-				panic(http.ErrAbortHandler)
-			}
+		}
+		cut, seal, gone := r.cut, r.seal, r.gone
+		r.Unlock()
+		if gone {
+			panic(http.ErrAbortHandler)
 		}
 		answer, err := client.Get("http://dsload" + request.URL.String())
 		if err != nil {
@@ -175,15 +180,15 @@ func relayed(t *testing.T, socket string) (*relay, string) {
 		}
 		defer answer.Body.Close()
 		w.Header().Set(feed.SealHeader, answer.Header.Get(feed.SealHeader))
-		if r.seal != "" {
-			w.Header().Set(feed.SealHeader, r.seal)
+		if seal != "" {
+			w.Header().Set(feed.SealHeader, seal)
 		}
 		w.WriteHeader(answer.StatusCode)
-		if request.URL.Path != "/v1/batches" || r.cut == 0 {
+		if request.URL.Path != "/v1/batches" || cut == 0 {
 			_, _ = io.Copy(w, answer.Body) // the client may be gone
 			return
 		}
-		if _, err := io.CopyN(w, answer.Body, int64(r.cut)); err == io.EOF {
+		if _, err := io.CopyN(w, answer.Body, int64(cut)); err == io.EOF {
 			return // it is shorter
 		}
 		w.(http.Flusher).Flush()
@@ -203,12 +208,16 @@ func TestStreamsAreContinued(t *testing.T) {
 	}
 	socket, _ := served(t, words)
 	r, address := relayed(t, socket)
-	for _, r.cut = range []int{4000, 5555, 9001} {
-		r.asks = 0
+	for _, cut := range []int{4000, 5555, 9001} {
+		r.Lock()
+		r.cut, r.asks = cut, 0
+		r.Unlock()
 		got, err := read(t, address, query)
+		r.Lock()
 		if err != nil || !reflect.DeepEqual(got, want) || r.asks < 3 {
-			t.Errorf("cut after %d bytes: %d batches after %d requests, %v", r.cut, len(got), r.asks, err)
+			t.Errorf("cut after %d bytes: %d batches after %d requests, %v", cut, len(got), r.asks, err)
 		}
+		r.Unlock()
 	}
 }
 
@@ -236,7 +245,9 @@ func TestStreamsThatEnd(t *testing.T) {
 			} else if b == nil || last != nil {
 				t.Errorf("%s: batch %d is %v after %v", c.name, n, b, last)
 			}
+			r.Lock()
 			c.then(r)
+			r.Unlock()
 		}
 		var e Error
 		if n < 2 || !errors.As(last, &e) || e.Kind() != c.kind || !strings.Contains(last.Error(), c.words) {
