@@ -41,7 +41,7 @@ func newTable(fsys shardfile.FS, path string, poolBytes int64) *table {
 	}
 	fences := max(16, poolBytes/16/fenceBytes)
 	return &table{file: scratch{fs: fsys, path: path}, slots: make([]entry, 1<<slotBits), shift: 64 - slotBits,
-		runsHave: newBloom(poolBytes * 11 / 16), fences: int(fences / 2)}
+		runsHave: bloom{make([][8]uint64, max(1, poolBytes*11/16/64))}, fences: int(fences / 2)}
 }
 
 // tableBytes returns the memory of a table with poolBytes of entries, filter and fences.
@@ -52,7 +52,7 @@ func (t *table) close() error { return t.file.close() }
 // get returns the second word of an entry with this first word whose second word agrees with second in the
 // bits of mask.
 func (t *table) get(first, second, mask uint64) (value uint64, found bool, err error) {
-	if value, found = t.inMemory(first, second, mask); found || !t.runsHave.mayHave(first) {
+	if value, found = t.inMemory(first, second, mask); found || t.runsHave.bit(first) == 0 {
 		return value, found, nil
 	}
 	return t.inRuns(first, second, mask)
@@ -207,8 +207,6 @@ func (t *table) place(n int) int64 {
 // A bloom is a Bloom filter (1970) in lines of the cache, with two bits for an entry in one line.
 type bloom struct{ lines [][8]uint64 }
 
-func newBloom(size int64) bloom { return bloom{make([][8]uint64, max(1, size/64))} }
-
 // The line and the bits in it are bits of the word itself, the highest and the lowest: words in order are added
 // in the order of the lines.
 func (f *bloom) line(first uint64) *[8]uint64 {
@@ -227,8 +225,6 @@ func (f *bloom) bit(first uint64) uint64 {
 	line := f.line(first)
 	return line[first&7] >> (first >> 3 & 63) & (line[first>>9&7] >> (first >> 12 & 63)) & 1
 }
-
-func (f *bloom) mayHave(first uint64) bool { return f.bit(first) != 0 }
 
 // scratch is a file that is created when it is first written.
 type scratch struct {

@@ -189,10 +189,6 @@ type arrowDictionary struct {
 	valid []bool
 }
 
-func newArrowDictionary(a *arrowField) *arrowDictionary {
-	return &arrowDictionary{of: a.dictionary, reader: newArrowReader(a.dictionary.values)}
-}
-
 // load brings the dictionary to its state after the first messages of dictionaries in the file.
 func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 	if messages < d.loaded {

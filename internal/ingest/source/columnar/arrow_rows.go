@@ -50,7 +50,7 @@ type arrowReader struct {
 func newArrowReader(a *arrowField) *arrowReader {
 	r := &arrowReader{a: a}
 	if a.dictionary != nil {
-		r.dictionary = newArrowDictionary(a)
+		r.dictionary = &arrowDictionary{of: a.dictionary, reader: newArrowReader(a.dictionary.values)}
 		return r
 	}
 	for _, c := range a.children {
