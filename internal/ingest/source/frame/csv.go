@@ -26,8 +26,8 @@ type csvFramer struct {
 	comma   byte
 }
 
-// NewCSV returns the framer of CSV. It reads the header, with which every CSV input begins unless Options.Columns names the
-// columns.
+// NewCSV returns the framer of CSV. It reads the header, with which every CSV input begins unless
+// Options.Columns names the columns.
 func NewCSV(w *Window, o *Options) (Framer, error) {
 	c := &csvFramer{framing: framing{w: w, o: o}, comma: o.Delimiter}
 	for {

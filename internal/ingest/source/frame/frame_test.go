@@ -18,7 +18,8 @@ type piece struct {
 }
 
 // pieces frames text from after a piece on.
-func pieces(t *testing.T, makeFramer func(*Window, *Options) (Framer, error), o *Options, src io.Reader, after piece) []piece {
+func pieces(t *testing.T, makeFramer func(*Window, *Options) (Framer, error), o *Options, src io.Reader,
+	after piece) []piece {
 	t.Helper()
 	var w Window
 	w.Reset(src, 16, 1<<10)
@@ -43,7 +44,8 @@ func pieces(t *testing.T, makeFramer func(*Window, *Options) (Framer, error), o 
 		if err != nil {
 			t.Fatal(err)
 		}
-		what := fmt.Sprintf("%s first=%t last=%t decoded=%t %v %c", data, rec.First, rec.Last, rec.Decoded, rec.Columns, rec.Comma)
+		what := fmt.Sprintf("%s first=%t last=%t decoded=%t %v %c", data, rec.First, rec.Last, rec.Decoded, rec.Columns,
+			rec.Comma)
 		if rec.Err != nil {
 			what = rec.Err.Error()
 		}
@@ -82,11 +84,13 @@ func TestFramersResume(t *testing.T) {
 			if len(all) != c.want {
 				t.Errorf("%d pieces, want %d: %+v", len(all), c.want, all)
 			}
-			if slow := pieces(t, c.make, c.o, iotest.OneByteReader(strings.NewReader(c.text)), piece{}); !slices.Equal(slow, all) {
+			slow := pieces(t, c.make, c.o, iotest.OneByteReader(strings.NewReader(c.text)), piece{})
+			if !slices.Equal(slow, all) {
 				t.Errorf("a byte at a time: %+v, want %+v", slow, all)
 			}
 			for i, p := range all {
-				if rest := pieces(t, c.make, c.o, iotest.HalfReader(strings.NewReader(c.text)), p); !slices.Equal(rest, all[i+1:]) {
+				rest := pieces(t, c.make, c.o, iotest.HalfReader(strings.NewReader(c.text)), p)
+				if !slices.Equal(rest, all[i+1:]) {
 					t.Errorf("after piece %d: %+v, want %+v", i, rest, all[i+1:])
 				}
 			}
