@@ -1,6 +1,8 @@
 package source
 
 import (
+	"sync"
+
 	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -75,3 +77,20 @@ func (l *inputList) bytes() int64 {
 // inputBytes is what one input in memory holds besides its name: itself, its line, what is known of
 // it.
 const inputBytes = 512
+
+// A keeper holds small files that detection has read whole, until they are read. A folder of them is then read once
+// instead of twice.
+type keeper struct {
+	mu    sync.Mutex
+	bytes int64
+	files map[int][]byte // the keys are the numbers of the inputs
+}
+
+// take returns the i-th input if it was kept, and keeps it no longer.
+func (k *keeper) take(i int) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	data := k.files[i]
+	delete(k.files, i)
+	return data
+}

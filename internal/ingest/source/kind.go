@@ -11,6 +11,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/dsload/dsload/internal/shell"
 )
 
 // magics begin files of known kinds: a compression that is read, or a kind that is not, with what
@@ -136,3 +137,37 @@ var isControl = func() (table [256]uint8) {
 	table[0x7f] = 1
 	return table
 }()
+
+// Iconv returns the command that converts a file to UTF-8, in backquotes; uri is "" for text that is no
+// file of its own.
+func Iconv(encoding, uri string) string {
+	command := "`iconv -f " + encoding + " -t UTF-8"
+	if uri == "" {
+		return command + "`"
+	}
+	ext := path.Ext(uri)
+	return command + " " + shell.Quote(uri) + " > " + shell.Quote(strings.TrimSuffix(uri, ext)+".utf8"+ext) + "`"
+}
+
+// unmarkedUTF16 returns the encoding of text in UTF-16 without a byte order mark, "" for other text: most
+// of its characters are ASCII, so that nearly every other byte is zero, and no other is a control character.
+func unmarkedUTF16(text []byte) string {
+	var zeros [2]int
+	controls := 0
+	for i, b := range text {
+		if b == 0 {
+			zeros[i&1]++
+		} else {
+			controls += int(isControl[b])
+		}
+	}
+	switch even, odd := zeros[0], zeros[1]; {
+	case 5*(even+odd) < 2*len(text) || len(text) < 4 || 50*controls > len(text):
+		return ""
+	case odd > 20*even:
+		return "UTF-16LE"
+	case even > 20*odd:
+		return "UTF-16BE"
+	}
+	return ""
+}
