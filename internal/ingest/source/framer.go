@@ -1,9 +1,12 @@
 package source
 
 import (
+	"slices"
+
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 )
 
@@ -49,4 +52,69 @@ type input interface {
 	reached(to *Mark) bool              // whether a range that ends there is read
 	span() (sum checksum.Sum, to int64) // ends a stretch that has a checksum of its own
 	finish() Finished                   // what the input held that was read to its end
+}
+
+// windowed is text in the reader's window.
+type windowed struct {
+	*rawFile
+	w *frame.Window
+}
+
+func (in windowed) place(p *Position) {
+	p.Offset = in.w.Offset()
+	in.w.Pin()
+}
+
+// settle adds the checksum of the last place, for a resumed reader to find it.
+func (in windowed) settle(p *Position) {
+	var state []byte
+	p.Sum, state = in.w.Unpin()
+	if p.Sums = nil; state == nil {
+		return // the input is read again up to the position
+	}
+	o := in.remote.Object()
+	p.Sums = &sumState{XXH3: state, ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
+	if c := in.check; c != nil {
+		p.Sums.Check, p.Sums.CheckAt = c.state(), c.at
+	}
+}
+
+// consumed is, for an uncompressed file, exactly what became records.
+func (in windowed) consumed() int64 {
+	if in.c == decompress.Plain {
+		return in.w.Offset()
+	}
+	return in.rawFile.consumed()
+}
+
+func (in windowed) border() (int64, bool) { return in.w.Offset(), true }
+
+func (in windowed) reached(to *Mark) bool { return in.w.Offset() >= to.Offset }
+
+func (in windowed) span() (checksum.Sum, int64) {
+	return in.w.EndSpan(), in.w.Offset()
+}
+
+func (in windowed) finish() Finished { return Finished{Bytes: in.w.Offset(), Sum: in.w.Sum()} }
+
+// columns is a file of columns.
+type columns struct {
+	*rawFile
+	*tableFramer // nil until it is open
+}
+
+func (in *columns) place(p *Position) {
+	p.Offset, p.Sum, p.Base, p.Group = in.bytes, in.sum(), in.base, in.group+1
+	p.Groups = slices.Clip(in.cut.sums)
+}
+
+func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
+
+func (in *columns) reached(to *Mark) bool { return in.Row >= to.Row }
+
+func (in *columns) span() (checksum.Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
+
+func (in *columns) finish() Finished {
+	in.endGroup()
+	return Finished{Bytes: in.bytes, Sum: in.sum(), Groups: in.cut.sums}
 }
