@@ -3,11 +3,12 @@
 //
 //	Dataset: manifest.json -> Split -> row by position
 //
-// Reading a row takes a dataset, a split and a number:
+// Reading rows takes a dataset, a split and numbers:
 //
 //	d, err := shard.Open("data")
 //	train, err := d.Split("train")
 //	err = train.ReadRow(0, &row)
+//	for row, err := range train.Rows(0, train.NumRows()) { … }
 //
 // A Dataset and its Splits are safe for concurrent use.
 //

@@ -23,9 +23,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var row shard.Row // its buffers are used again for each row
-	for i := range train.NumRows() {
-		if err := train.ReadRow(i, &row); err != nil {
+	for row, err := range train.Rows(0, train.NumRows()) {
+		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(row.Document, row.Part, row.AppendInputIDs(nil))

@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -35,6 +36,27 @@ func (r *Split) Schema() Schema { return r.d.manifest.Schema }
 
 // ReadRow reads every column of a row.
 func (r *Split) ReadRow(i int64, dst *Row) error { return r.ReadColumns(i, AllColumns, dst) }
+
+// Rows iterates over rows from up to, without, end. The Row is the same one each time, and its buffers are used
+// again. The first error ends the loop; its Row is nil.
+func (r *Split) Rows(from, end int64) iter.Seq2[*Row, error] {
+	return func(yield func(*Row, error) bool) {
+		if from < 0 || from > end || end > r.NumRows() {
+			yield(nil, fmt.Errorf("rows %d to %d of %d: %w", from, end, r.NumRows(), ErrRange))
+			return
+		}
+		var row Row
+		for i := from; i < end; i++ {
+			if err := r.ReadRow(i, &row); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&row, nil) {
+				return
+			}
+		}
+	}
+}
 
 // ReadColumns reads input_ids and the columns in want of row i into dst, and reuses dst's buffers.
 // Each column costs two reads (document and part count as one), and the first one after input_ids

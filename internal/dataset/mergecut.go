@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -305,18 +306,15 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 	if err := open.create(l); err != nil {
 		return nil, err
 	}
-	var row shard.Row
 	var e Example
 	var scratch shardfile.BatchScratch
-	for at := first; at < end; at++ {
-		if err := m.ctx.Err(); err != nil {
+	left := end - first
+	for row, err := range r.Rows(first, end) {
+		if err = errors.Join(err, m.ctx.Err()); err != nil {
 			return nil, err
 		}
-		if err := r.ReadRow(at, &row); err != nil {
-			return nil, err
-		}
-		fillExample(&e, &row, o.Schema)
-		if at == end-1 && shorten >= 0 {
+		fillExample(&e, row, o.Schema)
+		if left--; left == 0 && shorten >= 0 {
 			e.InputIDs = e.InputIDs[:shorten]
 			if e.LossMask != nil {
 				e.LossMask = e.LossMask[:shorten]

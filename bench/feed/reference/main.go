@@ -103,9 +103,8 @@ func load(dir, split string) (rows []example, pad int64, targets bool, err error
 	if err != nil {
 		return nil, 0, false, err
 	}
-	var row shard.Row
-	for i := range r.NumRows() {
-		if err := r.ReadRow(i, &row); err != nil {
+	for row, err := range r.Rows(0, r.NumRows()) {
+		if err != nil {
 			return nil, 0, false, err
 		}
 		rows = append(rows, example{row.AppendInputIDs(nil), row.AppendLabels(nil)})
