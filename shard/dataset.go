@@ -36,7 +36,7 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 
 // Dataset is a finished dataset folder, open for reading. It is safe for concurrent use.
 type Dataset struct {
-	fs       shardfile.FS
+	fs       shardfile.ReadFS
 	dir      string
 	manifest *Manifest
 	layout   *shardfile.Layout
@@ -57,11 +57,11 @@ type Dataset struct {
 // reading fails with ErrReplaced.
 func Open(dir string) (*Dataset, error) { return OpenFS(shardfile.OS(), dir) }
 
-// OpenFS is like Open for a folder of another file system.
-func OpenFS(fsys shardfile.FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
+// OpenFS is like Open for a folder of another file system, whose files must be io.ReaderAt.
+func OpenFS(fsys fs.FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
 
 // Open is like OpenFS with these options.
-func (o ReaderOptions) Open(fsys shardfile.FS, dir string) (*Dataset, error) {
+func (o ReaderOptions) Open(fsys fs.FS, dir string) (*Dataset, error) {
 	m, err := ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -80,9 +80,10 @@ func (o ReaderOptions) Open(fsys shardfile.FS, dir string) (*Dataset, error) {
 
 // OpenManifest returns the dataset of a manifest that was read before. It does not look at the shards: one that
 // is missing is an error of the first read.
-func (o ReaderOptions) OpenManifest(fsys shardfile.FS, dir string, m *Manifest) (_ *Dataset, err error) {
+func (o ReaderOptions) OpenManifest(fsys fs.FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
-	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)),
+	files := shardfile.ReadingOf(fsys)
+	d := &Dataset{fs: files, dir: dir, manifest: m, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)),
 		checks: make(chan []byte, maxChecks)}
 	for range maxChecks {
 		d.checks <- nil
@@ -91,7 +92,7 @@ func (o ReaderOptions) OpenManifest(fsys shardfile.FS, dir string, m *Manifest) 
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		r := &Split{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: newShardStates(info)}
-		if r.table, err = openTable(fsys, dir, m, info); err != nil {
+		if r.table, err = openTable(files, dir, m, info); err != nil {
 			return nil, errors.Join(d.explain(err), d.Close())
 		}
 		d.splits = append(d.splits, r)
@@ -100,7 +101,7 @@ func (o ReaderOptions) OpenManifest(fsys shardfile.FS, dir string, m *Manifest) 
 }
 
 // checkPresent checks that a shard is a file of the manifest's size.
-func checkPresent(fsys shardfile.FS, path string, info *ShardInfo) error {
+func checkPresent(fsys shardfile.ReadFS, path string, info *ShardInfo) error {
 	st, err := fsys.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

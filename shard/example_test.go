@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
-	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -60,7 +60,7 @@ func Example_decode() {
 }
 
 func ExampleVerify() {
-	damage, err := shard.Verify(context.Background(), shardfile.OS(), folder, nil)
+	damage, err := shard.Verify(context.Background(), os.DirFS("../testdata"), "datasets/words", nil)
 	if err != nil {
 		log.Fatal(err) // there is no dataset
 	}

@@ -68,7 +68,7 @@ type listPage struct {
 
 // shardList reads the list of a split's shards. It is safe for concurrent use.
 type shardList struct {
-	fs         shardfile.FS
+	fs         shardfile.ReadFS
 	path       string
 	split      string
 	n          int
@@ -96,7 +96,7 @@ const listReadBytes = 16 * shardfile.ListPageBytes
 
 // openShardList reads the list of a split once, checks its checksum and every entry, and keeps the
 // file open.
-func openShardList(fsys shardfile.FS, dir string, m *Manifest, s *SplitInfo) (_ *shardList, err error) {
+func openShardList(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo) (_ *shardList, err error) {
 	l := &shardList{fs: fsys, path: shardfile.Join(dir, s.List.File), split: s.Name, n: int(s.List.Shards),
 		partitions: m.Merged.Partitions, cache: map[int][]byte{},
 		pages: make([]listPage, 0, s.List.Shards/shardfile.ListPageEntries+1)}

@@ -192,17 +192,18 @@ func (m *Manifest) EncodeTo(to io.Writer, shards func(split string, add func(Sha
 
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
-func ReadManifest(fsys shardfile.FS, dir string) (*Manifest, error) {
+func ReadManifest(fsys fs.FS, dir string) (*Manifest, error) {
 	return ReadManifestFile(fsys, dir, shardfile.ManifestName)
 }
 
 // ReadManifestFile reads a manifest that has another name than its own.
-func ReadManifestFile(fsys shardfile.FS, dir, name string) (*Manifest, error) {
+func ReadManifestFile(fsys fs.FS, dir, name string) (*Manifest, error) {
 	path := shardfile.Join(dir, name)
-	data, err := shardfile.ReadFile(fsys, path, maxManifestBytes)
+	files := shardfile.ReadingOf(fsys)
+	data, err := shardfile.ReadFile(files, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := error(ErrNotFound)
-		if _, err := fsys.Stat(shardfile.Join(dir, shardfile.BuildCheckpointName)); err == nil {
+		if _, err := files.Stat(shardfile.Join(dir, shardfile.BuildCheckpointName)); err == nil {
 			cause = ErrUnfinished
 		}
 		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: cause}

@@ -24,7 +24,7 @@ type shardTable interface {
 }
 
 // openTable opens the table of a split.
-func openTable(fsys shardfile.FS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
+func openTable(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
 	if s.List != nil {
 		return openShardList(fsys, dir, m, s)
 	}

@@ -22,14 +22,14 @@ type Damage struct {
 // manifest does not list, which other programs would still read. If progress is not nil, it is
 // called with the bytes read so far and the total. The error is not nil if there is no dataset or
 // ctx ended. A file that cannot be read counts as damaged.
-func Verify(ctx context.Context, fsys shardfile.FS, dir string, progress func(done, total int64)) ([]Damage, error) {
+func Verify(ctx context.Context, fsys fs.FS, dir string, progress func(done, total int64)) ([]Damage, error) {
 	damage, _, err := VerifyFirst(ctx, fsys, dir, math.MaxInt, progress)
 	return damage, err
 }
 
 // VerifyFirst is Verify for callers that want only the first damaged files, at most limit of them.
 // It also returns how many there are in all.
-func VerifyFirst(ctx context.Context, fsys shardfile.FS, dir string, limit int, progress func(done, total int64)) (
+func VerifyFirst(ctx context.Context, fsys fs.FS, dir string, limit int, progress func(done, total int64)) (
 	damage []Damage, damaged int64, err error) {
 	m, err := ReadManifest(fsys, dir)
 	switch {
@@ -39,7 +39,8 @@ func VerifyFirst(ctx context.Context, fsys shardfile.FS, dir string, limit int, 
 	default:
 		return []Damage{{shardfile.ManifestName, err}}, 1, nil
 	}
-	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)), progress: progress,
+	files := shardfile.ReadingOf(fsys)
+	v := &verifier{ctx: ctx, fs: files, dir: dir, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)), progress: progress,
 		limit: limit, buf: make([]byte, 256<<10)}
 	for _, s := range m.Splits {
 		v.total += s.ShardBytes()
@@ -49,7 +50,7 @@ func VerifyFirst(ctx context.Context, fsys shardfile.FS, dir string, limit int, 
 	}
 	for i := range m.Splits {
 		info := &m.Splits[i]
-		table, err := openTable(fsys, dir, m, info)
+		table, err := openTable(files, dir, m, info)
 		if err != nil {
 			v.report(info.List.File, err)
 			continue
@@ -74,7 +75,7 @@ func VerifyFirst(ctx context.Context, fsys shardfile.FS, dir string, limit int, 
 
 type verifier struct {
 	ctx         context.Context
-	fs          shardfile.FS
+	fs          shardfile.ReadFS
 	dir         string
 	layout      *shardfile.Layout
 	progress    func(done, total int64)

@@ -13,21 +13,27 @@ import (
 	"syscall"
 )
 
-// FS is the part of a file system that this package needs. Names are paths of package
+// ReadFS is what reading a dataset needs of a file system. Names are paths of package
 // path/filepath. Errors are *fs.PathError, or anything that errors.Is can compare with
 // fs.ErrNotExist.
+type ReadFS interface {
+	// OpenFile accepts os.O_RDONLY here. It opens regular files only, and does not wait for pipes or devices.
+	OpenFile(name string, flag int) (File, error)
+	Stat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]string, error) // sorted names
+}
+
+// FS is the part of a file system that datasets are written to. OpenFile also accepts os.O_RDWR for an existing file,
+// and os.O_RDWR, os.O_CREATE and os.O_EXCL for a new one. If it opens for writing, the last element of name must not
+// be a symbolic link. Open is OpenFile for reading, for functions that accept any fs.FS.
 //
 // A power cut leaves the bytes of a file up to its last Sync, and names up to the last SyncDir of
 // their folder.
 type FS interface {
-	// OpenFile accepts os.O_RDONLY; os.O_RDWR for an existing file; or os.O_RDWR, os.O_CREATE and
-	// os.O_EXCL for a new one. It opens regular files only, and does not wait for pipes or devices.
-	// If it opens for writing, the last element of name must not be a symbolic link.
-	OpenFile(name string, flag int) (File, error)
+	fs.FS
+	ReadFS
 	Rename(oldName, newName string) error
 	Remove(name string) error
-	Stat(name string) (fs.FileInfo, error)
-	ReadDir(name string) ([]string, error) // sorted names
 	MkdirAll(name string) error
 	SyncDir(name string) error
 	// Lock takes the exclusive lock on a file without waiting. It creates the file if it is missing
@@ -129,6 +135,9 @@ func NotRegular(name string, mode fs.FileMode) error {
 	return &FileError{File: name, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: there is %s in its place; remove it",
 		ErrNotRegular, what)}
 }
+
+// Open opens a file for reading.
+func (f osFS) Open(name string) (fs.File, error) { return Opened(f.OpenFile(name, os.O_RDONLY)) }
 
 func (osFS) Rename(oldName, newName string) error  { return os.Rename(oldName, newName) }
 func (osFS) Remove(name string) error              { return os.Remove(name) }

@@ -14,7 +14,7 @@ import (
 )
 
 // OpenSized opens a file for reading and returns its size.
-func OpenSized(fsys FS, path string) (File, int64, error) {
+func OpenSized(fsys ReadFS, path string) (File, int64, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, 0, err
@@ -27,7 +27,7 @@ func OpenSized(fsys FS, path string) (File, int64, error) {
 }
 
 // ReadFile reads a whole file of at most limit bytes.
-func ReadFile(fsys FS, path string, limit int64) ([]byte, error) {
+func ReadFile(fsys ReadFS, path string, limit int64) ([]byte, error) {
 	f, size, err := OpenSized(fsys, path)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Rehash(f File, path string, n int64, h io.Writer, buf []byte) error {
 }
 
 // HeadOf returns the first n bytes of a regular file, nil where there is none.
-func HeadOf(fsys FS, path string, n int64) []byte {
+func HeadOf(fsys ReadFS, path string, n int64) []byte {
 	if info, err := fsys.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
@@ -83,7 +83,7 @@ func HeadOf(fsys FS, path string, n int64) []byte {
 }
 
 // OpenForReading opens a file that the manifest names.
-func OpenForReading(fsys FS, path string) (File, error) {
+func OpenForReading(fsys ReadFS, path string) (File, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, MissingFile(path)
@@ -133,7 +133,7 @@ type nameWalker interface {
 }
 
 // WalkNames calls visit for every name in a folder, which it may remove.
-func WalkNames(fsys FS, dir string, visit func(name string) error) error {
+func WalkNames(fsys ReadFS, dir string, visit func(name string) error) error {
 	if w, ok := fsys.(nameWalker); ok {
 		return w.WalkNames(dir, visit)
 	}
@@ -182,7 +182,7 @@ func WriteAt(f File, path string, p []byte, at int64) error {
 }
 
 // ReadSeal reads the checksum at the end of a sealed file.
-func ReadSeal(fsys FS, path string) (string, error) {
+func ReadSeal(fsys ReadFS, path string) (string, error) {
 	f, size, err := OpenSized(fsys, path)
 	if err != nil {
 		return "", err
@@ -200,7 +200,7 @@ func ReadSeal(fsys FS, path string) (string, error) {
 
 // HashFile returns the BLAKE3 of a file that must have the given size. It calls count with the size of each
 // piece that it has read into buf.
-func HashFile(ctx context.Context, fsys FS, path string, size int64, buf []byte, count func(n int)) (string, error) {
+func HashFile(ctx context.Context, fsys ReadFS, path string, size int64, buf []byte, count func(n int)) (string, error) {
 	f, err := OpenForReading(fsys, path)
 	if err != nil {
 		return "", err

@@ -243,6 +243,11 @@ func (f *FS) OpenFile(name string, flag int) (shardfile.File, error) {
 	return openShared(f.ctx, f.home, o), nil
 }
 
+// Open opens a file for reading.
+func (f *FS) Open(name string) (fs.File, error) {
+	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
+}
+
 // openCopy downloads an object that is read at many places, and opens the copy, which is removed with the
 // scratch folder.
 func (f *FS) openCopy(name string) (shardfile.File, error) {

@@ -204,6 +204,11 @@ func apply(data []byte, c change) []byte {
 	return data
 }
 
+// Open implements shardfile.FS.
+func (f *FS) Open(name string) (fs.File, error) {
+	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
+}
+
 // Rename implements shard.FS.
 func (f *FS) Rename(oldName, newName string) error {
 	f.mu.Lock()
