@@ -192,7 +192,7 @@ func (b *Builder) sideFile(name string) bool {
 	if _, _, _, isShard := shardfile.ParseShardName(name); isShard || !shardfile.OwnName(name) {
 		return false
 	}
-	if _, isPart := shardfile.OfPart(name); isPart || name == shardfile.PlanName { // of an unfinished merge
+	if _, isPart := shardfile.OfPart(name); isPart || name == shardfile.PlanName { // an unfinished merge left it
 		return false
 	}
 	return !slices.ContainsFunc(b.base.Files, func(f shard.FileInfo) bool { return f.Name == name })

@@ -150,14 +150,14 @@ type Builder struct {
 
 	splits   [shardfile.NumSplits]buildSplit
 	files    []shard.FileInfo // written by WriteFile, and those of base
-	base     *shard.Manifest  // of the dataset that is added to, or nil
+	base     *shard.Manifest  // the dataset that is added to, or nil
 	scratch  shardfile.BatchScratch
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
 	err      error
 
 	last  *backgroundTask // the newest, nil if none is unfinished
-	ahead *backgroundTask // of SyncAhead, until the next Checkpoint
+	ahead *backgroundTask // what SyncAhead began, until the next Checkpoint
 	ended *endedShard     // nil if all shards that were ended have their names
 }
 
@@ -170,7 +170,7 @@ type buildSplit struct {
 	pending  *batch
 	stage    []byte
 	hash     *blake3.Hasher
-	document int64 // of the last row; -1 before the first
+	document int64 // the last row's; -1 before the first
 	part     int32
 }
 

@@ -16,7 +16,7 @@ type Example struct {
 	// only if Schema.Segments.
 	Segments []int32
 	Document int64 // ordinal of the document in the corpus
-	Part     int32 // which chunk of the document
+	Part     int32 // the chunk of the document
 }
 
 // fits returns an error if e does not fit the schema. Ids are checked later, where they are

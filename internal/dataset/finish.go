@@ -20,7 +20,7 @@ import (
 type Provenance struct {
 	Tokenizer shard.TokenizerInfo
 	Sources   []shard.SourceInfo
-	Counters  map[string]int64 // of the build, such as skipped records; equal for equal builds
+	Counters  map[string]int64 // the build's, such as skipped records; equal for equal builds
 	// Dropped counts the documents that filters dropped, by reason. If it is empty, the manifest
 	// has no such member.
 	Dropped map[string]int64

@@ -32,7 +32,7 @@ func lockDir(fsys shardfile.FS, dir, name string) (shardfile.Lock, error) {
 	l, err := shardfile.LockFile(fsys, path)
 	var held *shardfile.LockedError
 	if errors.As(err, &held) {
-		held.Dir = dir // as it was given
+		held.Dir = dir // the name that was given
 	}
 	return l, err
 }

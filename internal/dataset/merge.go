@@ -16,7 +16,7 @@ import (
 type MergeOptions struct {
 	Partitions int
 	Plan       string          // its seal
-	Settings   json.RawMessage // of the whole build; goes into the manifest
+	Settings   json.RawMessage // the whole build's; goes into the manifest
 	// PartSettings returns what a part's manifest has as settings.
 	PartSettings func(part int) (json.RawMessage, error)
 	// MaxTrain and MaxVal bound the rows of each split, MaxTokens the tokens of both together,
@@ -71,12 +71,12 @@ type Merger struct {
 	dir    string
 	o      MergeOptions
 	lock   shardfile.Lock
-	first  *shard.Manifest // of part 0
+	first  *shard.Manifest // part 0's
 	parts  []partTotals
 	splits [shardfile.NumSplits]mergedSplit
 	whole  [shardfile.NumSplits]mergedSplit // all rows of all parts
-	before *shard.Manifest                  // of a folder that has already been merged
-	merged *shard.Dataset                   // of before, once it is needed
+	before *shard.Manifest                  // the manifest of a folder that has already been merged
+	merged *shard.Dataset                   // the dataset of before, once it is needed
 }
 
 // partTotals is what a merge remembers of a part.

@@ -17,7 +17,7 @@ import (
 type MergeResult struct {
 	CutBy  []string          // options whose budget dropped rows
 	Splits []shard.SplitInfo // without their shards
-	Shards []int64           // of each split
+	Shards []int64           // one number for each split
 	Seal   string
 }
 

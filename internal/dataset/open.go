@@ -307,7 +307,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	if err != nil {
 		return err
 	}
-	open.file, s.open = f, open // from here on, Close closes it
+	open.file, s.open = f, open // Close closes it from here on
 	size, err := shardfile.FileSize(f)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type savedSplit struct {
 	buildSplit        // without open
 	hasOpen    bool   // the fields below describe the open shard
 	openPos    int64  // its length
-	openTokens int64  // of its batches
+	openTokens int64  // tokens of its batches
 	openSum    []byte // BLAKE3 of its bytes
 	openBlocks []shardfile.Block
 }
@@ -196,12 +196,12 @@ func validOffsets(c shardfile.Column, rows, n int64, offsets []byte) bool {
 type checkpointReader struct {
 	f     shardfile.File
 	path  string
-	pos   int64  // of the next byte to take
+	pos   int64  // position of the next byte to take
 	end   int64  // where the checksum begins
-	store []byte // of ready
+	store []byte // what ready lies in
 	ready []byte // read and not yet taken
 	bad   bool
-	err   error // of the file; bad is set, too
+	err   error // reading the file failed; bad is set, too
 }
 
 // fault returns the error for a file that could not be read or is malformed.

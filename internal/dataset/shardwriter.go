@@ -22,7 +22,7 @@ const writebackBytes = 4 << 20
 // batch collects the rows of a record batch in their form on disk.
 type batch struct {
 	rows  int64
-	bytes int64 // of values and offsets; at most MaxBatchBytes
+	bytes int64 // size of values and offsets; at most MaxBatchBytes
 	cols  []batchColumn
 }
 

@@ -38,11 +38,11 @@ const (
 	SeenLogName            = "build.seen"
 
 	shardSuffix = ".arrow"
-	TempSuffix  = ".tmp" // of every unfinished file
-	cutSuffix   = "-cut" // of a shard that ends where a budget of the whole build does
+	TempSuffix  = ".tmp" // ends every unfinished file
+	cutSuffix   = "-cut" // marks a shard that ends where a budget of the whole build does
 
 	partPrefix       = "part-"
-	manifestSuffix   = ".json" // of a part, as all below
+	manifestSuffix   = ".json" // for a part, like all below
 	checkpointSuffix = ".checkpoint"
 	lockSuffix       = ".lock"
 	planSuffix       = ".plan" // before it is renamed to PlanName

@@ -19,7 +19,7 @@ const (
 	metadataV5      = 4                          // MetadataVersion.V5
 	headerSchema    = 1                          // MessageHeader.Schema
 	headerBatch     = 3                          // MessageHeader.RecordBatch
-	BufferAlign     = 64                         // of messages in the file and buffers in a body
+	BufferAlign     = 64                         // messages in the file and buffers in a body
 	blockBytes      = 24                         // struct Block
 	FooterTailBytes = int64(4 + len(arrowMagic)) // the footer's length, the magic
 	EndOfStream     = "\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -47,9 +47,9 @@ type Layout struct {
 	Schema     Shape
 	Cols       []Column
 	ColIndex   [NumColumns]int
-	Head       []byte // from the file's first byte to the first record batch
+	Head       []byte // the file's first bytes, up to the first record batch
 	MetaLen    int64  // bytes of a record batch's message before its body
-	template   []byte // of such a message
+	template   []byte // such a message's bytes
 	bodyAt     int    // where in it the body's length is
 	lengthAt   int    // the row count
 	nodesAt    int    // the FieldNodes

@@ -6,7 +6,7 @@ const (
 	ListMagic      = "DSLSHRD\x01"
 	ListHeadBytes  = 16 // the magic, the number of entries
 	ListEntryBytes = 96
-	ListCutBit     = 1 << 31 // of an entry's number
+	ListCutBit     = 1 << 31 // a bit of an entry's number
 	// ListPageEntries is how many entries are read at once. A reader holds a few numbers for each page.
 	ListPageEntries = 128
 	ListPageBytes   = ListPageEntries * ListEntryBytes

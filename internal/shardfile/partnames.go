@@ -12,7 +12,7 @@ import (
 // time, each its own shards, checkpoint, lock and manifest; a merge then writes the folder's
 // manifest. The zero Part is a whole build.
 type Part struct {
-	Number int // from 0
+	Number int // counted from 0
 	Of     int // partitions; 0 for a whole build
 }
 

@@ -66,9 +66,9 @@ type Recorder struct {
 
 	from   *setup.Prepared
 	n      int      // documents of an input that are shown
-	doc    Document // that is read
+	doc    Document // the document that is read
 	read   int64    // bytes of the input's records
-	sample sample   // of the input
+	sample sample   // what was seen of the input
 	looked int      // inputs
 	tokens int      // in all examples
 	estimator

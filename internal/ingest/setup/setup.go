@@ -59,7 +59,7 @@ type Phase struct {
 type Reading struct {
 	Narrow    func(phase int, o *source.Options)      // leaves out some of a phase; nil leaves all in
 	Explain   func(err error) error                   // returns a better error of opening a phase, or err; may be nil
-	Revision  func(repository string) (commit string) // that an earlier run read; "" for none
+	Revision  func(repository string) (commit string) // the commit that an earlier run read; "" for none
 	Partition bool                                    // the build is one of a plan's
 	Resumes   bool                                    // the same command resumes from a checkpoint
 }
