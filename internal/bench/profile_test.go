@@ -73,8 +73,8 @@ func TestSamplesOfStages(t *testing.T) {
 	data := aProfile([][]string{
 		{"runtime.memmove", ours + "internal/ingest/read.(*Stage).next", ours + "internal/ingest/read.(*Stage).Run"},
 		{ours + "tokenize.(*Encoder).AppendPiece", ours + "internal/ingest/work.(*Worker).Do"},
-		{"syscall.pwrite", ours + "shard.(*Builder).Append", ours + "internal/ingest.(*flusher).job"},
-		{"github.com/zeebo/blake3.(*Hasher).Write", ours + "shard.(*openShard).put", ours + "shard.(*Builder).Append"},
+		{"syscall.pwrite", ours + "internal/dataset.(*Builder).Append", ours + "internal/ingest.(*flusher).job"},
+		{"github.com/zeebo/blake3.(*Hasher).Write", ours + "internal/dataset.(*openShard).put", ours + "internal/dataset.(*Builder).Append"},
 		{ours + "internal/jsonscan.(*Scanner).String", ours + "internal/ingest/work.(*Worker).Do"},
 		{ours + "internal/ingest/example.(*Cutter).End", ours + "internal/ingest.(*flusher).job"},
 		{"runtime.gcBgMarkWorker"},
