@@ -74,7 +74,7 @@ func TestHelpFits(t *testing.T) {
 
 // valueWords are the words that help has for values, besides those that it explains.
 var valueWords = strings.Fields("DIR FILE TOKENIZER PATTERN FIELD FIELDS FIELD=VALUE CONDITION CHARACTER GLOB RE TOKEN DAY " +
-	"SOURCE HOST:PORT ADDR URL I/N DATASET QUERY FORMATS NAME NAME=W,… COMMAND PATH KEY ROLES")
+	"SOURCE TEMPLATE HOST:PORT ADDR URL I/N DATASET QUERY FORMATS NAME NAME=W,… COMMAND PATH KEY ROLES")
 
 // TestValuesHaveOneWord holds help to one word for each type, and every flag to a group.
 func TestValuesHaveOneWord(t *testing.T) {
