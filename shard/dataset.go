@@ -46,7 +46,7 @@ type Dataset struct {
 	checks   chan []byte // buffers for maxChecks checks, nil until first used
 	closed   atomic.Bool
 	spare    Spare       // see KeepBatches
-	dropped  atomic.Bool // by DropBatches
+	dropped  atomic.Bool // DropBatches was called
 }
 
 // Open reads and checks the manifest of a folder, and checks that every shard is present with its

@@ -4,7 +4,7 @@ import "fmt"
 
 // Extent is a record batch: what is read of a shard when one of its rows is first read.
 type Extent struct {
-	Path       string // of the shard
+	Path       string // where the shard is
 	Off, Len   int64  // in bytes
 	First, End int64  // its rows, as the split numbers them
 }

@@ -22,7 +22,7 @@ import (
 type ListInfo struct {
 	File   string `json:"file"`
 	Shards int64  `json:"shards"`
-	Bytes  int64  `json:"bytes"` // of all shards
+	Bytes  int64  `json:"bytes"` // size of all shards
 }
 
 // NumShards returns the number of shards, wherever they are listed.

@@ -65,10 +65,10 @@ type TokenizerInfo struct {
 // SourceInfo is one input of the build, or one folder or glob of a build from very many files.
 type SourceInfo struct {
 	URI      string `json:"uri"`
-	Files    int64  `json:"files,omitempty"` // of a folder or glob that stands for all its files; 0 for a single input
-	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 if unknown
+	Files    int64  `json:"files,omitempty"` // files of a folder or glob that stands for them; 0 for a single input
+	Bytes    int64  `json:"bytes"`           // size of all files before decompression; -1 if unknown
 	Checksum string `json:"checksum"`        // "algorithm:hex"
-	ETag     string `json:"etag,omitempty"`  // of a remote file, as sent by its server
+	ETag     string `json:"etag,omitempty"`  // a remote file's, sent by its server
 	// Revision is the commit of the repository that it was read from.
 	Revision string `json:"revision,omitempty"`
 }

@@ -15,7 +15,7 @@ import (
 type offsetPage struct {
 	shortest int64
 	width    uint     // bits of a length, counted from shortest
-	starts   []uint32 // of row 0, pageStride, 2·pageStride …; only the first if all rows have the same length
+	starts   []uint32 // starts of row 0, pageStride, 2·pageStride …; only the first if all rows have the same length
 	lengths  []byte   // followed by 8 bytes, so that a length can be read by loading 8
 }
 
@@ -122,7 +122,7 @@ type offsetCache struct {
 
 	mu    sync.RWMutex
 	pages map[pageKey]*offsetPage
-	ring  []pageKey // of pages, in the order in which the clock's hand passes over them
+	ring  []pageKey // pages in the order in which the clock's hand passes over them
 	hand  int
 }
 

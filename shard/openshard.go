@@ -15,13 +15,13 @@ type readShard struct {
 	mu      sync.RWMutex
 	path    string // set once opened
 	file    shardfile.File
-	id      shardfile.FileID // of file when it was last opened; zero if unknown
+	id      shardfile.FileID // the file's when it was last opened; zero if unknown
 	index   []batchRef       // the last one marks the end; nil until read, and again once dropped
 	values  batchValues      // kept as long as index
 	checked checkedBatches
 	kept    keptBatches // while file is open
 	used    atomic.Bool
-	states  *shardStates // and number: of a shard whose state is dropped when its file is closed
+	states  *shardStates // with number, a shard whose state is dropped when its file is closed
 	number  int
 }
 
@@ -48,9 +48,9 @@ type shardPool struct {
 	open       []*readShard
 	hand       int
 	maxOpen    int
-	indexBytes int64 // of all indexes, including those of closed shards
+	indexBytes int64 // size of all indexes, including those of closed shards
 	maxIndex   int64
-	bitBytes   int64 // of all checkedBatches
+	bitBytes   int64 // size of all checkedBatches
 }
 
 // The bits of checked batches may take 1/checkedShare of maxIndex.

@@ -175,11 +175,11 @@ func (r *Split) has() Columns {
 type rowRef struct {
 	s       *readShard
 	shard   int
-	batch   int   // of the shard
-	start   int64 // of the batch's message in the file
-	body    int64 // of its body
+	batch   int   // the batch's number in the shard
+	start   int64 // where the batch's message begins in the file
+	body    int64 // where its body begins
 	bodyLen int64
-	rows    int64 // of the batch
+	rows    int64 // rows in the batch
 	row     int64 // in the batch
 	inShard int64 // in the shard
 }

@@ -201,7 +201,7 @@ func (r *Split) run(spans []Span, width int64) (n int, size int64, err error) {
 	if first.Shard < 0 || int(first.Shard) >= r.states.n || first.Off < 0 || first.Len < 0 {
 		return 0, 0, fmt.Errorf("span of shard %d: %w", first.Shard, ErrRange)
 	}
-	unit := min(width, 8) // of Off
+	unit := min(width, 8) // bytes of an Off
 	for ; n < len(spans) && spans[n].Shard == first.Shard && spans[n].Off == first.Off+size/unit &&
 		spans[n].Len >= 0; n++ {
 		size += int64(spans[n].Len) * width

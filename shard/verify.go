@@ -132,7 +132,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 			return nil
 		}
 		if s := m.Split(shardfile.SplitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
-			return nil // of an unfinished addition
+			return nil // an unfinished addition has it
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			note(n)
 		}

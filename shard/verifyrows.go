@@ -17,7 +17,7 @@ import (
 type splitChecker struct {
 	*verifier
 	splitState
-	whole *blake3.Hasher // of the bytes of the current shard that were read
+	whole *blake3.Hasher // hash of what was read of the current shard
 	sc    readScratch
 }
 
@@ -186,8 +186,8 @@ type batchChecker struct {
 	*splitChecker
 	f        *heldFile
 	path     string
-	number   int                           // of the batch in the shard
-	pos      int64                         // of the batch's message
+	number   int                           // the batch's number in the shard
+	pos      int64                         // where the batch's message begins
 	firstRow int64                         // of the batch in the shard
 	lists    [shardfile.NumColumns][]int64 // offsets of the list columns
 }

@@ -23,7 +23,7 @@ var Overflows = []Overflow{Chunk, Truncate, Drop}
 type Example struct {
 	InputIDs []uint32
 	Labels   []uint32 // ids of the target, or nil
-	LossMask []bool   // of CausalPair and Masked: whether a token is trained on; nil elsewhere
+	LossMask []bool   // whether a token is trained on, for CausalPair and Masked; nil elsewhere
 	Document int64    // ordinal of the document
 	Part     int32    // index of the example in the document
 }
@@ -62,9 +62,9 @@ type CutterOptions struct {
 type Cutter struct {
 	Counts  *counts.Counts // what the Cutter leaves out or shortens; never nil
 	opts    CutterOptions
-	ids     []uint32 // of the example that is being filled
+	ids     []uint32 // ids of the example that is being filled
 	target  []uint32
-	mask    []bool // of ids, while CausalPair or Masked fills them
+	mask    []bool // the mask of ids, while CausalPair or Masked fills them
 	masked  bool   // CausalPair or Masked is running
 	keep    bool   // Masked is running, which keeps rows without a trained token
 	example Example

@@ -14,7 +14,7 @@ import (
 // A field whose name is the whole path, dots and brackets included, takes precedence: a column may
 // be called "meta.lang". The zero value names nothing.
 type FieldPath struct {
-	name  string // as written
+	name  string // the path as it was written
 	steps []pathStep
 }
 

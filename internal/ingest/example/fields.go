@@ -20,10 +20,10 @@ const maxFieldsTold = 20
 // matches ErrUnknownField.
 type FieldError struct {
 	Field  string
-	Column bool     // of a CSV record
+	Column bool     // a column of a CSV record
 	Has    []string // the record's first fields
 	Likely string   // the field that most likely holds the text, "" if none does
-	Usual  bool     // which has a usual name
+	Usual  bool     // it has a usual name
 	Chat   string   // a field of messages, or ""
 	Lists  []string // fields that hold lists of objects, none of which is a chat
 	Keyed  bool     // several fields hold objects with a text, which may be the records

@@ -25,7 +25,7 @@ type FormatOptions struct {
 // are columns, else a JSON object.
 type Record struct {
 	Decoded bool     // the bytes are the text already
-	Columns []string // of a row
+	Columns []string // the row's values
 	Comma   byte     // between its fields
 	// Template is the built-in template that makes the text of a row where neither a template nor a
 	// field is given, "" for none. The columns that it takes for lists are lists for any template.

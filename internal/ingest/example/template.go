@@ -38,7 +38,7 @@ const wholeRecord = "record"
 // A template is the parsed form of Templates. A template sees only the record's fields: no files, no environment, no
 // clock. It is immutable.
 type template struct {
-	parts     []*jinja.Template // of the text, or of prompt and target
+	parts     []*jinja.Template // those of the text, or of prompt and target
 	names     []string          // sorted: the variables that they read
 	whole     bool              // they read wholeRecord
 	isBuiltin bool
@@ -176,12 +176,12 @@ func (t *template) residentBytes() (n int64) {
 // A rendering is a template with the fields of a worker's record.
 type rendering struct {
 	*template
-	variables []*jinja.Variables // of each part
-	places    [][]int            // of each name among the variables of each part, -1 for none
-	columns   []int              // of each name in a header, -1 for none
-	used      []int              // of each column the place of its name, -1 for none
-	values    []any              // of the names
-	has       []bool             // which of them the record has
+	variables []*jinja.Variables // one for each part
+	places    [][]int            // where each name is among the variables of each part, -1 for none
+	columns   []int              // where each name is in a header, -1 for none
+	used      []int              // for each column the place of its name, -1 for none
+	values    []any              // one for each name
+	has       []bool             // whether the record has each name
 	record    *jinja.Dict        // all fields, if they are asked for
 	scratch   jinja.Scratch
 }

@@ -16,13 +16,13 @@ import (
 type Unused struct {
 	used       []string // the names that something uses
 	known      [2]map[string]metField
-	names      []string // by number
+	names      []string // index: the number
 	met        []metField
 	at         int      // the record's fields are those of met before it
 	changed    bool     // they differ from those of the record before
-	numbers    []uint16 // of the record before
-	ofMessages []uint16 // of the record
-	noted      []uint32 // by number: the last record that has it
+	numbers    []uint16 // those of the record before
+	ofMessages []uint16 // those of the record
+	noted      []uint32 // index: the number; value: the last record that has it
 	record     uint32
 }
 

@@ -22,7 +22,7 @@ const (
 
 	maxNumberBytes = 1 << 10
 
-	keptTextBytes = 64 << 10 // of the buffer for strings with escapes, kept between records
+	keptTextBytes = 64 << 10 // the buffer for strings with escapes, kept between records
 
 	// The memory of values in bytes, besides their text.
 	valueCost  = 48 // in a list, which grows as it is read
@@ -38,8 +38,8 @@ func decodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes +
 type decoder struct {
 	jsonscan.Scanner
 	build jinja.Builder
-	text  []byte // of strings with escapes
-	size  int    // of the record
+	text  []byte // strings with escapes
+	size  int    // the record's size
 	room  int64
 	lone  int // lone surrogates that became U+FFFD
 }

@@ -41,10 +41,10 @@ type (
 	macroNode struct {
 		line            int
 		name            string
-		id              int // of the name
+		id              int // the name's id
 		params          []string
-		ids             []int  // of params
-		defaults        []node // of the last of params
+		ids             []int  // those of params
+		defaults        []node // those of the last params
 		body            []node
 		varargs, kwargs bool // whether the body uses them
 		caller          bool
@@ -147,7 +147,7 @@ type (
 	namespaceRef struct {
 		line       int
 		name, attr string
-		id         int // of the name
+		id         int // the name's id
 	}
 )
 

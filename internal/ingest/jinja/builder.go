@@ -5,7 +5,7 @@ import "unsafe"
 // A Builder makes dicts and lists of which the length is not known before. They lie in memory that it uses
 // again after Reset. The zero value is ready.
 type Builder struct {
-	members []entry // of dicts that are not complete, and items of such lists
+	members []entry // members of dicts that are not complete, and items of such lists
 	items   []any
 
 	dicts   room[Dict]

@@ -9,7 +9,7 @@ import (
 // A Dict is a Python dict: it keeps its keys in insertion order. The zero value is empty.
 type Dict struct {
 	entries []entry
-	index   map[any]int // of the keys, once there are more than smallDict
+	index   map[any]int // where the keys are, once there are more than smallDict
 }
 
 // entry is a key with its value. read is set once the value was asked for.

@@ -34,7 +34,7 @@ func wholeNumber(s string, base int) *big.Int {
 // decimalNumber returns the number that Python's float() reads in a text.
 func decimalNumber(s string) (float64, bool) {
 	s = asciiNumber(s)
-	if strings.ContainsAny(s, "xXpP") { // which Go reads
+	if strings.ContainsAny(s, "xXpP") { // Go reads these
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)

@@ -97,7 +97,7 @@ func filterRound(e *execution, v any, a *arguments) any {
 	case "ceil", "floor":
 		scale := math.Pow(10, float64(precision))
 		if method == "ceil" {
-			return (math.Ceil(f*scale) + 0) / scale // of -0.0 too, as Python rounds to a whole number
+			return (math.Ceil(f*scale) + 0) / scale // -0.0 too: Python rounds to a whole number
 		}
 		return (math.Floor(f*scale) + 0) / scale
 	}

@@ -11,7 +11,7 @@ type output struct {
 	from  int
 	top   bool
 	marks bool   // data holds markStart and markEnd
-	spans []Span // of generation blocks that wrote here directly
+	spans []Span // generation blocks that wrote here directly
 }
 
 // finish removes the marks.

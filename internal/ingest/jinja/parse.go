@@ -23,7 +23,7 @@ type Template struct {
 	closures   bool // blocks may be run after the scope in which they stand has ended
 	keepsLoops bool // the variable loop may be used after its loop has ended
 	marks      bool // its text may hold markStart or markEnd
-	tail       int  // from which statement of the body on all are as isTail has them
+	tail       int  // the first statement of the body from which all are as isTail has them
 	names      map[string]bool
 	ids        map[string]int
 	free       bool // it reads a variable that it is given
@@ -117,7 +117,7 @@ type parser struct {
 	free       bool            // a name was read that was not
 	// How often the variable loop is read, and how often only to take a number or a truth value from it.
 	loopNames, loopFields int
-	ids                   map[string]int // of names, in the order of their first use
+	ids                   map[string]int // names, in the order of their first use
 }
 
 // The ids of names that statements set.

@@ -6,7 +6,7 @@ import "strconv"
 // templates do.
 type plainLoop struct {
 	pieces  []piece
-	steps   int64 // that loop and run take for a turn
+	steps   int64 // what loop and run take for a turn
 	indexes int64 // in a turn
 }
 

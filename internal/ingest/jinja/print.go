@@ -42,7 +42,7 @@ type printer struct {
 	e     *execution
 	out   []byte
 	shown bool   // it is written to the text as it is
-	marks []Mark // of traced strings
+	marks []Mark // marks of traced strings
 }
 
 func (p *printer) write(s string) {

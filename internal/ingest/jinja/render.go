@@ -17,7 +17,7 @@ var (
 
 // An UndefinedError means that a template uses a value that does not exist, under Options.Strict.
 type UndefinedError struct {
-	Name string // of a variable, "" for an attribute or an item
+	Name string // a variable's, "" for an attribute or an item
 	why  string
 }
 
@@ -26,7 +26,7 @@ func (e *UndefinedError) Error() string { return e.why }
 // Limits bound one execution.
 type Limits struct {
 	Steps  int64 // nodes, elements, and stepBytes of text
-	Bytes  int64 // of all values and text that it makes
+	Bytes  int64 // size of all values and text that it makes
 	Output int64 // bytes of its text
 }
 
@@ -56,7 +56,7 @@ func (e *RaisedError) Error() string { return e.Message }
 
 // A RunError says why an execution failed.
 type RunError struct {
-	Line int // of the template; 0 if it is not known
+	Line int // the template's line; 0 if it is not known
 	Err  error
 }
 

@@ -5,12 +5,12 @@ type Scratch struct {
 	execution execution
 	output    output
 	parts     []string // text that is about to be joined
-	values    []any    // that are about to be joined
-	text      []byte   // of JSON
+	values    []any    // values that are about to be joined
+	text      []byte   // text of JSON
 	scopes    []*scope
 	loops     []*loop
 	arguments []*arguments
-	texts     room[string] // that filters made
+	texts     room[string] // what filters made
 	absent    []undefined  // attributes that dicts do not have
 	shared    *List        // see Share
 	json      map[jsonOf]jsonText

@@ -89,7 +89,7 @@ func filterSort(e *execution, v any, a *arguments) any {
 		keys[i] = e.sortKey(names[i], isTrue(a.get(1, "case_sensitive", false)))
 	}
 	return &List{e.sorted(items, func(v any) any {
-		list := make([]any, len(keys)) // as Python compares them: two attributes that are missing are equal
+		list := make([]any, len(keys)) // two attributes that are missing are equal, in Python too
 		for i, key := range keys {
 			list[i] = key(v)
 		}

@@ -173,7 +173,7 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 	l := e.takeLoop()
 	l.items, l.depth, l.main = items, depth, e.trace != nil && e.trace.main && depth == 0
 	if l.main {
-		e.trace.main = false // of loops within this one
+		e.trace.main = false // a loop within this one is not
 		defer func() { e.trace.main = true }()
 	}
 	if n.recursive {

@@ -317,7 +317,7 @@ func (e *execution) pad(s string, width int64, fill string, side int) string {
 	case -1:
 		left = missing
 	case 0:
-		left = missing/2 + missing&width&1 // as in CPython
+		left = missing/2 + missing&width&1 // what CPython does
 	}
 	return strings.Repeat(fill, int(left)) + s + strings.Repeat(fill, int(missing-left))
 }

@@ -26,7 +26,7 @@ type Trace struct {
 	// up to Begins[n-Base], and then the rest of the text, or Tail if Prompt is true.
 	Local       bool
 	Least, Base int
-	Begins      []Begin // of each message from Base on, and where the last one ends
+	Begins      []Begin // where each message from Base on begins, and where the last one ends
 	Tail        []byte
 
 	base    uintptr

@@ -43,7 +43,7 @@ type (
 		at      int
 		depth   int
 		changed *tuple
-		again   func(*execution, any) any // of a recursive loop
+		again   func(*execution, any) any // a recursive loop
 		main    bool                      // it is traced
 		pooled  bool
 	}

@@ -4,7 +4,7 @@ package jinja
 type Variables struct {
 	template *Template
 	root     scope
-	ids      []int // of Template.Names
+	ids      []int // those of Template.Names
 }
 
 // NewVariables returns variables of which none has a value.

@@ -32,7 +32,7 @@ type about uint8
 const (
 	words   about = iota // what is said
 	thought              // a model's reasoning
-	calling              // of a tool
+	calling              // the call of a tool
 )
 
 // thoughtBegin and thoughtEnd are around a model's reasoning in a content.

@@ -34,9 +34,9 @@ type place struct {
 	text    string
 	in      *jinja.Dict
 	field   string
-	list    *jinja.List // that holds it, in place of in, at item
+	list    *jinja.List // the list that holds it, in place of in, at item
 	item    int
-	part    *jinja.Dict // of a list, that holds it; nil if none does
+	part    *jinja.Dict // the part of a list that holds it; nil if none does
 }
 
 // set changes the string in its message.
@@ -77,7 +77,7 @@ type anchors struct {
 	used     []bool   // the anchors that do not change the text
 	found    []anchor // where they are in the text, in order
 	repeated bool     // some of them are in the text more than once
-	first    []int    // of each message, the first of found; -1 if there is none
+	first    []int    // the first of found for each message; -1 if there is none
 	last     []int
 }
 

@@ -41,16 +41,16 @@ type decoder struct {
 // reused is what decoders of one goroutine share, one after the other.
 type reused struct {
 	built jinja.Builder
-	text  []byte // of a string with escapes
+	text  []byte // a string with escapes
 	tools sharedTools
 	keys  map[string]any // names of members that occurred before
-	room  int64          // that the last record left, for what its strings hold
+	room  int64          // what the last record left for what its strings hold
 	lone  int            // lone surrogates in those that became U+FFFD
 }
 
 // sharedTools are tools that record after record repeats: they are decoded once. They are never changed.
 type sharedTools struct {
-	raw  string      // of the last tools
+	raw  string      // the last tools' text
 	list *jinja.List // nil until they are repeated
 	cost int64
 	lone int

@@ -21,7 +21,7 @@ type Encoder struct {
 	trainOn TrainOn
 	offsets []tokenize.Offset
 	piece   []byte
-	tries   int // of meetNear
+	tries   int // how often meetNear has tried
 }
 
 // NewEncoder returns an Encoder that uses enc, of the tokenizer that the pieces are of.

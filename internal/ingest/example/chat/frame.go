@@ -83,7 +83,7 @@ func (f frame) skip(text []byte) int {
 
 // afterHeader returns where the last header in a text ends, or a part of it that begins as it does.
 func (f frame) afterHeader(text []byte) int {
-	if len(bytes.TrimSpace(text)) == 0 { // as a rule
+	if len(bytes.TrimSpace(text)) == 0 { // the usual case
 		return 0
 	}
 	for _, part := range f.parts {

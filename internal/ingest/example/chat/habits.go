@@ -11,12 +11,12 @@ import (
 type habits struct {
 	r         *Renderer
 	form      *form
-	roles     map[string]bool // that were asked for: whether the template knows them
+	roles     map[string]bool // whether the template knows a role that was asked for
 	arguments taken
-	values    map[string]bool // by their kinds: whether it writes contents that are values as JSON
+	values    map[string]bool // keys: kinds; whether it writes contents that are values as JSON
 	// takesContents holds which contents it takes, by the roles of their messages.
 	takesContents map[string]contents
-	ownTools      map[string]bool // by their fields: whether it writes the tools that a message has
+	ownTools      map[string]bool // keys: fields; whether it writes the tools that a message has
 	framed        *frame
 }
 

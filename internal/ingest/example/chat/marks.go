@@ -37,7 +37,7 @@ func markOf(v any) (m mark, ok bool) {
 		if v == 0 || v == 1 {
 			return markOf(v == 1)
 		}
-	case string: // of CSV
+	case string: // a value of CSV
 		if b, err := strconv.ParseBool(strings.ToLower(v)); err == nil && len(v) != 1 || v == "0" || v == "1" {
 			return markOf(b)
 		}

@@ -62,7 +62,7 @@ func (p *Pieces) append(dst []byte, id uint32) []byte {
 	if out := appendAlphabet(dst, token); len(out) > len(dst) {
 		return out
 	}
-	return append(dst, token...) // of ranks, or added: it stands for itself
+	return append(dst, token...) // a token of ranks, or an added one, stands for itself
 }
 
 // Bytes returns the memory of the pieces.

@@ -16,7 +16,7 @@ type Reasoning string
 
 // The values of Reasoning.
 const (
-	KeepReasoning Reasoning = "keep" // as the template writes it
+	KeepReasoning Reasoning = "keep" // it stays where the template writes it
 	MaskReasoning Reasoning = "mask" // the same text, without loss on it
 	DropReasoning Reasoning = "drop" // the template does not see it
 )

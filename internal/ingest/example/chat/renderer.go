@@ -169,7 +169,7 @@ func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
 type Worker struct {
 	r             *Renderer
 	done          <-chan struct{}
-	row           Text   // of a turn
+	row           Text   // a turn's row
 	before, after []byte // texts that are compared with the record's
 	decoder       reused
 	scratch       jinja.Scratch
@@ -399,7 +399,7 @@ type rendering struct {
 	claims         []claim
 	looked         int // bytes of text in which strings were looked for
 	form           *form
-	size           int64 // of the record
+	size           int64 // the record's size
 	spent, allowed int64 // bytes rendered for comparisons
 }
 

@@ -28,7 +28,7 @@ type conversation struct {
 	worker    *Worker
 	record    *jinja.Dict
 	shape     Shape
-	field     string // that the list of messages is in, if it is in one
+	field     string // the field that the list of messages is in, if it is in one
 	added     int    // how many messages stand before that list
 	messages  []*jinja.Dict
 	prompt    int // how many of them belong to a prompt, which is not trained on
@@ -37,10 +37,10 @@ type conversation struct {
 	rejected  bool                 // it has a worse answer, which is left out
 	without   bool                 // its record says that nothing of it is trained on
 	mapped    []string             // roles of the messages that Options.Roles maps
-	marks     map[*jinja.Dict]mark // of messages, beside them in the record
+	marks     map[*jinja.Dict]mark // marks of messages, beside them in the record
 	dropped   int                  // messages with reasoning that was left out
 	untrained []bool               // messages of the prompt, or that are marked so
-	origins   []origin             // of the messages
+	origins   []origin             // one for each message
 }
 
 // origin is which message of the record one is, and the role that it has there.
@@ -229,7 +229,7 @@ func (c *conversation) addList(field string, list *jinja.List, marks []mark) (sh
 	shape = Messages
 	c.messages = slices.Grow(c.messages, len(list.Items))
 	for i, item := range list.Items {
-		if s, ok := item.(string); ok && strings.HasPrefix(s, "{") { // as in a table whose lists hold texts
+		if s, ok := item.(string); ok && strings.HasPrefix(s, "{") { // lists of a table may hold texts
 			if item, err = c.worker.decoder.parse(s); err != nil {
 				return "", fault.Of(ErrShape, "message %d of %q is a string but not a JSON object: %v", i+1, field, err)
 			}

@@ -28,7 +28,7 @@ func fits(t *jinja.Trace, used, limit int64) bool {
 // watch is the trace of a record's text.
 type watch struct {
 	*jinja.Trace
-	next    *jinja.Trace // of the next execution
+	next    *jinja.Trace // the next execution's
 	text    []byte
 	each    int  // anchors of a mark
 	blank   bool // a string is empty but for anchors, which a template may ask for

@@ -21,7 +21,7 @@ const (
 	// are taken to begin and end like earlier ones.
 	comparedFactor = 16
 	comparedBytes  = 4 << 20
-	comparedCost   = 1 << 10 // of each comparison
+	comparedCost   = 1 << 10 // the cost of a comparison
 )
 
 // finder finds the turns of one text.
@@ -313,7 +313,7 @@ func (j *rendering) blocks(t *Text, blocks []jinja.Span) error {
 			return err
 		}
 	}
-	k, message := 0, -1 // of the last words of the assistant up to the end of a block
+	k, message := 0, -1 // the last words of the assistant up to the end of a block
 	for _, s := range blocks {
 		for ; k < len(j.found) && j.found[k].pos <= s.End; k++ {
 			if i := j.of(j.found[k]).message; get(j.messages[i], "role") == "assistant" {
