@@ -28,7 +28,7 @@ type turnRows struct {
 }
 
 // cutTurns makes examples of the turns of a conversation, each a document of its own.
-func (f *flusher) cutTurns(t *taken) error {
+func (f *flusher) cutTurns(t *arrival) error {
 	r := &f.turns
 	for k, turn := range t.Job.Turns[t.Document.Turns.Start:t.Document.Turns.End] {
 		if k > 0 && f.pack != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 )
 
-// taken is a document, or one piece of one, on its way through the rules.
-type taken struct {
+// arrival is a document, or one piece of one, on its way through the rules.
+type arrival struct {
 	*job.Job
 	*job.Document
 	text  []uint32 // its ids
@@ -19,13 +19,13 @@ type taken struct {
 }
 
 // rules judge a document in turn and count it. The first one that does not keep it is the last one to see it.
-var rules = []func(*flusher, *taken) (keep bool, err error){
-	(*flusher).drop, (*flusher).keepToBytes, (*flusher).take, (*flusher).keepWanted, (*flusher).noteKept}
+var rules = []func(*flusher, *arrival) (keep bool, err error){
+	(*flusher).drop, (*flusher).keepToBytes, (*flusher).route, (*flusher).keepWanted, (*flusher).noteKept}
 
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job.Job, d *job.Document) error {
-	t := &f.taken // reused, since rules are values that it would escape to
-	*t = taken{j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last}
+	t := &f.arrival // reused, since rules are values that it would escape to
+	*t = arrival{j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last}
 	for _, rule := range rules {
 		if keep, err := rule(f, t); !keep || err != nil {
 			return err
@@ -35,7 +35,7 @@ func (f *flusher) document(j *job.Job, d *job.Document) error {
 }
 
 // keepToBytes cuts the text to what the budget of bytes leaves.
-func (f *flusher) keepToBytes(t *taken) (keep bool, err error) {
+func (f *flusher) keepToBytes(t *arrival) (keep bool, err error) {
 	left := f.b.opts.MaxBytes - f.state.TextBytes
 	if f.b.opts.MaxBytes == 0 || t.bytes < left {
 		return true, nil
@@ -52,11 +52,11 @@ func (f *flusher) keepToBytes(t *taken) (keep bool, err error) {
 	return t.bytes > 0 || !t.First, nil
 }
 
-// take routes a document at its first piece, and counts it.
-func (f *flusher) take(t *taken) (keep bool, err error) {
+// route chooses the split of a document at its first piece, and counts it.
+func (f *flusher) route(t *arrival) (keep bool, err error) {
 	s := &f.state
 	if t.First {
-		s.Verdict = f.route(t.Hash)
+		s.Verdict = f.split(t.Hash)
 		s.Documents++
 		s.ColumnNulls += int64(t.Nulls)
 		f.countChat(t.Document)
@@ -82,7 +82,7 @@ func (f *flusher) take(t *taken) (keep bool, err error) {
 }
 
 // keepWanted leaves out documents from which no row is made.
-func (f *flusher) keepWanted(*taken) (keep bool, err error) {
+func (f *flusher) keepWanted(*arrival) (keep bool, err error) {
 	s := &f.state
 	if f.b.scan != nil && (s.Phase == setup.Val || s.Verdict != heldout.ToVal) { // it decides nothing of later ones
 		return false, nil
@@ -95,7 +95,7 @@ func (f *flusher) keepWanted(*taken) (keep bool, err error) {
 }
 
 // A cut makes examples of a document.
-type cut func(*flusher, *taken) error
+type cut func(*flusher, *arrival) error
 
 // cut returns the cut of the documents of this build, which are all of one kind.
 func (b *build) cut() cut {
@@ -103,19 +103,19 @@ func (b *build) cut() cut {
 	case b.Chat != nil && b.Chat.SplitTurns():
 		return (*flusher).cutTurns
 	case b.Chat != nil && b.Chat.Masked():
-		return func(f *flusher, t *taken) error {
+		return func(f *flusher, t *arrival) error {
 			return f.cutMasked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End])
 		}
 	case b.HasTarget() && b.opts.CausalPairs:
-		return func(f *flusher, t *taken) error {
+		return func(f *flusher, t *arrival) error {
 			return f.cutter.CausalPair(f.around.once(t.text, true, false), f.around.once(t.targetIDs(), false, true), f.emit)
 		}
 	case b.HasTarget():
-		return func(f *flusher, t *taken) error {
+		return func(f *flusher, t *arrival) error {
 			return f.cutter.Pair(f.around.once(t.text, true, true), f.around.once(t.targetIDs(), true, true), f.emit)
 		}
 	}
-	return func(f *flusher, t *taken) error {
+	return func(f *flusher, t *arrival) error {
 		if err := f.cutter.Add(f.around.once(t.text, t.First, t.last), f.emit); err != nil || !t.last {
 			return err
 		}
@@ -123,7 +123,7 @@ func (b *build) cut() cut {
 	}
 }
 
-func (t *taken) targetIDs() []uint32 { return t.Job.IDs[t.Target.Start:t.Target.End] }
+func (t *arrival) targetIDs() []uint32 { return t.Job.IDs[t.Target.Start:t.Target.End] }
 
 // cutText re-tokenizes the first maxBytes of a document's text, for the byte budget that ends inside it. It
 // happens once per build. A pair of prompt and target, or a conversation, is left out instead.
@@ -137,7 +137,7 @@ func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []ui
 }
 
 // noteKept counts the fields that nothing used of a document of which rows are made, and a line, or a piece of one.
-func (f *flusher) noteKept(t *taken) (keep bool, err error) {
+func (f *flusher) noteKept(t *arrival) (keep bool, err error) {
 	s := &f.state
 	f.unused.add(t.Job, t.Document.Unused)
 	f.noteShared(t.Document)

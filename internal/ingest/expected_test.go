@@ -22,8 +22,8 @@ func TestExpectedExamples(t *testing.T) {
 		wanted int64
 		want   int64
 	}{
-		{option.Settings{}, 10, 32 * 10},
-		{option.Settings{}, 500, 0},
+		{option.Settings{MaxLength: 8}, 10, 32 * 10},
+		{option.Settings{MaxLength: 8}, 500, 0},
 		{option.Settings{MaxExamples: 30}, 500, 30},
 		{option.Settings{MaxLength: 8, Pack: pack.BFDSplit}, 10, 320},
 		{option.Settings{MaxLength: 800, Pack: pack.BFDSplit}, 10, 0},

@@ -24,7 +24,7 @@ type filtered struct {
 }
 
 // drop leaves out a document that a filter or Dedup drops, and counts it.
-func (f *flusher) drop(t *taken) (keep bool, err error) {
+func (f *flusher) drop(t *arrival) (keep bool, err error) {
 	s, d := &f.state, t.Document
 	s.Has |= d.Has
 	if d.AsText {

@@ -211,18 +211,19 @@ func rate(n int64, seconds float64) float64 {
 
 // unread is what the budget that ended the build left of the sources.
 type unread struct {
-	cut           bool  // a budget ended the build, and something was left
-	reached       bool  // a budget ended the build
-	bytes, total  int64 // stored bytes; -1 if unknown
-	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
-	inputs, among int   // inputs of which nothing was read
-	all           bool  // the sources were read to their end before their last rows reached the budget
+	cut          bool  // a budget ended the build, and something was left
+	reached      bool  // a budget ended the build
+	bytes, total int64 // stored bytes; -1 if unknown
+	exact        bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
+	untouched    int   // inputs of which nothing was read
+	inputs       int
+	all          bool // the sources were read to their end before their last rows reached the budget
 }
 
 // counts returns what a manifest says of what a budget left.
 func (u unread) counts() (c counts.Unread) {
 	if u.cut {
-		c.UnreadInputs = new(int64(u.inputs))
+		c.UnreadInputs = new(int64(u.untouched))
 	}
 	if u.cut && u.exact {
 		c.UnreadBytes = &u.bytes
@@ -241,7 +242,7 @@ func (f *flusher) unread() unread {
 		u.all, u.exact = true, true
 		return u
 	}
-	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
+	u.untouched, u.inputs, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
 		u.bytes, u.total = -1, -1
@@ -274,13 +275,13 @@ func (u unread) String() string {
 	case !u.cut:
 		return ", where the sources ended"
 	case u.all:
-		return " by the last rows of the sources; what was left over of these was left out"
+		return " by the last rows of the sources; the surplus was dropped"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}
 	text := fmt.Sprintf("; %s of %s bytes of the sources were left unread", units.Count(u.bytes), units.Count(u.total))
-	if u.inputs > 0 {
-		text += fmt.Sprintf(", %s of %s inputs untouched", units.Count(u.inputs), units.Count(u.among))
+	if u.untouched > 0 {
+		text += fmt.Sprintf(", %s of %s inputs untouched", units.Count(u.untouched), units.Count(u.inputs))
 	}
 	return text
 }

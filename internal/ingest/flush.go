@@ -27,19 +27,19 @@ import (
 // everything that depends on order. From here on the corpus and the settings alone decide what is
 // written.
 type flusher struct {
-	b      *build
-	out    dataset.Writer
-	shards func(split string) int // shards that have begun; nil where none are written
-	cutter *example.Cutter
-	cut    cut                          // what makes examples of documents, with the cutter
-	turns  turnRows                     // scratch
-	around around                       // what the cutter writes around them
-	emit   func(*example.Example) error // takeExample
-	row    dataset.Example              // scratch: what a target writes escapes to it
-	taken  taken                        // scratch
-	first  int64                        // ordinal of the first document
-	hold   *heldout.Chooser
-	seen   *filter.Seen
+	b       *build
+	out     dataset.Writer
+	shards  func(split string) int // shards that have begun; nil where none are written
+	cutter  *example.Cutter
+	cut     cut                          // what makes examples of documents, with the cutter
+	turns   turnRows                     // scratch
+	around  around                       // what the cutter writes around them
+	emit    func(*example.Example) error // emitExample
+	row     dataset.Example              // scratch: what a target writes escapes to it
+	arrival arrival                      // scratch
+	first   int64                        // ordinal of the first document
+	hold    *heldout.Chooser
+	seen    *filter.Seen
 	// isCopy reports whether a document with this key of Dedup is a copy of an earlier one.
 	isCopy  func(ordinal int64, key []byte) (bool, error)
 	pack    *rows.Packing // nil where rows are not packed
@@ -53,10 +53,10 @@ type flusher struct {
 	sourcesEnded bool
 
 	stopped string // the option whose budget ended the phase, "" while it runs
-	// saved is zero before the first checkpoint of this run, so that it comes early and runs that are soon
+	// checkpoints is zero before the first checkpoint of this run, so that it comes early and runs that are soon
 	// killed make progress too.
-	saved saved
-	since int64 // examples, and documents left out, since then
+	checkpoints checkpoints
+	since       int64 // examples, and documents left out, since then
 }
 
 // run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state
@@ -173,8 +173,8 @@ func (f *flusher) cutBy(option string) {
 	}
 }
 
-// route chooses the split of a document at its first piece.
-func (f *flusher) route(hash uint64) heldout.Verdict {
+// split chooses the split of a document by its hash.
+func (f *flusher) split(hash uint64) heldout.Verdict {
 	if f.state.Phase == setup.Val {
 		return heldout.ToVal
 	}
@@ -185,8 +185,8 @@ func (f *flusher) route(hash uint64) heldout.Verdict {
 	return v
 }
 
-// takeExample takes one example from the cutter and writes it, or packs it into a row.
-func (f *flusher) takeExample(ex *example.Example) error {
+// emitExample writes an example that the cutter made, or packs it into a row.
+func (f *flusher) emitExample(ex *example.Example) error {
 	if f.state.Verdict == heldout.ToNeither {
 		f.state.CopiedExamples++
 		return nil
@@ -319,7 +319,7 @@ func (f *flusher) due() bool {
 	if f.since < f.b.opts.CheckpointEvery {
 		return false
 	}
-	elapsed := f.b.opts.Now().Sub(f.saved.at)
+	elapsed := f.b.opts.Now().Sub(f.checkpoints.at)
 	least := f.b.opts.CheckpointInterval
 	if f.pack != nil && f.pack.HeldTokens() > f.pack.Window/2 {
 		least *= 2 // the window may close before: then there is less to save
@@ -333,7 +333,7 @@ func (f *flusher) checkpoint(now bool) error {
 	if err != nil || !taken {
 		return err
 	}
-	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.Now()}, 0
+	f.checkpoints, f.since = checkpoints{f.checkpoints.count + 1, f.state.Examples, f.b.opts.Now()}, 0
 	f.show()
 	return nil
 }

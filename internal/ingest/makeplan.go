@@ -149,9 +149,9 @@ func (b *build) countAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		shown := b.meter.read()
-		shown.Documents += at.Ordinal
-		b.meter.show(shown)
+		now := b.meter.read()
+		now.Documents += at.Ordinal
+		b.meter.show(now)
 		f.state.Ends = append(f.state.Ends, phaseEnd{Position: at, Input: set.Len()})
 	}
 	b.scan.Complete(nil, f.sources(), counts.Unread{})

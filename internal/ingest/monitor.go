@@ -21,7 +21,8 @@ type waits struct{ reader, workers, flusher job.Waiting }
 // show shows the flusher's state to reports.
 func (f *flusher) show() {
 	s := &f.state
-	now := shown{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: slices.Clone(s.Bad.List), saved: f.saved}
+	now := snapshot{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: slices.Clone(s.Bad.List),
+		checkpoints: f.checkpoints}
 	for i := range splits {
 		if f.shards != nil {
 			now.shards[i] = f.shards(splits[i])
@@ -44,7 +45,8 @@ func (b *build) details() (d report.Details) {
 			d.Splits = append(d.Splits, report.SplitSummary{Name: splits[i], Examples: n, Shards: now.shards[i]})
 		}
 	}
-	d.Checkpoints, d.Durable, d.Checkpoint, d.Rejects = now.saved.count, now.saved.examples, now.saved.at, now.rejects
+	d.Checkpoints, d.Durable, d.Checkpoint = now.checkpoints.count, now.checkpoints.examples, now.checkpoints.at
+	d.Rejects = now.rejects
 	d.Stages = b.stages()
 	b.addSources(&d, now.phase, now.input)
 	return d
@@ -121,36 +123,36 @@ type meter struct {
 	start                   time.Time
 	formats                 map[string]int // inputs by their format
 
-	mu    sync.Mutex
-	shown shown
+	mu     sync.Mutex
+	latest snapshot
 }
 
-// shown is what the flusher shows of itself, copied at the end of each job.
-type shown struct {
+// snapshot is what the flusher shows of itself, copied at the end of each job.
+type snapshot struct {
 	report.Totals
 	phase, input int
 	shards       [2]int
 	rejects      []report.Reject
-	saved        saved
+	checkpoints  checkpoints
 }
 
-// saved describes the checkpoints of this run.
-type saved struct {
+// checkpoints describes the checkpoints of this run.
+type checkpoints struct {
 	count, examples int64
 	at              time.Time // when the last was taken
 }
 
-func (m *meter) show(s shown) {
+func (m *meter) show(s snapshot) {
 	s.Totals.Counts = s.Totals.Counts.Clone()
 	m.mu.Lock()
-	m.shown = s
+	m.latest = s
 	m.mu.Unlock()
 }
 
-func (m *meter) read() shown {
+func (m *meter) read() snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.shown
+	return m.latest
 }
 
 const reportInterval = 200 * time.Millisecond

@@ -70,7 +70,7 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *preview.P
 	if v.f, err = b.newFlusher(ctx, dataset.Discard{}, &dataset.Resume{}, limitSeen); err != nil {
 		return nil, err
 	}
-	v.f.emit = v.take
+	v.f.emit = v.emit
 	for phase := 0; phase < len(b.Phases) && err == nil; phase++ {
 		err = v.phase(ctx, phase)
 	}
@@ -231,8 +231,8 @@ func (v *previewer) document(j *job.Job, d *job.Document) error {
 	return nil
 }
 
-// take is what the cutter calls with each example. Budgets of the split train do not end a preview.
-func (v *previewer) take(ex *example.Example) error {
+// emit is what the cutter calls with each example. Budgets of the split train do not end a preview.
+func (v *previewer) emit(ex *example.Example) error {
 	s := &v.f.state
 	switch {
 	case s.Verdict == heldout.ToNeither, s.Verdict == heldout.ToVal && v.f.valFull():

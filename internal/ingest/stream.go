@@ -30,7 +30,7 @@ func (b *build) newFlusher(ctx context.Context, out dataset.Writer, from *datase
 	o := &b.opts
 	f := &flusher{b: b, out: out, shards: from.Shards, cutter: b.Cutter, cut: b.cut(),
 		around: newAround(b.CutterOptions(), b.Tokenizer), origins: originFiles{b: b, path: from.Pages}}
-	f.emit = f.takeExample
+	f.emit = f.emitExample
 	f.cutter.Counts, f.pack = &f.state.Counts, f.newPacking()
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
