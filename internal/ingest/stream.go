@@ -150,6 +150,25 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 			return err
 		}
 	}
+	ended, err := b.runStages(ctx, f, reader)
+	switch {
+	case errors.Is(err, errStopped):
+	case err != nil && !errors.Is(err, errUnfinished): // the jobs before an unfinished one are kept
+		return err
+	case err == nil && ended:
+		f.state.Position = reader.Position() // includes trailing input that gave no record
+	default:
+		return f.interrupted(ctx)
+	}
+	if b.scan != nil {
+		b.scan.End(f.stopped == "")
+	}
+	return nil
+}
+
+// runStages runs the stages of a phase until the reader or a budget ends them. ended reports that all records were read.
+func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader) (ended bool, err error) {
+	p := b.current
 	b.lanes = job.NewLanes(b.Memory.Parcels, b.Memory.Jobs)
 	b.readErr, f.stopped = nil, ""
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
@@ -163,7 +182,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if b.opts.Map != "" {
 		m, err := b.startMap(pipeline, ctx, reader, p.Set.URI, f)
 		if err != nil {
-			return err
+			return false, err
 		}
 		defer m.Close()
 		reading.Records, reading.Mapping = m, m
@@ -184,19 +203,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	b.lanes.ReleaseUnfinished()
 	b.readErr = reading.Failed()
-	switch {
-	case errors.Is(err, errStopped):
-	case err != nil && !errors.Is(err, errUnfinished): // the jobs before an unfinished one are kept
-		return err
-	case err == nil && reading.Ended():
-		f.state.Position = reader.Position() // includes trailing input that gave no record
-	default:
-		return f.interrupted(ctx)
-	}
-	if b.scan != nil {
-		b.scan.End(f.stopped == "")
-	}
-	return nil
+	return reading.Ended(), err
 }
 
 // interrupted keeps everything up to the end of the last job. A folder that holds no rows yet stays open to
