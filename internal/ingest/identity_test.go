@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
 )
@@ -21,10 +22,10 @@ func TestCachedEntryIsItsKeys(t *testing.T) {
 	}
 	write("a.jsonl", `{"text":"one text"}`+"\n")
 	write("b.txt", "another text\n")
-	identify := func(length int, sources ...string) *Identity {
+	identify := func(length int, sources ...string) *setup.Identity {
 		o := option.Options{Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20},
 			Settings: option.Settings{Sources: sources, MaxLength: length, MaxExamples: 9}}
-		id, err := Identify(context.Background(), o)
+		id, err := setup.Identify(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

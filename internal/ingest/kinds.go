@@ -27,6 +27,29 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
+// ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
+func ReadFinished(fsys shardfile.FS, dir string) (*report.Summary, error) {
+	m, err := shard.ReadManifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	return summaryOf(dir, m), nil
+}
+
+// summaryOf returns what a manifest says about a build.
+func summaryOf(dir string, m *shard.Manifest) *report.Summary {
+	s := &report.Summary{Out: dir, AlreadyBuilt: true,
+		Stopped: fault.Plain("nothing to do: the dataset is already built"),
+		Counts:  counts.Of(m.Counters, m.Dropped)}
+	if cut := report.DescribeCut(m); !cut.IsZero() {
+		s.Notes = append(s.Notes, cut)
+	}
+	s.Notes = append(s.Notes, report.Losses(m)...)
+	s.AddSplits(m)
+	s.Packing = report.Packed(m)
+	return s
+}
+
 // finished returns the summary of a dataset that an earlier run of the same build finished, if it has
 // all its shards and its sources have not changed since.
 func (b *build) finished() (*report.Summary, error) {

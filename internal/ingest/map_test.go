@@ -21,6 +21,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 )
@@ -348,7 +349,7 @@ func TestMapIsRefused(t *testing.T) {
 	if fault.OptionOf(err) != "map" {
 		t.Errorf("plan: %v", err)
 	}
-	if _, err = Identify(context.Background(), o); fault.OptionOf(err) != "map" {
+	if _, err = setup.Identify(context.Background(), o); fault.OptionOf(err) != "map" {
 		t.Errorf("cache: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/units"
@@ -36,7 +37,7 @@ func open() (*Cache, error) {
 
 // damageOf returns why a folder of the cache can be neither served nor built on: it is damaged, or
 // is not what its name says. Damage inside a shard shows only when it is read.
-func damageOf(id *ingest.Identity, dir string, ready bool) error {
+func damageOf(id *setup.Identity, dir string, ready bool) error {
 	var err error
 	if ready {
 		var d *shard.Dataset
@@ -71,7 +72,7 @@ func Build(ctx context.Context, o option.Options, say func(string), build func(o
 	what := SourcesText(o.Sources)
 	name := cacheName(o.Sources)
 	o.Out = cache.Dir // for scratch files; the entry is not known yet
-	id, err := ingest.Identify(ctx, o)
+	id, err := setup.Identify(ctx, o)
 	if err != nil {
 		return nil, err
 	}

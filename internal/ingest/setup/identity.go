@@ -1,4 +1,4 @@
-package ingest
+package setup
 
 import (
 	"context"
@@ -8,13 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/earlier"
-	"github.com/dsload/dsload/internal/shardfile"
-
-	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/earlier"
 	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/shard"
@@ -63,12 +59,16 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 		return nil, fault.BadOption("map", o.Map,
 			"a change of what it runs would not be seen, so its answers cannot be cached; build them into a folder")
 	}
-	b := newBuild(o, nil)
-	if err := b.prepare(ctx); err != nil {
+	p, err := Open(ctx, &o, Reading{})
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	known := b.Known()
+	defer func() { err = errors.Join(err, p.Close()) }()
+	settings, err := p.Settings()
+	if err != nil {
+		return nil, err
+	}
+	known := p.Known()
 	for i := range known {
 		if !earlier.Rereadable(&known[i]) && known[i].ETag == "" {
 			return nil, fault.BadOption("source", known[i].URI,
@@ -79,8 +79,8 @@ func Identify(ctx context.Context, o option.Options) (_ *Identity, err error) {
 	for _, in := range known {
 		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, earlier.TimeOf(&in), in.ETag) // never fails
 	}
-	o.LoadedTokenizer = b.Tokenizer
-	return &Identity{digestSettings(b.Shards.Settings), checksum.Of(h).String(), o, known}, nil
+	o.LoadedTokenizer = p.Tokenizer
+	return &Identity{digestSettings(settings), checksum.Of(h).String(), o, known}, nil
 }
 
 func digestSettings(settings json.RawMessage) string {
@@ -114,27 +114,4 @@ func (id *Identity) CheckFinished(m *shard.Manifest) error {
 		}
 	}
 	return nil
-}
-
-// ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
-func ReadFinished(fsys shardfile.FS, dir string) (*report.Summary, error) {
-	m, err := shard.ReadManifest(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	return summaryOf(dir, m), nil
-}
-
-// summaryOf returns what a manifest says about a build.
-func summaryOf(dir string, m *shard.Manifest) *report.Summary {
-	s := &report.Summary{Out: dir, AlreadyBuilt: true,
-		Stopped: fault.Plain("nothing to do: the dataset is already built"),
-		Counts:  counts.Of(m.Counters, m.Dropped)}
-	if cut := report.DescribeCut(m); !cut.IsZero() {
-		s.Notes = append(s.Notes, cut)
-	}
-	s.Notes = append(s.Notes, report.Losses(m)...)
-	s.AddSplits(m)
-	s.Packing = report.Packed(m)
-	return s
 }
