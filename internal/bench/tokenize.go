@@ -85,7 +85,7 @@ func Tokenize(ctx context.Context, t *tokenize.Tokenizer, paths []string, o Toke
 // textBytes returns how much text may be held: what Memory leaves after the tokenizer, its encoders and the process
 // itself.
 func (o *TokenizeOptions) textBytes(t *tokenize.Tokenizer) int64 {
-	const processBytes = 22 << 20
+	const processBytes = 21 << 20
 	limit := o.Memory
 	if limit == 0 {
 		if limit = resident.Limit() / 2; limit == 0 {

@@ -58,8 +58,8 @@ func Defaults() Options {
 // The fixed parts of a server's cap.
 const (
 	// processBytes is the program's own pages, the runtime, and garbage between collections. Of the
-	// program, resident.DropProgram leaves about 10 MiB.
-	processBytes = 16 << 20
+	// program, resident.DropProgram leaves about 9 MiB.
+	processBytes = 15 << 20
 	// indexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
 	indexBytes = 2 << 20
 	// The cache of where rows lie takes 1/locationShare of the cap above MinMemory.

@@ -71,7 +71,7 @@ const (
 	// processBytes is what the process takes before it holds any of our buffers: the runtime, its
 	// threads' stacks, the touched pages of the program itself, and the slack of a heap whose
 	// garbage has not been collected yet. Measured; see bench/README.md.
-	processBytes = 20 << 20
+	processBytes = 19 << 20
 
 	fullCacheBytes  = 8 << 20   // a worker's encoder, where the cap allows
 	leastCacheBytes = 512 << 10 // a smaller cache saves nothing
