@@ -62,7 +62,7 @@ type build struct {
 // Run streams sources through a tokenizer into a dataset folder. It resumes where an interrupted
 // build with equal options stopped.
 //
-// Errors: of fault.BadOption, *setup.CapError, *shard.SettingsError, *shard.LockedError and source's
+// Errors: of fault.BadOption, *setup.CapError, *dataset.SettingsError, *shardfile.LockedError and source's
 // errors of usage mean a wrong call; *cause.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.

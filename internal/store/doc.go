@@ -18,7 +18,7 @@
 //
 // # Writing
 //
-//	shard.Builder, shard.Merger -> FS -> scratch folder
+//	dataset.Builder, dataset.Merger -> FS -> scratch folder
 //	                               FS -> folder -> remote.Store
 //
 // A build into a bucket works in a scratch folder on this machine. The bucket keeps what another
@@ -29,7 +29,7 @@
 //   - The checkpoint is uploaded every checkpointInterval. The bytes that the unfinished files have
 //     gained since are uploaded before it, as new objects. So a shard travels at most twice.
 //
-// What a file is, its name says: see shard.RoleOf. The policy of a run decides the rest. A whole build
+// What a file is, its name says: see shardfile.RoleOf. The policy of a run decides the rest. A whole build
 // claims its folder before it changes anything there: build.remote names the scratch folder that writes, and
 // the settings. It asks before each request that changes something whether it still has the claim, and
 // replaces only the version of an object that it knows, where the store has conditional writes. A run on

@@ -22,7 +22,7 @@ func (i objectInfo) ModTime() time.Time { return i.Modified }
 func (i objectInfo) IsDir() bool        { return false }
 func (i objectInfo) Sys() any           { return nil }
 
-// versionInfo describes one version of an object. It is a shard.Versioned.
+// versionInfo describes one version of an object. It is a shardfile.Versioned.
 type versionInfo struct {
 	objectInfo
 	number uint64
@@ -30,7 +30,7 @@ type versionInfo struct {
 
 func (i versionInfo) Version() uint64 { return i.number }
 
-// unwritable is the half of a shard.File that an object refuses.
+// unwritable is the half of a shardfile.File that an object refuses.
 type unwritable struct{ uri string }
 
 func (f unwritable) WriteAt([]byte, int64) (int, error) { return 0, readOnly("write", f.uri) }

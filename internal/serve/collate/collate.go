@@ -17,7 +17,7 @@
 //	I3  in steady state nothing is allocated;
 //	I4  each kernel in assembly has a twin in Go with equal results; the build tag purego selects the twins.
 //
-// The ids of a batch are not compared with the vocabulary here: shard.SplitReader.AppendIDs, through
+// The ids of a batch are not compared with the vocabulary here: shard.Split.AppendIDs, through
 // which Read gets all of them, refuses an id outside it.
 package collate
 

@@ -14,7 +14,7 @@ import (
 // ErrCut is the error of every operation from the cut on.
 var ErrCut = errors.New("file system was cut")
 
-// FS is a shard.FS in memory.
+// FS is a shardfile.FS in memory.
 type FS struct {
 	mu    sync.Mutex
 	dirs  map[string]bool
@@ -161,7 +161,7 @@ func (f *FS) begin(what, name string) (fault, error) {
 
 func notExist(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist} }
 
-// OpenFile implements shard.FS.
+// OpenFile implements shardfile.FS.
 func (f *FS) OpenFile(name string, flag int) (shardfile.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +209,7 @@ func (f *FS) Open(name string) (fs.File, error) {
 	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
 }
 
-// Rename implements shard.FS.
+// Rename implements shardfile.FS.
 func (f *FS) Rename(oldName, newName string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,7 +230,7 @@ func (f *FS) Rename(oldName, newName string) error {
 	return nil
 }
 
-// Remove implements shard.FS.
+// Remove implements shardfile.FS.
 func (f *FS) Remove(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,7 +252,7 @@ func (f *FS) remove(name string) error {
 	return nil
 }
 
-// Stat implements shard.FS.
+// Stat implements shardfile.FS.
 func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -270,7 +270,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	return info{name: filepath.Base(name), size: int64(len(i.data))}, nil
 }
 
-// ReadDir implements shard.FS.
+// ReadDir implements shardfile.FS.
 func (f *FS) ReadDir(name string) ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -296,7 +296,7 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	return out, nil
 }
 
-// MkdirAll implements shard.FS. Folders are durable at once.
+// MkdirAll implements shardfile.FS. Folders are durable at once.
 func (f *FS) MkdirAll(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,7 +310,7 @@ func (f *FS) MkdirAll(name string) error {
 	return nil
 }
 
-// SyncDir implements shard.FS.
+// SyncDir implements shardfile.FS.
 func (f *FS) SyncDir(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

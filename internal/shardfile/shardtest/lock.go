@@ -8,7 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/shardfile"
 )
 
-// Lock implements shard.FS.
+// Lock implements shardfile.FS.
 func (f *FS) Lock(name string, holder []byte) (shardfile.Lock, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
