@@ -24,7 +24,7 @@ const (
 	templateSteps        = 4 << 20
 	templateStepsPerByte = 32
 	templateBytes        = 1 << 20
-	templateBytesPerByte = 16
+	templateBytesPerByte = 8
 	// stackBytes is the memory of the deepest nesting of an execution.
 	stackBytes = 2 << 20
 

@@ -77,7 +77,7 @@ func plainValue(n node, item int) (value pieceValue, steps int64) {
 func (e *execution) plain(p *plainLoop, items []any) bool {
 	o, turns := e.out, int64(len(items))
 	most := o.from + int(e.limits.Output)
-	steps, bytes := turns*p.steps, turns*scopeBytes
+	steps, bytes := turns*p.steps, int64(scopeBytes)
 	if e.trace != nil || !o.top || e.template.marks || e.depth > maxCalls/2 ||
 		e.left.Steps < steps+e.limits.Output/stepBytes || e.left.Bytes < bytes+turns*p.indexes*turnDigits {
 		return false

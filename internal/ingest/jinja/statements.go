@@ -191,8 +191,7 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 		if i > 0 && e.template.closures {
 			inner = e.newScope(s)
 		} else if i > 0 {
-			e.charge(scopeBytes)
-			inner.clear()
+			inner.clear() // its memory is that of the turn before
 		}
 		inner.set(loopID, l)
 		e.assign(n.target, item, inner)
