@@ -101,7 +101,7 @@ func (f *remote) get(ctx context.Context, path string, query url.Values) (*http.
 	}
 	answer, err := f.client.Do(request)
 	if err != nil {
-		var inner *url.Error // whose text has the whole address
+		var inner *url.Error // its text has the whole address
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
