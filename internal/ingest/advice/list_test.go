@@ -181,8 +181,8 @@ func TestList(t *testing.T) {
 
 		{"changed", Rows, own, fmt.Errorf("%w: %w", &cause.ChangedError{}, syscall.EIO), "systemError", fault.Corrupt, opts{"overwrite"}},
 		{"list of shards", Rows, own, dataset.ErrShardList, "systemError", fault.Limit, opts{"memory", "shard-bytes"}},
-		{"full", Rows, own, syscall.ENOSPC, "systemError", "", nil},
-		{"large file", Rows, own, syscall.EFBIG, "systemError", "", opts{"shard-bytes"}},
+		{"full", Rows, own, syscall.ENOSPC, "systemError", fault.Limit, nil},
+		{"large file", Rows, own, syscall.EFBIG, "systemError", fault.Limit, opts{"shard-bytes"}},
 		{"read only", Folder, own, syscall.EROFS, "systemError", "", opts{"out"}},
 		{"unreadable source", Sources, own, input("a", fs.ErrPermission), "systemError", "", nil},
 		{"disk", Rows, own, syscall.EIO, "systemError", "", nil},
