@@ -30,9 +30,9 @@ func nameOf(i int) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// advised returns what the list makes of an error, the entries that took part in it, and the options that the
-// result names, in order.
-func advised(stage Stage, f Facts, err error) (out error, by []string, options []fault.Option) {
+// advised returns the entries of the list that took part in what it makes of an error, the options that the result
+// names, in order, and the result.
+func advised(stage Stage, f Facts, err error) (by []string, options []fault.Option, out error) {
 	was := err
 	for i, entry := range list {
 		if entry.stages&stage == 0 {
@@ -55,7 +55,7 @@ func advised(stage Stage, f Facts, err error) (out error, by []string, options [
 	if !errors.Is(err, was) && fault.OptionOf(err) == "" && (!isSettings || other.Dir != "out") {
 		err = fmt.Errorf("lost %v", was)
 	}
-	return err, by, options
+	return by, options, err
 }
 
 // TestList: for each error that may end a build, who advises, of which kind the result is and which options it
@@ -191,7 +191,7 @@ func TestList(t *testing.T) {
 		{"damaged source, skipped", Rows, skipping, damaged, "", fault.Corrupt, nil},
 		{"damaged disk", Rows, own, broken, "systemError damagedSource", "", opts{"on-bad-record"}},
 	} {
-		err, by, leads := advised(c.stage, c.facts, c.err)
+		by, leads, err := advised(c.stage, c.facts, c.err)
 		if got := strings.Join(by, " "); got != c.by || fault.KindOf(err) != c.kind || !slices.Equal(leads, c.leads) {
 			t.Errorf("%s: by %q, of kind %q, leads to %q: %v;\nwant %q, %q, %q", c.name, got, fault.KindOf(err), leads, err,
 				c.by, c.kind, c.leads)
