@@ -204,7 +204,7 @@ type Reasoning string
 
 // The values of Reasoning.
 const (
-	ReasoningKeep Reasoning = "keep" // as the template writes it
+	ReasoningKeep Reasoning = "keep" // it stays where the template writes it
 	ReasoningMask Reasoning = "mask" // the same text, without loss on it
 	ReasoningDrop Reasoning = "drop" // the template does not see it
 )

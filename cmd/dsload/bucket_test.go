@@ -219,9 +219,6 @@ func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, si
 	t.Helper()
 	stalled := make(chan struct{})
 	srv.Fail(remotetest.Fault{}) // its head
-	if slices.Contains(args, "--max-val-examples") && !slices.Contains(args, "--append") {
-		srv.Fail(remotetest.Fault{}) // its beginning, by which documents are held out
-	}
 	srv.Fail(remotetest.Fault{Stall: at, Drip: 50 * time.Millisecond,
 		Then: func() { close(stalled) }})
 	cmd := b.command(machine, args...)
