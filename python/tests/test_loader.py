@@ -313,7 +313,7 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
 def test_a_stream_that_never_fits_the_cap_is_refused_at_once(tmp_path: Path) -> None:
     dsload.build(iter([" word" * 20_000, *["word"] * 400]), out=tmp_path / "long", max_length=20_000)
     with (
-        Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="40MiB") as loader,
+        Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="24MiB") as loader,
         pytest.raises(dsload.FeedError) as told,
     ):
         next(iter(loader))

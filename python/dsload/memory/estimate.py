@@ -162,7 +162,7 @@ def estimate(
         batch_size=batch_size,
         sequence_length=sequence_length,
         max_batch_size=largest,
-        num_active_parameters=shape.active if shape.active is not None else shape.parameters(),
+        num_active_parameters=shape.active_parameters(),
         warnings=tuple(_warnings(shape, plan, batch_size, parts, memory_bytes, largest)),
     )
 
@@ -309,7 +309,7 @@ def _warnings(
 
 def _experts(shape: ModelShape, plan: _Plan, parts: dict[str, int]) -> str:
     """A sentence about the memory and time of a mixture of experts."""
-    total, active, show = shape.parameters(), shape.active or 0, _device.format_bytes
+    total, active, show = shape.parameters(), shape.active_parameters(), _device.format_bytes
     chosen = f"{shape.experts_per_token} of {shape.experts} experts a layer"
     text = (
         f"a mixture of experts: {total / 1e9:.1f} billion parameters, "

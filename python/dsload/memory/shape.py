@@ -86,13 +86,20 @@ class ModelShape:
 
     def parameters(self) -> int:
         """Number of parameters: the model's own where it is known, else those of a plain transformer of this shape."""
-        if self.counted is not None:
-            return self.counted
+        return self._plain_parameters(all_experts=True) if self.counted is None else self.counted
+
+    def active_parameters(self) -> int:
+        """Of the parameters, those used for any one token: fewer in a mixture of experts."""
+        if self.active is not None:
+            return self.active
+        return self._plain_parameters(all_experts=False) if self.counted is None else self.counted
+
+    def _plain_parameters(self, all_experts: bool) -> int:
         h, bias = self.hidden, int(self.bias)
         norm = h * (1 + bias)
         attention = h * self.inner * 2 + h * self.kv_inner * 2 + bias * (self.inner + 2 * self.kv_inner + h)
         feed = h * self.feed_forward * (3 if self.is_gated else 2) + bias * (self.feed_forward + h)
-        if self.experts:
+        if self.experts and all_experts:
             feed = feed * self.experts // self.experts_per_token
         total = self.vocab_size * h * (1 if self.tied else 2) + self.positions * h + norm
         total += self.layers * (attention + feed + 2 * norm)
