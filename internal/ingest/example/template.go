@@ -223,7 +223,7 @@ func (r *rendering) put(i int, value any) {
 func (r *rendering) putAll(record *jinja.Dict) {
 	r.record = record
 	for i, name := range r.names {
-		if value, ok := record.Look(name); ok {
+		if value, ok := record.Peek(name); ok {
 			r.put(i, value)
 		} else if name == wholeRecord {
 			r.put(i, record)

@@ -40,16 +40,8 @@ func (d *Dict) Set(key string, value any) {
 // Get returns the value of a key that is a string.
 func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
 
-// Peek is like Get, but does not count as reading the value: it returns nil where there is none.
-func (d *Dict) Peek(key string) any {
-	if i := d.place(key); i >= 0 {
-		return d.entries[i].value
-	}
-	return nil
-}
-
-// Look is like Get, but does not count as reading the value.
-func (d *Dict) Look(key string) (value any, ok bool) {
+// Peek is like Get, but does not count as reading the value.
+func (d *Dict) Peek(key string) (value any, ok bool) {
 	if i := d.place(key); i >= 0 {
 		return d.entries[i].value, true
 	}

@@ -172,7 +172,7 @@ func (d *decoder) try(f func()) (err error) {
 func (d *decoder) unwrap(record *jinja.Dict) {
 	for _, fields := range [...][]string{listFields, toolFields} {
 		for _, field := range fields {
-			s, _ := record.Peek(field).(string)
+			s, _ := peek(record, field).(string)
 			if s = strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(s, "[") {
 				record.Set(field, d.listIn(field, s))
 			}

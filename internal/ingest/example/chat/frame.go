@@ -31,7 +31,7 @@ func (h *habits) frame() frame {
 				text := h.render(tools, answered...)
 				more := h.render(tools, append(answered, message("user", of("Hi")))...)
 				if last, next := strings.LastIndex(text, asked), strings.LastIndex(more, asked); last >= 0 && next >= 0 {
-					bos, _ := h.r.opts.Special.Peek("bos_token").(string) // other workers read it too
+					bos, _ := peek(h.r.opts.Special, "bos_token").(string) // other workers read it too
 					h.framed.findOpening(text[last+len(asked):], more[next+len(asked):], strings.TrimPrefix(text, bos))
 					prompted := h.rendered(true, tools, question...)
 					header := prompted[commonStart(h.render(tools, question...), prompted):]

@@ -154,7 +154,10 @@ func get(d *jinja.Dict, field string) any {
 }
 
 // peek returns the value of a field that may have another meaning. Unlike get it does not count as reading it.
-func peek(d *jinja.Dict, field string) any { return d.Peek(field) }
+func peek(d *jinja.Dict, field string) any {
+	v, _ := d.Peek(field)
+	return v
+}
 
 func has(d *jinja.Dict, field string) bool { return peek(d, field) != nil }
 
