@@ -5,6 +5,5 @@
 //	[]Field, metadata -> AppendSchema
 //	rows, values, sizes of buffers -> AppendBatch, then the buffers, each padded to Alignment
 //
-// Reader reads what these write. Equal calls give equal bytes. Package shard, which imports nothing of ours, has
-// a writer of its own for its files.
+// Reader reads what these write. Equal calls give equal bytes. Package shardfile lays out its files itself.
 package arrowipc

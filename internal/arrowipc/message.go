@@ -1,6 +1,10 @@
 package arrowipc
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/dsload/dsload/internal/flatbuf"
+)
 
 // Alignment is that of messages and of the buffers in a body.
 const Alignment = 64
@@ -40,45 +44,45 @@ const (
 
 // AppendSchema appends the message of a schema with pairs of metadata.
 func AppendSchema(dst []byte, fields []Field, metadata [][2]string) []byte {
-	columns := make([]object, len(fields))
+	columns := make([]flatbuf.Object, len(fields))
 	for i, f := range fields {
 		columns[i] = f.object()
 	}
-	values := make([]object, len(metadata))
-	for i, pair := range metadata {
-		values[i] = table(2, ref(0, text(pair[0])), ref(1, text(pair[1])))
+	schema := []flatbuf.Field{flatbuf.Ref(1, flatbuf.Vector(columns...))}
+	var pairs []flatbuf.Object
+	for _, p := range metadata {
+		pairs = append(pairs, flatbuf.Pair(p[0], flatbuf.Text(p[1])))
 	}
-	schema := []field{ref(1, vector(columns...))}
-	if len(values) > 0 {
-		schema = append(schema, ref(2, vector(values...)))
+	if len(pairs) > 0 {
+		schema = append(schema, flatbuf.Ref(2, flatbuf.Vector(pairs...)))
 	}
-	return appendMessage(dst, schemaKind, table(4, schema...), 0)
+	return appendMessage(dst, schemaKind, flatbuf.NewTable(4, schema...), 0)
 }
 
-func (f *Field) object() object {
+func (f *Field) object() flatbuf.Object {
 	if f.List {
 		item := Field{Name: "item", Type: f.Type, Nullable: f.Items}
-		return column(f.Name, f.Nullable, listType, table(0), item.object())
+		return column(f.Name, f.Nullable, listType, flatbuf.NewTable(0), item.object())
 	}
 	if f.Type == Bool {
-		return column(f.Name, f.Nullable, boolType, table(0))
+		return column(f.Name, f.Nullable, boolType, flatbuf.NewTable(0))
 	}
-	bits := map[Type]uint64{Uint16: 16, Int32: 32, Int64: 64}[f.Type]
 	signed := uint64(1)
 	if f.Type == Uint16 {
 		signed = 0
 	}
-	return column(f.Name, f.Nullable, integerType, table(2, field{id: 0, size: 4, value: bits},
-		field{id: 1, size: 1, value: signed}))
+	return column(f.Name, f.Nullable, integerType, flatbuf.NewTable(2,
+		flatbuf.Field{ID: 0, Size: 4, Value: uint64(8 * f.Type.bytes())}, flatbuf.Field{ID: 1, Size: 1, Value: signed}))
 }
 
-func column(name string, nullable bool, kind uint64, typ object, children ...object) object {
+func column(name string, nullable bool, kind uint64, typ flatbuf.Object, children ...flatbuf.Object) flatbuf.Object {
 	var null uint64
 	if nullable {
 		null = 1
 	}
-	return table(7, ref(0, text(name)), ref(3, typ), ref(5, vector(children...)),
-		field{id: 1, size: 1, value: null}, field{id: 2, size: 1, value: kind})
+	return flatbuf.NewTable(7, flatbuf.Ref(0, flatbuf.Text(name)), flatbuf.Ref(3, typ),
+		flatbuf.Ref(5, flatbuf.Vector(children...)), flatbuf.Field{ID: 1, Size: 1, Value: null},
+		flatbuf.Field{ID: 2, Size: 1, Value: kind})
 }
 
 // AppendBatch appends the message of a record batch before its body. lengths are those of the columns, each list
@@ -94,7 +98,8 @@ func AppendBatch(dst []byte, rows int64, lengths, sizes []int64) []byte {
 		buffers = append(buffers, body, n)
 		body += n + Padding(n)
 	}
-	batch := table(3, field{id: 0, size: 8, value: uint64(rows)}, ref(1, pairs(nodes...)), ref(2, pairs(buffers...)))
+	batch := flatbuf.NewTable(3, flatbuf.Field{ID: 0, Size: 8, Value: uint64(rows)},
+		flatbuf.Ref(1, flatbuf.Structs(2, nodes...)), flatbuf.Ref(2, flatbuf.Structs(2, buffers...)))
 	return appendMessage(dst, batchKind, batch, body)
 }
 
@@ -102,14 +107,14 @@ func AppendBatch(dst []byte, rows int64, lengths, sizes []int64) []byte {
 func Padding(n int64) int64 { return -n & (Alignment - 1) }
 
 // appendMessage appends a message whose body has so many bytes, and pads it so that the body is aligned.
-func appendMessage(dst []byte, kind uint64, header object, body int64) []byte {
-	w := buffer{b: make([]byte, 4, 512)}
-	w.refer(0, table(5, field{id: 3, size: 8, value: uint64(body)}, ref(2, header),
-		field{id: 0, size: 2, value: metadataV5}, field{id: 1, size: 1, value: kind}))
-	size := int64(8 + len(w.b))
+func appendMessage(dst []byte, kind uint64, header flatbuf.Object, body int64) []byte {
+	w := flatbuf.Writer{B: make([]byte, 4, 512), VtableAlign: 2}
+	w.Refer(0, flatbuf.NewTable(5, flatbuf.Field{ID: 3, Size: 8, Value: uint64(body)}, flatbuf.Ref(2, header),
+		flatbuf.Field{ID: 0, Size: 2, Value: metadataV5}, flatbuf.Field{ID: 1, Size: 1, Value: kind}))
+	size := int64(8 + len(w.B))
 	size += Padding(size)
 	dst = binary.LittleEndian.AppendUint32(dst, 0xffffffff)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(size-8))
-	dst = append(dst, w.b...)
-	return append(dst, make([]byte, size-8-int64(len(w.b)))...)
+	dst = append(dst, w.B...)
+	return append(dst, make([]byte, size-8-int64(len(w.B)))...)
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/dsload/dsload/internal/flatbuf"
 )
 
 // ErrCorrupt means that bytes are not a stream of the columns that this package knows.
@@ -41,8 +43,8 @@ func NewReader(in io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, column := range schema.tables(1) {
-		f, ok := column.column()
+	for column := range schema.Tables(1) {
+		f, ok := fieldOf(column)
 		if !ok {
 			return nil, fmt.Errorf("%w: the column %q has a type of its own", ErrCorrupt, f.Name)
 		}
@@ -58,8 +60,8 @@ func (r *Reader) Next() (rows int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	rows = int(batch.number(0))
-	nodes, buffers := batch.pairs(1), batch.pairs(2)
+	rows = int(batch.Long(0))
+	nodes, buffers := pairs(batch, 1), pairs(batch, 2)
 	if kind != batchKind || rows < 1 || rows > math.MaxInt32 {
 		return 0, fmt.Errorf("%w: a message that is not a batch of rows", ErrCorrupt)
 	}
@@ -116,7 +118,7 @@ func Ints(raw []byte, t Type) []int64 {
 func (t Type) bytes() int64 { return map[Type]int64{Uint16: 2, Int32: 4, Int64: 8}[t] }
 
 // message reads a message: its kind, and the table that it has in its header. The body is then in r.body.
-func (r *Reader) message() (header flatTable, kind int, err error) {
+func (r *Reader) message() (header flatbuf.Table, kind int, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r.in, prefix[:]); err != nil {
 		if err == io.EOF {
@@ -139,14 +141,13 @@ func (r *Reader) message() (header flatTable, kind int, err error) {
 	if err := r.fill(&r.meta, size); err != nil {
 		return header, 0, err
 	}
-	data := flat(r.meta.Bytes())
-	message := data.table(0)
-	header, ok := message.table(2)
-	body := message.number(3)
+	message := flatbuf.Of(r.meta.Bytes()).Root()
+	header, ok := message.Table(2)
+	body := message.Long(3)
 	if !ok || body < 0 {
 		return header, 0, fmt.Errorf("%w: a message without a header", ErrCorrupt)
 	}
-	return header, int(data.uint(message.field(1), 1)), r.fill(&r.body, body)
+	return header, int(message.Byte(1, 0)), r.fill(&r.body, body)
 }
 
 // fill reads n bytes into a buffer.
@@ -162,98 +163,28 @@ func (r *Reader) fill(b *bytes.Buffer, n int64) error {
 	return nil
 }
 
-// column reads a field of a schema; ok is false for a type that the package does not know.
-func (t flatTable) column() (f Field, ok bool) {
-	f.Name = t.text(0)
-	kind, items := t.f.uint(t.field(2), 1), t.tables(5)
-	if f.List = kind == listType; f.List {
+// fieldOf reads a field of a schema; ok is false for a type that the package does not know.
+func fieldOf(t flatbuf.Table) (f Field, ok bool) {
+	name, _ := t.Text(nil, 0, maxMetadata)
+	f.Name = string(name)
+	if f.List = t.Byte(2, 0) == listType; f.List {
+		items := slices.Collect(t.Tables(5))
 		if len(items) != 1 {
 			return f, false
 		}
 		t = items[0]
-		kind = t.f.uint(t.field(2), 1)
 	}
-	typ, _ := t.table(3)
-	types := []Type{Uint16, Int32, Int64}
-	i := slices.Index([]uint64{16, 32, 64}, typ.f.uint(typ.field(0), 4))
-	if kind != integerType || i < 0 {
-		return f, false
-	}
-	f.Type = types[i]
-	return f, true
-}
-
-// flat is a flatbuffer. What lies outside it is 0.
-type flat []byte
-
-func (f flat) uint(at, size int) uint64 {
-	if at < 0 || at > len(f)-size {
-		return 0
-	}
-	var v [8]byte
-	copy(v[:size], f[at:])
-	return binary.LittleEndian.Uint64(v[:])
-}
-
-// follow returns what the offset at a place refers to.
-func (f flat) follow(at int) int { return at + int(f.uint(at, 4)) }
-
-// table returns the table to which the offset at a place refers.
-func (f flat) table(at int) flatTable { return flatTable{f, f.follow(at)} }
-
-// flatTable is a table in a flatbuffer. Its fields have numbers.
-type flatTable struct {
-	f  flat
-	at int
-}
-
-// field returns where a field is, -1 if the table has none of this number.
-func (t flatTable) field(id int) int {
-	vtable := t.at - int(int32(t.f.uint(t.at, 4)))
-	if at := int(t.f.uint(vtable+4+2*id, 2)); at > 0 && 4+2*id < int(t.f.uint(vtable, 2)) {
-		return t.at + at
-	}
-	return -1
-}
-
-func (t flatTable) number(id int) int64 { return int64(t.f.uint(t.field(id), 8)) }
-
-func (t flatTable) table(id int) (inner flatTable, ok bool) {
-	at := t.field(id)
-	return t.f.table(at), at > 0
-}
-
-// vector returns where a vector's elements begin, and how many of a size there are.
-func (t flatTable) vector(id, size int) (at, n int) {
-	if at = t.field(id); at < 0 {
-		return 0, 0
-	}
-	at = t.f.follow(at)
-	n = int(t.f.uint(at, 4))
-	if at += 4; n > (len(t.f)-at)/size {
-		return 0, 0
-	}
-	return at, n
-}
-
-func (t flatTable) tables(id int) (out []flatTable) {
-	at, n := t.vector(id, 4)
-	for i := range n {
-		out = append(out, t.f.table(at+4*i))
-	}
-	return out
-}
-
-func (t flatTable) text(id int) string {
-	at, n := t.vector(id, 1)
-	return string(t.f[at : at+n])
+	typ, _ := t.Table(3)
+	i := slices.Index([]int{16, 32, 64}, typ.Int(0, 0))
+	f.Type = Type(max(i, 0)) // Uint16, Int32, Int64
+	return f, t.Byte(2, 0) == integerType && i >= 0
 }
 
 // pairs returns a vector of structs of two numbers.
-func (t flatTable) pairs(id int) (out [][2]int64) {
-	at, n := t.vector(id, 16)
+func pairs(t flatbuf.Table, slot int) (out [][2]int64) {
+	at, n := t.Vector(slot, 16)
 	for i := range n {
-		out = append(out, [2]int64{int64(t.f.uint(at+16*i, 8)), int64(t.f.uint(at+16*i+8, 8))})
+		out = append(out, [2]int64{t.Int64(at + 16*i), t.Int64(at + 16*i + 8)})
 	}
 	return out
 }

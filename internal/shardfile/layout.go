@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+
+	"github.com/dsload/dsload/internal/flatbuf"
 )
 
 // The part of the Arrow IPC file format (arrow.apache.org/docs/format/Columnar.html) that shards
@@ -16,6 +18,7 @@ const (
 	arrowMagic      = "ARROW1"
 	headMagicBytes  = 8                          // the magic, padded
 	continuation    = 0xFFFFFFFF                 // before each message's length
+	messageHead     = 8                          // both
 	metadataV5      = 4                          // MetadataVersion.V5
 	headerSchema    = 1                          // MessageHeader.Schema
 	headerBatch     = 3                          // MessageHeader.RecordBatch
@@ -62,15 +65,8 @@ type Layout struct {
 func NewLayout(s Shape) *Layout {
 	l := &Layout{Schema: s, Cols: s.columns(), ColIndex: s.columnIndexes()}
 
-	var w fbWriter
-	w.b = append(w.b, 0, 0, 0, 0)
-	msg, slots := w.table(5, fbField{3, 8, 0}, fbField{2, 4, 0}, fbField{0, 2, metadataV5}, fbField{1, 1, headerSchema})
-	w.point(0, msg)
-	w.point(slots[1], l.schemaTable(&w))
 	l.Head = append([]byte(arrowMagic), make([]byte, headMagicBytes-len(arrowMagic))...)
-	l.Head = append(l.Head, message(w.b, headMagicBytes)...)
-
-	w = fbWriter{b: make([]byte, 4)}
+	l.Head = append(l.Head, message(headerSchema, l.schemaTable(), headMagicBytes, new(int))...)
 	nodes := 0
 	for _, c := range l.Cols {
 		nodes++
@@ -80,84 +76,70 @@ func NewLayout(s Shape) *Layout {
 			l.numBufs += 2
 		}
 	}
-	msg, slots = w.table(5, fbField{3, 8, 0}, fbField{2, 4, 0}, fbField{0, 2, metadataV5}, fbField{1, 1, headerBatch})
-	w.point(0, msg)
-	l.bodyAt = slots[0] + 8
-	batch, inner := w.table(3, fbField{0, 8, 0}, fbField{1, 4, 0}, fbField{2, 4, 0})
-	w.point(slots[1], batch)
-	l.lengthAt = inner[0] + 8
-	v := w.vector(nodes, 8)
-	w.point(inner[1], v)
-	l.nodesAt = len(w.b) + 8
-	w.b = append(w.b, make([]byte, 16*nodes)...)
-	v = w.vector(l.numBufs, 8)
-	w.point(inner[2], v)
-	l.buffers = len(w.b) + 8
-	w.b = append(w.b, make([]byte, 16*l.numBufs)...)
-	l.template = message(w.b, 0)
+	batch := flatbuf.NewTable(3, flatbuf.Field{ID: 0, Size: 8},
+		flatbuf.Ref(1, flatbuf.Mark(&l.nodesAt, flatbuf.Structs(2, make([]int64, 2*nodes)...))),
+		flatbuf.Ref(2, flatbuf.Mark(&l.buffers, flatbuf.Structs(2, make([]int64, 2*l.numBufs)...))))
+	l.template = message(headerBatch, flatbuf.Mark(&l.lengthAt, batch), 0, &l.bodyAt)
+	l.bodyAt += messageHead + flatbuf.FirstField
+	l.lengthAt += messageHead + flatbuf.FirstField
+	l.nodesAt += messageHead + flatbuf.CountBytes
+	l.buffers += messageHead + flatbuf.CountBytes
 	l.MetaLen = int64(len(l.template))
 	empty, at := l.footerAndOffsets(nil, [32]byte{})
 	l.noBlocks, l.noBlocksAt = len(empty), at
 	return l
 }
 
-// message frames metadata that begin at offset at of a file, and pads them so that the body is
-// aligned.
-func message(meta []byte, at int) []byte {
-	size := 8 + len(meta)
+// writer returns one of metadata, which the root's offset begins.
+func writer(size int) flatbuf.Writer { return flatbuf.Writer{B: make([]byte, 4, size), VtableAlign: 8} }
+
+// message makes a message at an offset of a file, padded so that the body is aligned. table is where its table begins,
+// after messageHead bytes.
+func message(kind uint64, header flatbuf.Object, at int, table *int) []byte {
+	w := writer(512)
+	w.Refer(0, flatbuf.Mark(table, flatbuf.NewTable(5, flatbuf.Field{ID: 3, Size: 8}, flatbuf.Ref(2, header),
+		flatbuf.Field{ID: 0, Size: 2, Value: metadataV5}, flatbuf.Field{ID: 1, Size: 1, Value: kind})))
+	size := messageHead + len(w.B)
 	size += -(at + size) & (BufferAlign - 1)
-	out := make([]byte, 8, size)
+	out := make([]byte, messageHead, size)
 	binary.LittleEndian.PutUint32(out, continuation)
-	binary.LittleEndian.PutUint32(out[4:], uint32(size-8))
-	return append(out, meta...)[:size]
+	binary.LittleEndian.PutUint32(out[4:], uint32(size-messageHead))
+	return append(out, w.B...)[:size]
 }
 
-// schemaTable writes the Schema table.
-func (l *Layout) schemaTable(w *fbWriter) int {
-	schema, slots := w.table(4, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{0, 2, 0})
-	fields, at := w.offsets(len(l.Cols))
-	w.point(slots[0], fields)
+// schemaTable is the Schema table.
+func (l *Layout) schemaTable() flatbuf.Object {
+	columns := make([]flatbuf.Object, len(l.Cols))
 	for i, c := range l.Cols {
-		if !c.List {
-			w.point(at[i], fieldTable(w, c.Name, c.Value))
-			continue
+		if columns[i] = valueTable(c.Name, c.Value); c.List {
+			columns[i] = fieldTable(c.Name, 12, flatbuf.NewTable(0), valueTable("item", c.Value)) // Type.List
 		}
-		f, inner := w.table(7, fbField{0, 4, 0}, fbField{3, 4, 0}, fbField{5, 4, 0}, fbField{1, 1, 1},
-			fbField{2, 1, 12}) // Type.List
-		w.point(at[i], f)
-		w.point(inner[0], w.str(c.Name))
-		list, _ := w.table(0)
-		w.point(inner[1], list)
-		children, child := w.offsets(1)
-		w.point(inner[2], children)
-		w.point(child[0], fieldTable(w, "item", c.Value))
 	}
-	pairs, _ := w.keyValues([2]string{FormatKey, strconv.Itoa(FormatVersion)})
-	w.point(slots[1], pairs)
-	return schema
+	return flatbuf.NewTable(4, flatbuf.Ref(1, flatbuf.Vector(columns...)),
+		flatbuf.Ref(2, flatbuf.Vector(flatbuf.Pair(FormatKey, flatbuf.Text(strconv.Itoa(FormatVersion))))),
+		flatbuf.Field{ID: 0, Size: 2})
 }
 
-// fieldTable writes a nullable Field with an empty list of children, which some readers insist on.
-func fieldTable(w *fbWriter, name string, t ValueType) int {
-	kind := uint64(2) // Type.Int
-	if t == TypeBool {
-		kind = 6
-	}
-	f, slots := w.table(7, fbField{0, 4, 0}, fbField{3, 4, 0}, fbField{5, 4, 0}, fbField{1, 1, 1}, fbField{2, 1, kind})
-	w.point(slots[0], w.str(name))
-	var typ int
+// valueTable is the Field of a column of values, or of the items of lists.
+func valueTable(name string, t ValueType) flatbuf.Object {
+	const integer, boolean = 2, 6 // Type.Int and Type.Bool
+	bits, signed := uint64(16), uint64(0)
 	switch t {
 	case TypeBool:
-		typ, _ = w.table(0)
+		return fieldTable(name, boolean, flatbuf.NewTable(0))
 	case typeUint16:
-		typ, _ = w.table(2, fbField{0, 4, 16}, fbField{1, 1, 0})
 	default:
-		typ, _ = w.table(2, fbField{0, 4, uint64(8 * t.Bytes(1))}, fbField{1, 1, 1})
+		bits, signed = uint64(8*t.Bytes(1)), 1
 	}
-	w.point(slots[1], typ)
-	children, _ := w.offsets(0)
-	w.point(slots[2], children)
-	return f
+	return fieldTable(name, integer, flatbuf.NewTable(2, flatbuf.Field{ID: 0, Size: 4, Value: bits},
+		flatbuf.Field{ID: 1, Size: 1, Value: signed}))
+}
+
+// fieldTable is a nullable Field. It has a list of children even where that is empty, on which some readers insist.
+func fieldTable(name string, kind uint64, typ flatbuf.Object, children ...flatbuf.Object) flatbuf.Object {
+	return flatbuf.NewTable(7, flatbuf.Ref(0, flatbuf.Text(name)), flatbuf.Ref(3, typ),
+		flatbuf.Ref(5, flatbuf.Vector(children...)), flatbuf.Field{ID: 1, Size: 1, Value: 1},
+		flatbuf.Field{ID: 2, Size: 1, Value: kind})
 }
 
 // ColumnPlace locates a column's buffers in a body. Only list columns use offsets.
@@ -229,31 +211,30 @@ type footerOffsets struct{ blocks, content, crcs, rows int }
 // on the number of blocks come first and those that grow by 4 bytes a block last, so the offsets
 // move with that number as ReadFooter computes.
 func (l *Layout) footerAndOffsets(blocks []Block, content [32]byte) (out []byte, at footerOffsets) {
-	w := fbWriter{b: make([]byte, 4, 1024+int64(len(blocks))*footerBytes)}
-	foot, slots := w.table(5, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{3, 4, 0}, fbField{4, 4, 0},
-		fbField{0, 2, metadataV5})
-	w.point(0, foot)
-	w.point(slots[0], l.schemaTable(&w))
-	w.point(slots[1], w.vector(0, 8))
-	w.point(slots[2], w.vector(len(blocks), 8))
-	at.blocks = len(EndOfStream) + len(w.b)
+	places := make([]int64, 0, 3*len(blocks))
 	pos := int64(len(l.Head))
-	for _, b := range blocks {
-		w.int64s(pos, l.MetaLen, b.Body) // metaDataLength is an int32 and its padding
-		pos += l.MetaLen + b.Body
-	}
 	rows, crcs := make([]byte, 0, batchRowsDigits*len(blocks)), make([]byte, 0, batchCRCDigits*len(blocks))
 	for _, b := range blocks {
+		places = append(places, pos, l.MetaLen, b.Body) // metaDataLength is an int32 and its padding
+		pos += l.MetaLen + b.Body
 		rows, crcs = appendHex(rows, b.Rows, batchRowsDigits), appendHex(crcs, b.Crc, batchCRCDigits)
 	}
-	v, values := w.keyValues([2]string{contentKey, hex.EncodeToString(content[:])},
-		[2]string{headCRCKey, fmt.Sprintf("%08x", crc32.ChecksumIEEE(l.Head))},
-		[2]string{batchCRCKey, string(crcs)}, [2]string{batchRowsKey, string(rows)})
-	w.point(slots[3], v)
-	at.content, at.crcs, at.rows = len(EndOfStream)+values[0], len(EndOfStream)+values[2], len(EndOfStream)+values[3]
-	w.align(8)
-	out = append([]byte(EndOfStream), w.b...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.b)))
+	pair := func(key, value string, at *int) flatbuf.Object {
+		return flatbuf.Pair(key, flatbuf.Mark(at, flatbuf.Text(value)))
+	}
+	w := writer(1024 + len(blocks)*footerBytes)
+	w.Refer(0, flatbuf.NewTable(5, flatbuf.Ref(1, l.schemaTable()), flatbuf.Ref(2, flatbuf.Structs(3)),
+		flatbuf.Ref(3, flatbuf.Mark(&at.blocks, flatbuf.Structs(3, places...))),
+		flatbuf.Ref(4, flatbuf.Vector(pair(contentKey, hex.EncodeToString(content[:]), &at.content),
+			pair(headCRCKey, fmt.Sprintf("%08x", crc32.ChecksumIEEE(l.Head)), new(int)),
+			pair(batchCRCKey, string(crcs), &at.crcs), pair(batchRowsKey, string(rows), &at.rows))),
+		flatbuf.Field{ID: 0, Size: 2, Value: metadataV5}))
+	for _, at := range []*int{&at.blocks, &at.content, &at.crcs, &at.rows} {
+		*at += len(EndOfStream) + flatbuf.CountBytes
+	}
+	w.Align(8)
+	out = append([]byte(EndOfStream), w.B...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.B)))
 	return append(out, arrowMagic...), at
 }
 

@@ -1,10 +1,14 @@
 package columnar
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/dsload/dsload/internal/flatbuf"
+)
 
 // A batchHeader is the metadata of a record batch.
 type batchHeader struct {
-	t           table
+	t           flatbuf.Table
 	nodes, bufs int // where they begin in t.b
 	nNodes      int
 	nBufs       int
@@ -13,11 +17,11 @@ type batchHeader struct {
 }
 
 // header reads the metadata of a batch into data, to which it refers.
-func (f *arrowFile) header(b *batch, data *flat) (h batchHeader, err error) {
-	if err := data.open(f.at, b.meta, int(b.metaSize)); err != nil {
+func (f *arrowFile) header(b *batch, data *flatbuf.Buffer) (h batchHeader, err error) {
+	if err := data.Open(f.readAt, b.meta, int(b.metaSize)); err != nil {
 		return h, err
 	}
-	t, ok := data.root().table(2)
+	t, ok := data.Root().Table(2)
 	if !ok {
 		return h, corrupt("a record batch has no header")
 	}
@@ -26,20 +30,20 @@ func (f *arrowFile) header(b *batch, data *flat) (h batchHeader, err error) {
 
 // batchHeaderOf reads the metadata of a batch that has at least the given numbers of nodes, buffers
 // and columns of views.
-func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error) {
+func batchHeaderOf(t flatbuf.Table, nodes, buffers, views int) (h batchHeader, err error) {
 	h.t = t
-	h.nodes, h.nNodes = t.vector(1, 16)
-	h.bufs, h.nBufs = t.vector(2, 16)
+	h.nodes, h.nNodes = t.Vector(1, 16)
+	h.bufs, h.nBufs = t.Vector(2, 16)
 	h.compression = compressionNone
-	if c, ok := t.table(3); ok {
-		h.compression = int(int8(c.byte(0, 0)))
+	if c, ok := t.Table(3); ok {
+		h.compression = int(int8(c.Byte(0, 0)))
 	}
-	at, n := t.vector(4, 8)
+	at, n := t.Vector(4, 8)
 	have := n
 	n = min(n, max(views, 1)) // the values of a dictionary have one
 	h.views = make([]int, 1, n+1)
 	for i := range n {
-		count := i64(t.b, at+8*i)
+		count := t.Int64(at + 8*i)
 		if count < 0 || count > int64(h.nBufs-h.views[i]) {
 			return h, corrupt("a record batch has fewer buffers than it says")
 		}
@@ -48,7 +52,7 @@ func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error
 	if h.nNodes < nodes || h.nBufs < buffers+h.views[n] || have < views {
 		return h, corrupt("a record batch has fewer columns than the schema")
 	}
-	return h, t.b.err
+	return h, t.Err
 }
 
 // variadic returns the number of text buffers of n columns of views, beginning with the column
@@ -59,11 +63,11 @@ func (h *batchHeader) variadic(first, n int) int {
 }
 
 func (h *batchHeader) node(i int) (length, nulls int64) {
-	return i64(h.t.b, h.nodes+16*i), i64(h.t.b, h.nodes+16*i+8)
+	return h.t.Int64(h.nodes + 16*i), h.t.Int64(h.nodes + 16*i + 8)
 }
 
 func (h *batchHeader) buffer(i int) buffer {
-	return buffer{i64(h.t.b, h.bufs+16*i), i64(h.t.b, h.bufs+16*i+8)}
+	return buffer{h.t.Int64(h.bufs + 16*i), h.t.Int64(h.bufs + 16*i + 8)}
 }
 
 // lz4Garbage is the garbage that the decoder of linked lz4 blocks leaves between two collections:
@@ -101,8 +105,8 @@ func (f *arrowFile) measure() error {
 		if h.compression == compressionLZ4 {
 			sum += lz4Garbage
 		}
-		if f.meta.err != nil {
-			return f.meta.err
+		if f.meta.Err != nil {
+			return f.meta.Err
 		}
 		f.window = max(f.window, sum)
 	}

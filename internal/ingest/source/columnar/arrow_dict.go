@@ -2,8 +2,9 @@ package columnar
 
 import (
 	"encoding/binary"
-	"io"
 	"math"
+
+	"github.com/dsload/dsload/internal/flatbuf"
 )
 
 // A column with a dictionary has numbers in its record batches. The values that they stand for are
@@ -26,10 +27,10 @@ type dictionaryOf struct {
 }
 
 // dictionaryField reads how a column is encoded.
-func (a *arrowField) dictionaryField(t table) {
-	d := &dictionaryOf{id: t.long(0), width: 4}
-	if typ, ok := t.table(1); ok {
-		d.width = typ.int(0, 0) / 8
+func (a *arrowField) dictionaryField(t flatbuf.Table) {
+	d := &dictionaryOf{id: t.Long(0), width: 4}
+	if typ, ok := t.Table(1); ok {
+		d.width = typ.Int(0, 0) / 8
 	}
 	values := *a
 	values.node, values.buffer, values.views, values.dictionary = 0, 0, 0, nil
@@ -54,13 +55,13 @@ func (a *arrowField) checkDictionary(path string) error {
 const decodeFirst = "cast it to a plain type before writing it, or leave it out of the wanted columns"
 
 // takeDictionary notes a message of a dictionary that a wanted column uses.
-func (f *arrowFile) takeDictionary(header table, b batch) error {
-	d := dictBatch{batch: b, id: header.long(0), isDelta: header.byte(2, 0) != 0}
-	data, ok := header.table(1)
+func (f *arrowFile) takeDictionary(header flatbuf.Table, b batch) error {
+	d := dictBatch{batch: b, id: header.Long(0), isDelta: header.Byte(2, 0) != 0}
+	data, ok := header.Table(1)
 	if !ok {
 		return corrupt("a dictionary at byte %d has no values", b.meta)
 	}
-	d.rows = data.long(0)
+	d.rows = data.Long(0)
 	for _, a := range f.encoded {
 		if a.dictionary.id != d.id {
 			continue
@@ -139,7 +140,7 @@ func (f *arrowFile) bufferLength(b *batch, buf buffer, compression int) (int64, 
 		return buf.length, nil
 	}
 	var head [8]byte
-	if err := readAt(f.at, head[:], b.body()+buf.offset); err != nil {
+	if err := f.readAt(head[:], b.body()+buf.offset); err != nil {
 		return 0, err
 	}
 	n := int64(binary.LittleEndian.Uint64(head[:]))
@@ -181,8 +182,8 @@ func (f *arrowFile) mostOf(id int64) (most int64) {
 type arrowDictionary struct {
 	of     *dictionaryOf
 	reader *arrowReader
-	meta   flat // describes the message that is read
-	loaded int  // messages of the file that were looked at
+	meta   flatbuf.Buffer // describes the message that is read
+	loaded int            // messages of the file that were looked at
 
 	text  []byte  // the values one after another: texts as they are, others as JSON
 	ends  []int64 // where each value ends
@@ -218,11 +219,11 @@ func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 
 // add appends the values of a message.
 func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
-	if err := d.meta.open(f.at, m.meta, int(m.metaSize)); err != nil {
+	if err := d.meta.Open(f.readAt, m.meta, int(m.metaSize)); err != nil {
 		return err
 	}
-	t, _ := d.meta.root().table(2)
-	if t, _ = t.table(1); t.b == nil {
+	t, _ := d.meta.Root().Table(2)
+	if t, _ = t.Table(1); t.Buffer == nil {
 		return corrupt("a dictionary has no values")
 	}
 	h, err := batchHeaderOf(t, 1, d.of.values.buffers(), 0)
@@ -233,8 +234,8 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 	if err := r.open(f, &m.batch, &h); err != nil {
 		return err
 	}
-	if d.meta.err != nil {
-		return d.meta.err
+	if d.meta.Err != nil {
+		return d.meta.Err
 	}
 	if r.length != m.rows {
 		return corrupt("a dictionary has %d values and says %d", r.length, m.rows)
@@ -280,34 +281,4 @@ func (d *arrowDictionary) value(number []byte) (b []byte, valid bool, err error)
 		start = d.ends[i-1]
 	}
 	return d.text[start:d.ends[i]], d.valid[i], nil
-}
-
-// footerDictionaries notes the dictionaries that the footer lists.
-func (f *arrowFile) footerDictionaries(footer table, end int64) error {
-	at, blocks := footer.vector(2, 24)
-	for i := range blocks {
-		offset, metaSize := i64(footer.b, at+24*i), int64(u32(footer.b, at+24*i+8))
-		if footer.b.err != nil {
-			return footer.b.err
-		}
-		if offset < 8 || offset >= end {
-			return corrupt("dictionary %d lies outside the file", i+1)
-		}
-		m, from, size, err := f.message(offset)
-		if err == io.EOF {
-			err = corrupt("missing dictionary %d", i+1)
-		}
-		if err != nil {
-			return err
-		}
-		body, bodySize := offset+metaSize, m.long(3)
-		if m.byte(1, 0) != messageDict || metaSize < int64(size) || bodySize < 0 || body > f.size ||
-			bodySize > f.size-body {
-			return corrupt("dictionary %d is damaged", i+1)
-		}
-		if err := f.note(m, from, size, body, bodySize); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/dsload/dsload/internal/flatbuf"
 )
 
 // A batch is a record batch in the file. There may be very many.
@@ -25,6 +27,8 @@ const (
 	dictBytes  = 72
 )
 
+func (f *arrowFile) readAt(p []byte, at int64) error { return readAt(f.at, p, at) }
+
 func (b *batch) body() int64 { return b.meta + int64(b.toBody) }
 
 type arrowFile struct {
@@ -42,10 +46,10 @@ type arrowFile struct {
 	broken  map[int]error
 	nodes   int // in a record batch, as are buffers
 	buffers int
-	views   int   // columns of views
-	footer  int64 // its length, or that of the schema's message
-	meta    flat  // describes the message that is looked at while the file is opened
-	window  int64 // what decompressors of all wanted buffers take together
+	views   int            // columns of views
+	footer  int64          // its length, or that of the schema's message
+	meta    flatbuf.Buffer // describes the message that is looked at while the file is opened
+	window  int64          // what decompressors of all wanted buffers take together
 
 	encoded      []*arrowField         // wanted columns whose values are in dictionaries
 	dictionaries blocks[dictBatch]     // what these refer to
@@ -79,9 +83,8 @@ func IsArrowStream(head []byte) bool {
 	if n < 16 || n > maxMessage || n%8 != 0 {
 		return false
 	}
-	b := flat{whole: head[from:], size: len(head) - from}
-	m := b.root()
-	return m.byte(1, 0) == messageSchema && m.short(0, 0) >= 2 && m.short(0, 0) <= 8
+	m := flatbuf.Of(head[from:]).Root()
+	return m.Byte(1, 0) == messageSchema && m.Short(0, 0) >= 2 && m.Short(0, 0) <= 8
 }
 
 // OpenArrow reads the metadata of an Arrow IPC file or stream.
@@ -118,7 +121,7 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err := f.measure(); err != nil {
 		return nil, err
 	}
-	f.meta = flat{}
+	f.meta = flatbuf.Buffer{}
 	return f, nil
 }
 
@@ -150,11 +153,11 @@ func (f *arrowFile) describe() string {
 }
 
 // arrowBytes is what the metadata of a footer and of messages takes while it is looked at.
-const arrowBytes = 4 * flatBytes
+const arrowBytes = 4 * flatbuf.BufferBytes
 
 // message reads the metadata of a message: io.EOF at the end mark of a stream. next is where its body
 // begins.
-func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err error) {
+func (f *arrowFile) message(offset int64) (m flatbuf.Table, from int64, size int32, err error) {
 	var head [8]byte
 	if offset == f.size {
 		return m, 0, 0, corrupt("the file ends without its end mark")
@@ -163,7 +166,7 @@ func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err 
 	if n < 4 {
 		return m, 0, 0, corrupt("the file ends early, at byte %d", f.size)
 	}
-	if err := readAt(f.at, head[:n], offset); err != nil {
+	if err := f.readAt(head[:n], offset); err != nil {
 		return m, 0, 0, err
 	}
 	length := binary.LittleEndian.Uint32(head[:])
@@ -181,10 +184,10 @@ func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err 
 	if int64(length) > f.size-from || length > math.MaxInt32 {
 		return m, 0, 0, corrupt("a message at byte %d is longer than the file", offset)
 	}
-	if err := f.meta.open(f.at, from, int(length)); err != nil {
+	if err := f.meta.Open(f.readAt, from, int(length)); err != nil {
 		return m, 0, 0, err
 	}
-	return f.meta.root(), from, int32(length), nil
+	return f.meta.Root(), from, int32(length), nil
 }
 
 // salvage reads what it can of a damaged file. A file without its footer is read as the stream that
@@ -216,7 +219,7 @@ func (f *arrowFile) readStream(offset int64) error {
 		if err != nil {
 			return err
 		}
-		body, bodySize := from+int64(size), m.long(3)
+		body, bodySize := from+int64(size), m.Long(3)
 		if bodySize < 0 || bodySize > f.size-body {
 			return corrupt("the file ends within a record batch, which begins at byte %d", offset)
 		}
@@ -232,18 +235,18 @@ func (f *arrowFile) readStream(offset int64) error {
 }
 
 // note notes a message.
-func (f *arrowFile) note(m table, from int64, size int32, body, bodySize int64) error {
-	if m.b.err != nil {
-		return m.b.err
+func (f *arrowFile) note(m flatbuf.Table, from int64, size int32, body, bodySize int64) error {
+	if m.Err != nil {
+		return m.Err
 	}
-	header, ok := m.table(2)
+	header, ok := m.Table(2)
 	if !ok {
 		return corrupt("a message at byte %d has no header", from)
 	}
 	if body-from > math.MaxInt32 {
 		return corrupt("the message at byte %d ends after the file does", from)
 	}
-	switch m.byte(1, 0) {
+	switch m.Byte(1, 0) {
 	case messageSchema:
 		if f.isOpen {
 			return corrupt("the file has two schemas")
@@ -254,7 +257,7 @@ func (f *arrowFile) note(m table, from int64, size int32, body, bodySize int64) 
 		if !f.isOpen {
 			return corrupt("a record batch precedes the schema")
 		}
-		rows := header.long(0)
+		rows := header.Long(0)
 		if rows < 0 || rows > math.MaxInt64-f.rows {
 			return corrupt("a record batch has an impossible number of rows")
 		}
@@ -268,7 +271,7 @@ func (f *arrowFile) note(m table, from int64, size int32, body, bodySize int64) 
 		return f.takeDictionary(header, batch{meta: from, metaSize: size, toBody: int32(body - from),
 			bodySize: bodySize})
 	}
-	return m.b.err
+	return m.Err
 }
 
 // addBroken notes a record batch that cannot be read.
@@ -290,7 +293,7 @@ func (f *arrowFile) readFooter() error {
 	if f.size < 8+end {
 		return corrupt("the file is too short for Arrow")
 	}
-	if err := readAt(f.at, tail[:], f.size-end); err != nil {
+	if err := f.readAt(tail[:], f.size-end); err != nil {
 		return err
 	}
 	if string(tail[4:]) != arrowMagic[:6] {
@@ -301,55 +304,55 @@ func (f *arrowFile) readFooter() error {
 		return corrupt("its footer is longer than the file")
 	}
 	f.footer = n
-	var data flat
-	if err := data.open(f.at, f.size-end-n, int(n)); err != nil {
+	var data flatbuf.Buffer
+	if err := data.Open(f.readAt, f.size-end-n, int(n)); err != nil {
 		return err
 	}
-	footer := data.root()
-	schema, ok := footer.table(1)
+	footer := data.Root()
+	schema, ok := footer.Table(1)
 	if !ok {
 		return corrupt("its footer has no schema")
 	}
 	if err := f.schema(schema); err != nil {
 		return err
 	}
-	if err := f.footerDictionaries(footer, f.size-end-n); err != nil {
-		return err
-	}
-	at, blocks := footer.vector(3, 24)
-	for i := range blocks {
-		offset, metaSize := i64(&data, at+24*i), int64(u32(&data, at+24*i+8))
-		err := data.err
-		if err == nil {
-			err = f.block(i, offset, metaSize, f.size-end-n)
-		}
-		if errors.Is(err, ErrCorrupt) && f.options.Lenient && data.err == nil {
-			f.addBroken(err)
-			continue
-		}
-		if err != nil {
-			return err
+	for _, list := range []struct {
+		slot int
+		kind byte
+		what string
+	}{{2, messageDict, "dictionary"}, {3, messageBatch, "record batch"}} {
+		at, blocks := footer.Vector(list.slot, 24)
+		for i := range blocks {
+			offset, metaSize := data.Int64(at+24*i), int64(data.Uint32(at+24*i+8))
+			if data.Err != nil {
+				return data.Err
+			}
+			err := f.block(list.kind, list.what, i, offset, metaSize, f.size-end-n)
+			if list.kind == messageBatch && errors.Is(err, ErrCorrupt) && f.options.Lenient {
+				f.addBroken(err)
+			} else if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// block notes the record batch that the footer places at an offset.
-func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
+// block notes the i-th message of a kind, which the footer places at an offset.
+func (f *arrowFile) block(kind byte, what string, i int, offset, metaSize, end int64) error {
 	if offset < 8 || offset >= end {
-		return corrupt("record batch %d lies outside the file", i+1)
+		return corrupt("%s %d lies outside the file", what, i+1)
 	}
 	m, from, size, err := f.message(offset)
 	if err == io.EOF {
-		err = corrupt("missing record batch %d", i+1)
+		err = corrupt("missing %s %d", what, i+1)
 	}
 	if err != nil {
 		return err
 	}
-	body, bodySize := offset+metaSize, m.long(3)
-	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size ||
-		bodySize > f.size-body {
-		return corrupt("record batch %d is damaged", i+1)
+	body, bodySize := offset+metaSize, m.Long(3)
+	if m.Byte(1, 0) != kind || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+		return corrupt("%s %d is damaged", what, i+1)
 	}
 	return f.note(m, from, size, body, bodySize)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dsload/dsload/internal/flatbuf"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -24,7 +25,7 @@ type arrowRows struct {
 
 	values  int // in the row
 	omitted omitted
-	meta    flat // describes the record batch
+	meta    flatbuf.Buffer // describes the record batch
 }
 
 // maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
@@ -111,8 +112,8 @@ func (r *arrowRows) Seek(group int) error {
 			return r.where(t, corrupt("it has %d values, the batch %d rows", t.length, b.rows))
 		}
 	}
-	if r.meta.err != nil {
-		return r.where(nil, r.meta.err)
+	if r.meta.Err != nil {
+		return r.where(nil, r.meta.Err)
 	}
 	return nil
 }

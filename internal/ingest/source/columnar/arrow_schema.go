@@ -2,6 +2,8 @@ package columnar
 
 import (
 	"strings"
+
+	"github.com/dsload/dsload/internal/flatbuf"
 )
 
 // Arrow's types by their numbers in the format.
@@ -53,17 +55,12 @@ type arrowField struct {
 	wanted       bool // it lies in a wanted column
 }
 
-func (f *arrowFile) schema(t table) error {
-	if t.short(0, 0) != 0 {
+func (f *arrowFile) schema(t flatbuf.Table) error {
+	if t.Short(0, 0) != 0 {
 		return unsupported("its numbers are big-endian")
 	}
-	at, n := t.vector(1, 4)
-	if n == 0 && t.b.err == nil {
-		return corrupt("its schema has no columns")
-	}
-	for i := range n {
-		at := at + 4*i
-		field, err := f.field(table{t.b, at + u32(t.b, at)}, 0, false)
+	for column := range t.Tables(1) {
+		field, err := f.field(column, 0, false)
 		if err != nil {
 			return err
 		}
@@ -71,13 +68,16 @@ func (f *arrowFile) schema(t table) error {
 			f.top = append(f.top, field)
 		}
 	}
+	if f.count == 0 && t.Err == nil {
+		return corrupt("its schema has no columns")
+	}
 	if f.options.Sparse {
 		for _, a := range f.top {
 			a.setSparse(false, false)
 		}
 	}
 	f.isOpen = true
-	return t.b.err
+	return t.Err
 }
 
 const (
@@ -91,24 +91,24 @@ const (
 )
 
 // field reads a field, and counts its nodes and buffers. Of one that is not wanted nothing is kept.
-func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) {
-	if f.count++; f.count > t.b.size/minField {
+func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField, error) {
+	if f.count++; f.count > t.Size/minField {
 		return nil, corrupt("its schema has more columns than it has room for")
 	}
-	name, long := t.text(nil, 0, maxNameBytes)
-	a := &arrowField{kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers, views: f.views}
+	name, long := t.Text(nil, 0, maxNameBytes)
+	a := &arrowField{kind: t.Byte(2, 0), node: f.nodes, buffer: f.buffers, views: f.views}
 	a.wanted = wanted || depth == 0 && f.options.wants(name)
 	switch {
-	case t.b.err != nil:
-		return nil, t.b.err
+	case t.Err != nil:
+		return nil, t.Err
 	case depth > maxUnwantedDepth || a.wanted && depth > maxDepth:
 		return nil, unsupported("its columns are nested deeper than %d levels; leave such columns out of the wanted ones",
 			maxDepth)
 	case a.wanted && long:
 		return nil, unsupported("the name of a column is longer than %d bytes", maxNameBytes)
 	}
-	typ, _ := t.table(3)
-	encoding, isEncoded := t.table(4)
+	typ, _ := t.Table(3)
+	encoding, isEncoded := t.Table(4)
 	buffers := a.setType(typ)
 	a.json = a.wanted && a.isText() && isJSON(t)
 	if a.width < 0 || a.width > 1<<20 {
@@ -133,10 +133,8 @@ func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) 
 		f.views++
 	}
 	f.layout(a, 1, buffers)
-	at, n := t.vector(5, 4)
-	for i := range n {
-		at := at + 4*i
-		child, err := f.field(table{t.b, at + u32(t.b, at)}, depth+1, a.wanted)
+	for part := range t.Tables(5) {
+		child, err := f.field(part, depth+1, a.wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -148,41 +146,41 @@ func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) 
 }
 
 // setType reads the parameters of a type, and returns how many buffers a column of it has.
-func (a *arrowField) setType(typ table) (buffers int) {
+func (a *arrowField) setType(typ flatbuf.Table) (buffers int) {
 	buffers = 2 // validity and values
 	switch a.kind {
 	case arrowNull, arrowRunEnd:
 		buffers = 0
 	case arrowInt:
-		a.width, a.signed = typ.int(0, 0)/8, typ.byte(1, 0) != 0
+		a.width, a.signed = typ.Int(0, 0)/8, typ.Byte(1, 0) != 0
 	case arrowFloat:
-		a.width = 2 << (typ.short(0, 0) & 3)
+		a.width = 2 << (typ.Short(0, 0) & 3)
 	case arrowDecimal:
-		a.width, a.scale = typ.int(2, 128)/8, typ.int(1, 0)
+		a.width, a.scale = typ.Int(2, 128)/8, typ.Int(1, 0)
 	case arrowDate:
-		a.unit = typ.short(0, 1)
+		a.unit = typ.Short(0, 1)
 		a.width = 4 << (a.unit & 1)
 	case arrowTime:
-		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
+		a.unit, a.width = typ.Short(0, 1), typ.Int(1, 32)/8
 	case arrowTimestamp, arrowDuration:
-		a.unit, a.width = typ.short(0, 0), 8
-		_, zone := typ.vector(1, 1)
+		a.unit, a.width = typ.Short(0, 0), 8
+		_, zone := typ.Vector(1, 1)
 		a.utc = a.kind == arrowTimestamp && zone > 0
 		if a.kind == arrowDuration {
-			a.unit = typ.short(0, 1)
+			a.unit = typ.Short(0, 1)
 		}
 	case arrowInterval:
-		a.width = []int{4, 8, 16}[min(max(0, typ.short(0, 0)), 2)]
+		a.width = []int{4, 8, 16}[min(max(0, typ.Short(0, 0)), 2)]
 	case arrowFixedBinary:
-		a.width = typ.int(0, 0)
+		a.width = typ.Int(0, 0)
 	case arrowFixedList:
-		a.width, buffers = typ.int(0, 0), 1
+		a.width, buffers = typ.Int(0, 0), 1
 	case arrowStruct:
 		buffers = 1
 	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
 		buffers = 3
 	case arrowUnion:
-		buffers = 1 + typ.short(0, 0)&1
+		buffers = 1 + typ.Short(0, 0)&1
 	}
 	return buffers
 }
@@ -247,13 +245,10 @@ func (f *arrowFile) checkText() error {
 }
 
 // isJSON reports whether a field says that it is of the extension type arrow.json.
-func isJSON(field table) bool {
-	at, n := field.vector(6, 4)
-	for i := range n {
-		at := at + 4*i
-		entry := table{field.b, at + u32(field.b, at)}
-		if key, _ := entry.text(nil, 0, maxKeyBytes); string(key) == "ARROW:extension:name" {
-			name, _ := entry.text(nil, 1, maxKeyBytes)
+func isJSON(field flatbuf.Table) bool {
+	for entry := range field.Tables(6) {
+		if key, _ := entry.Text(nil, 0, maxKeyBytes); string(key) == "ARROW:extension:name" {
+			name, _ := entry.Text(nil, 1, maxKeyBytes)
 			return string(name) == "arrow.json"
 		}
 	}

@@ -171,7 +171,7 @@ func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, 
 	if compression == compressionNone || n < 16 || buf.offset < 0 || buf.offset > b.bodySize-buf.length {
 		return 0, nil
 	}
-	if err := readAt(f.at, head[:n], b.body()+buf.offset); err != nil {
+	if err := f.readAt(head[:n], b.body()+buf.offset); err != nil {
 		return 0, err
 	}
 	length := int64(binary.LittleEndian.Uint64(head[:]))

@@ -56,7 +56,7 @@ func (v *viewData) open(f *arrowFile, b *batch, h *batchHeader, first, n int) er
 		vb := viewBuffer{at: b.body() + buf.offset, length: length}
 		if h.compression != compressionNone && buf.length >= 8 {
 			var head [8]byte
-			if err := readAt(f.at, head[:], vb.at); err != nil {
+			if err := f.readAt(head[:], vb.at); err != nil {
 				return err
 			}
 			vb.packed = int64(binary.LittleEndian.Uint64(head[:])) != -1
@@ -109,7 +109,7 @@ func (v *viewData) read(buf *viewBuffer, offset, n int64) ([]byte, error) {
 	at := buf.at + offset
 	if n > streamBytes {
 		v.value = grown(&v.value, int(n))
-		return v.value, readAt(v.f.at, v.value, at)
+		return v.value, v.f.readAt(v.value, at)
 	}
 	if v.from < 0 || at < v.from || at+n > v.from+int64(len(v.window)) {
 		if v.window == nil {
@@ -120,7 +120,7 @@ func (v *viewData) read(buf *viewBuffer, offset, n int64) ([]byte, error) {
 			v.from = -1
 			return nil, corrupt("the file ends early, at byte %d", v.f.size)
 		}
-		if err := readAt(v.f.at, v.window, at); err != nil {
+		if err := v.f.readAt(v.window, at); err != nil {
 			v.from = -1
 			return nil, err
 		}

@@ -2,10 +2,8 @@ package columnar
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -161,44 +159,6 @@ func TestManyRecordBatches(t *testing.T) {
 	if _, err := OpenArrow(r, r.size(), o); !errors.As(err, &size) || size.Bytes < n ||
 		!strings.Contains(err.Error(), "record batches: 20000") {
 		t.Errorf("%v, want at least %d", err, n)
-	}
-}
-
-// A long buffer of FlatBuffers gives the values that it has when it is in memory as a whole.
-func TestLongFlat(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	data := make([]byte, 3*flatBytes+5)
-	for i := range data {
-		data[i] = byte(rnd.Uint32())
-	}
-	var long flat
-	if err := long.open(bytes.NewReader(append([]byte("head"), data...)), 4, len(data)); err != nil ||
-		long.whole != nil {
-		t.Fatal(err)
-	}
-	at := 0
-	for i := range 50_000 {
-		switch at += rnd.IntN(50) - 20; {
-		case i%10 == 0:
-			at = rnd.IntN(len(data))
-		case i%10 == 1:
-			at = flatPageBytes*rnd.IntN(3*flatPages) - rnd.IntN(9)
-		}
-		at = max(0, min(at, len(data)-1))
-		want := int64(0)
-		if at+8 <= len(data) {
-			want = int64(binary.LittleEndian.Uint64(data[at:]))
-		}
-		if got := i64(&long, at); got != want {
-			t.Fatalf("at %d: %d, want %d", at, got, want)
-		}
-	}
-	failing := &longFile{head: data[:flatBytes]}
-	if err := long.open(failing, 0, len(data)); err != nil {
-		t.Fatal(err)
-	}
-	if u32(&long, 0) == 0 || u32(&long, flatBytes) != 0 || long.err == nil || u32(&long, 0) != 0 {
-		t.Errorf("beyond the end of the file: %v", long.err)
 	}
 }
 
