@@ -202,6 +202,9 @@ func (s *Scanner) Members(f func(key []byte) error) error {
 // Enter enters the list or string that Token found.
 func (s *Scanner) Enter() { s.pos++ }
 
+// Advance moves past n bytes, which are known to be a value.
+func (s *Scanner) Advance(n int) { s.pos += n }
+
 // Element goes to the next element of a list, or leaves the list if there is none. first is true
 // for the first call in a list.
 func (s *Scanner) Element(first bool) (more bool, err error) {

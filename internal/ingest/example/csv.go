@@ -1,8 +1,6 @@
 package example
 
 import (
-	"errors"
-
 	"github.com/dsload/dsload/internal/csvscan"
 	"github.com/dsload/dsload/internal/fault"
 )
@@ -46,5 +44,3 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 	}
 	return nil
 }
-
-var errNoList = errors.New("not a JSON list of strings")

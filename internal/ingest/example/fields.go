@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -139,7 +140,7 @@ func missingField(name string, data []byte) error {
 		return nil
 	})
 	if err != nil {
-		return asProblem(err)
+		return values.Problem(err)
 	}
 	if inside != "" && !e.Usual {
 		e.Likely, e.Usual, e.Keyed = inside, true, keyed > 1

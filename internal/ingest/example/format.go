@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
@@ -130,7 +131,7 @@ type Worker struct {
 	clean   []byte // the record, with ill-formed parts replaced
 	fields  csvFields
 	scan    jsonFinder
-	decode  decoder
+	decode  values.Decoder
 	columns columnIndex
 
 	unused    *Unused    // nil where nobody asks
@@ -145,7 +146,9 @@ type columnIndex struct {
 }
 
 // NewWorker returns a worker of this formatter.
-func (f *Formatter) NewWorker() *Worker { return &Worker{f: f} }
+func (f *Formatter) NewWorker() *Worker {
+	return &Worker{f: f, decode: values.Decoder{Options: decodedFields}}
+}
 
 // Note makes the worker note in u the fields of each record that it does not use. It returns w.
 func (w *Worker) Note(u *Unused) *Worker {
@@ -214,13 +217,14 @@ func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error
 		w.rendering = r
 	}
 	r.begin()
-	w.decode.begin(size)
+	w.decode.Clean()
+	w.decode.Begin(size)
 	var err error
 	switch {
 	case rec.Decoded:
 		err = w.readText(r, data)
 	case rec.Columns == nil:
-		err = asProblem(w.readObject(r, data))
+		err = values.Problem(w.readObject(r, data))
 	default:
 		err = w.readRow(r, rec)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -12,15 +13,6 @@ import (
 type jsonFinder struct {
 	jsonscan.Scanner
 	unused *Unused // notes the fields that are skipped; may be nil
-}
-
-// asProblem returns what matches ErrMalformed for an error of package jsonscan, and others as they
-// are.
-func asProblem(err error) error {
-	if e, ok := err.(*jsonscan.Error); ok {
-		return fault.Of(ErrMalformed, "%s", e.Error())
-	}
-	return err
 }
 
 // appendField appends to dst the string that a path leads to. Of several fields with one name the
@@ -127,7 +119,7 @@ func (s *jsonFinder) find(data []byte, p *FieldPath) (found foundValue, err erro
 	if err == nil {
 		err = s.End()
 	}
-	return found, asProblem(err)
+	return found, values.Problem(err)
 }
 
 func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -159,7 +160,7 @@ func (t *template) limits(recordBytes int64) jinja.Limits {
 }
 
 func (t *template) scratchBytes(recordBytes int64) int64 {
-	n := int64(len(t.parts))*t.limits(recordBytes).Bytes + decodedBytes(recordBytes)
+	n := int64(len(t.parts))*t.limits(recordBytes).Bytes + values.Bytes(recordBytes)
 	if !t.isBuiltin {
 		n += stackBytes
 	}
@@ -276,7 +277,7 @@ func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) e
 		}
 		left -= int64(len(*text))
 	}
-	dst.Replaced += w.decode.lone
+	dst.Replaced += w.decode.Lone
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/ingest/example/values"
 )
 
 // The values of a record are those of Python's json.loads, of the fields that a template reads.
@@ -61,8 +63,8 @@ func TestDecodedBytesAreBounded(t *testing.T) {
 		if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
 			t.Errorf("%s: %q, %v; want %v", body, dst.Prompt, err, want)
 		}
-		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*decodedBytes(int64(len(data))) {
-			t.Errorf("%s: %d bytes allocated, decodedBytes says %d", body, took, decodedBytes(int64(len(data))))
+		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*values.Bytes(int64(len(data))) {
+			t.Errorf("%s: %d bytes allocated, values.Bytes says %d", body, took, values.Bytes(int64(len(data))))
 		}
 	}
 }
@@ -147,7 +149,7 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 		}
 		most := int64(4 << 20)
 		if want == ErrTooLarge {
-			most = 2 * decodedBytes(int64(len(row)))
+			most = 2 * values.Bytes(int64(len(row)))
 		}
 		if took := int64(after.TotalAlloc - before.TotalAlloc); took > most {
 			t.Errorf("%s: %d bytes allocated for a record of %d", body, took, len(row))

@@ -59,14 +59,14 @@ func areObjects(list *jinja.List) bool {
 }
 
 // toolsIn returns the list of tools in a field, nil if there is none.
-func (r *reused) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
+func (d *decoder) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
 	v := peek(place, field)
 	if s, ok := v.(string); ok {
 		if strings.TrimSpace(s) == "" {
 			return nil, nil
 		}
 		var err error
-		if v, err = r.parse(s); errors.Is(err, ErrTooLarge) {
+		if v, err = d.parse(s); errors.Is(err, ErrTooLarge) {
 			return nil, err
 		} else if err != nil {
 			return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)
@@ -83,14 +83,14 @@ func (r *reused) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) {
 	for i, item := range list.Items {
 		tool := item
 		if s, ok := item.(string); ok && strings.HasPrefix(strings.TrimSpace(s), "{") {
-			parsed, err := r.parse(s)
+			parsed, err := d.parse(s)
 			if err != nil {
 				return nil, fault.Of(ErrShape, "element %d of %q is a string but not a JSON object: %v", i+1, field, err)
 			}
 			tool = parsed
 		}
-		if d, ok := tool.(*jinja.Dict); ok && field == olderTools && !has(d, "function") {
-			tool = asTool(d)
+		if own, ok := tool.(*jinja.Dict); ok && field == olderTools && !has(own, "function") {
+			tool = asTool(own)
 		}
 		if tool != item && out == nil {
 			out = &jinja.List{Items: append([]any(nil), list.Items...)}

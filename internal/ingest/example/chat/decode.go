@@ -1,56 +1,30 @@
 package chat
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
-// A record is decoded in the order in which it is written, since a template's tojson writes keys in
-// that order. Decoding never takes more than decodedBytes allows.
-const (
-	decodedPerByte = 8
-	decodedFloor   = 256 << 10
-	maxNesting     = 500
+// recordOptions are those of the decoder of a record: in the order in which it is written, since a template's tojson
+// writes keys in that order.
+var recordOptions = values.Options{Depth: 500, ItemCost: 32, What: "its values", OwnText: true}
 
-	// The memory of decoded values in bytes, besides their text.
-	valueCost  = 32
-	stringCost = 16
-	objectCost = 96
-	memberCost = 80
-
-	maxNumberBytes = 1 << 10
-)
-
-// decoder turns a JSON object into values of package jinja, as Python's json.loads does: of several
-// members with one name the last counts, and NaN and infinities are numbers.
+// decoder makes values of records, one after the other.
 type decoder struct {
-	*reused
-	build *jinja.Builder
-	raw   []byte
-	data  string // the same
-	pos   int
-	room  int64
-	depth int
-	lone  int // lone surrogates that became U+FFFD
-}
-
-// reused is what decoders of one goroutine share, one after the other.
-type reused struct {
-	built jinja.Builder
-	text  []byte // a string with escapes
+	values.Decoder
 	tools sharedTools
-	keys  map[string]any // names of members that occurred before
-	room  int64          // what the last record left for what its strings hold
-	lone  int            // lone surrogates in those that became U+FFFD
 }
 
 // sharedTools are tools that record after record repeats: they are decoded once. They are never changed.
 type sharedTools struct {
-	raw  string      // the last tools' text
+	raw  []byte      // the last tools' text
 	list *jinja.List // nil until they are repeated
 	cost int64
 	lone int
@@ -59,66 +33,71 @@ type sharedTools struct {
 const (
 	maxSharedTools = 16 << 10 // bytes
 
-	maxKeys     = 1 << 8 // in reused, so that one with made-up names does not grow
-	maxKeyBytes = 32
-	keptText    = 64 << 10
+	maxKeys = 1 << 8 // what is known of names that records make up
 )
 
-// key returns a key as a value.
-func (r *reused) key(name string) any {
-	if v, ok := r.keys[name]; ok {
-		return v
+// decode decodes a whole record.
+func (d *decoder) decode(data []byte) (*jinja.Dict, error) {
+	d.Begin(len(data))
+	d.Reset(bytes.Clone(data))
+	if d.Token() == '[' {
+		return nil, values.Problem(d.Fail(`no object but a list; a conversation is an object, as in {"messages": [...]}`))
 	}
-	if len(r.keys) < maxKeys && len(name) <= maxKeyBytes {
-		if r.keys == nil {
-			r.keys = map[string]any{}
+	record, err := d.Dict(func(name []byte) (any, error) {
+		if string(name) == toolFields[0] && d.Token() == '[' {
+			return d.sharedTools()
 		}
-		name = strings.Clone(name)
-		r.keys[name] = name
-	}
-	return name
-}
-
-// clean ends the life of the records that were decoded, besides sharedTools.
-func (r *reused) clean() {
-	r.built.Reset()
-	if cap(r.text) > keptText {
-		r.text = nil
-	}
-}
-
-// decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
-func (r *reused) decode(data []byte) (record *jinja.Dict, lone int, err error) {
-	d := decoder{reused: r, build: &r.built, raw: data, data: string(data), room: decodedBytes(int64(len(data)))}
-	err = d.try(func() {
-		switch d.token() {
-		case '{':
-		case '[':
-			d.malformed(`no object but a list; a conversation is an object, as in {"messages": [...]}`)
-		default:
-			d.malformed("no object")
-		}
-		record = d.object()
-		if d.token() != 0 || d.pos < len(data) {
-			d.malformed("something after the object")
-		}
-		d.unwrap(record)
+		return d.Value()
 	})
-	r.room, r.lone = d.room, 0
-	return record, d.lone, err
+	if err == nil {
+		err = d.End()
+	}
+	if err == nil {
+		err = d.unwrap(record)
+	}
+	return record, values.Problem(err)
+}
+
+// sharedTools decodes the list of a record's tools.
+func (d *decoder) sharedTools() (any, error) {
+	t, rest, start := &d.tools, d.Rest(), d.Offset()
+	if len(t.raw) == 0 || !bytes.HasPrefix(rest, t.raw) {
+		list, err := d.Value()
+		if n := d.Offset() - start; err == nil && n <= maxSharedTools {
+			*t = sharedTools{raw: bytes.Clone(rest[:n])}
+		}
+		return list, err
+	}
+	if t.list == nil {
+		inner := values.Decoder{Options: d.Options, Left: d.Left}
+		inner.Reset(t.raw)
+		list, err := inner.Value()
+		if err != nil {
+			return nil, err
+		}
+		t.list, t.cost, t.lone = list.(*jinja.List), d.Left-inner.Left, inner.Lone
+	}
+	d.Lone += t.lone
+	d.Advance(len(t.raw))
+	return t.list, d.Spend(int(t.cost))
 }
 
 // parse decodes JSON in a string of the last record.
-func (r *reused) parse(s string) (v any, err error) {
-	d := decoder{reused: r, build: &r.built, raw: []byte(s), data: s, room: r.room - int64(len(s))}
-	err = d.try(func() {
-		v = d.value()
-		if d.token() != 0 || d.pos < len(s) {
-			d.malformed("something after the value")
-		}
-	})
-	r.room, r.lone = d.room, r.lone+d.lone
-	return v, orOfPython(s, err)
+func (d *decoder) parse(s string) (any, error) {
+	err := d.Spend(len(s))
+	if err != nil {
+		return nil, err
+	}
+	d.ResetString(s)
+	kind := "value"
+	if d.Token() == '[' {
+		kind = "list"
+	}
+	v, err := d.Value()
+	if err == nil && d.End() != nil {
+		err = d.Fail(jsonscan.Cause("something after the " + kind))
+	}
+	return v, orOfPython(s, values.Problem(err))
 }
 
 // orOfPython returns the error about a string that is not JSON, or what it is if Python wrote it.
@@ -131,86 +110,39 @@ func orOfPython(s string, err error) error {
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
 // has no value.
-func (r *reused) decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int,
-	err error) {
-	d := decoder{reused: r, build: &r.built, room: decodedBytes(int64(size))}
-	err = d.try(func() {
-		d.spend(objectCost + size) // the row's fields, decoded, lie beside the record
-		record = &jinja.Dict{}
-		for i, name := range columns {
-			d.spend(memberCost)
-			if field := at(i); len(field) > 0 {
-				d.spend(stringCost + len(field))
-				record.Set(name, string(field))
-			} else {
-				record.Set(name, nil)
-			}
+func (d *decoder) decodeRow(columns []string, at func(column int) []byte, size int) (*jinja.Dict, error) {
+	d.Begin(size)
+	record, err := &jinja.Dict{}, d.Spend(values.ObjectCost+size) // the row's fields, decoded, lie beside the record
+	for i := 0; i < len(columns) && err == nil; i++ {
+		var value any
+		cost := values.MemberCost
+		if field := at(i); len(field) > 0 {
+			value, cost = string(field), cost+values.StringCost+len(field)
 		}
-		d.unwrap(record)
-	})
-	r.room, r.lone = d.room, 0
-	return record, d.lone, err
-}
-
-// try calls f and returns the problem with which it panics.
-func (d *decoder) try(f func()) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			p, ok := r.(*fault.Error)
-			if !ok {
-				panic(r)
-			}
-			err = p
-		}
-	}()
-	f()
-	return nil
+		record.Set(columns[i], value)
+		err = d.Spend(cost)
+	}
+	if err == nil {
+		err = d.unwrap(record)
+	}
+	return record, err
 }
 
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
-func (d *decoder) unwrap(record *jinja.Dict) {
-	for _, fields := range [...][]string{listFields, toolFields} {
-		for _, field := range fields {
-			s, _ := peek(record, field).(string)
-			if s = strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(s, "[") {
-				record.Set(field, d.listIn(field, s))
-			}
+func (d *decoder) unwrap(record *jinja.Dict) error {
+	for _, field := range slices.Concat(listFields, toolFields) {
+		s, _ := peek(record, field).(string)
+		if s = strings.TrimLeft(s, " \t\r\n"); !strings.HasPrefix(s, "[") {
+			continue
 		}
-	}
-}
-
-// listIn decodes the list that is the string in a field.
-func (d *decoder) listIn(field, s string) (list *jinja.List) {
-	d.spend(len(s))
-	inner := decoder{reused: d.reused, build: d.build, raw: []byte(s), data: s, room: d.room}
-	err := inner.try(func() {
-		list = inner.list()
-		if inner.token() != 0 || inner.pos < len(s) {
-			inner.malformed("something after the list")
+		list, err := d.parse(s)
+		if errors.Is(err, ErrTooLarge) {
+			return err
+		} else if err != nil {
+			return fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, err)
 		}
-	})
-	switch {
-	case err == nil:
-		d.room, d.lone = inner.room, d.lone+inner.lone
-		return list
-	case errors.Is(err, ErrTooLarge):
-		panic(err)
+		record.Set(field, list)
 	}
-	panic(fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, orOfPython(s, err)))
-}
-
-// decodedBytes bounds the memory of a decoded record of recordBytes bytes.
-func decodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes + decodedFloor }
-
-func (d *decoder) malformed(format string, args ...any) {
-	panic(fault.Of(ErrMalformed, "malformed JSON at byte %d: %s", d.pos, fmt.Sprintf(format, args...)))
-}
-
-func (d *decoder) spend(n int) {
-	if d.room -= int64(n); d.room < 0 {
-		panic(fault.Of(ErrTooLarge,
-			"its values take more than %d bytes of memory, %d times the record; it is made of very small values",
-			decodedBytes(int64(len(d.data))), decodedPerByte))
-	}
+	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
+func newDecoder() *decoder { return &new(Renderer).NewWorker(nil).decoder }
+
 // TestDecodedValues compares what records hold with what Python's json.loads makes of them.
 func TestDecodedValues(t *testing.T) {
 	large, _ := new(big.Int).SetString("-12345678901234567890123", 10)
@@ -21,7 +23,7 @@ func TestDecodedValues(t *testing.T) {
 		`"\ud83d"`: "\ufffd", `"\ude00x"`: "\ufffdx",
 		`[]`: &jinja.List{}, `[ 1 , "a" ]`: &jinja.List{Items: []any{int64(1), "a"}},
 	} {
-		record, _, err := new(reused).decode([]byte(`{"of another type": 1, "x": ` + text + `, "x": ` + text + ` }`))
+		record, err := newDecoder().decode([]byte(`{"of another type": 1, "x": ` + text + `, "x": ` + text + ` }`))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -36,7 +38,7 @@ func TestMalformedJSON(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{`, `{"x"}`, `{"x" 1}`, `{"x": 1,}`, `{"x": 1} 2`, `{"x": [1 2]}`,
 		`{"x": [1,]}`, `{"x": "a`, `{"x": "\x"}`, `{"x": "\u12"}`, `{"x": "\u12g4"}`, "{\"x\": \"\n\"}", `{"x": nul}`,
 		`{"x": -}`, `{x: 1}`} {
-		if _, _, err := new(reused).decode([]byte(text)); !errors.Is(err, ErrMalformed) {
+		if _, err := newDecoder().decode([]byte(text)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -45,23 +47,23 @@ func TestMalformedJSON(t *testing.T) {
 // Objects keep the order in which their members occur first, however many they are, and what one decoder made
 // of a record does not change when it decodes others.
 func TestDecodedOrder(t *testing.T) {
-	d := new(reused)
+	d := newDecoder()
 	text, want := "", []string{}
 	for i := range 20 {
 		name := string(rune('a' + i*7%20))
 		text += `"` + name + `": {"` + name + `": [` + strings.Repeat("1, ", i) + `"\u00e9"], "z": 1, "z": 2}, `
 		want = append(want, name)
 	}
-	first, _, err := d.decode([]byte("{" + text + text + `"a": null}`))
+	first, err := d.decode([]byte("{" + text + text + `"a": null}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", "y"]}, "w": "` + strings.Repeat(`\n`,
+		if _, err := d.decode([]byte(`{"q": {"b": ["x", "y"]}, "w": "` + strings.Repeat(`\n`,
 			9) + `"}`)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := d.decode([]byte(`{"q": {"b": ["x", {"c": [1`)); err == nil {
+		if _, err := d.decode([]byte(`{"q": {"b": ["x", {"c": [1`)); err == nil {
 			t.Fatal("malformed JSON is decoded")
 		}
 	}
@@ -81,7 +83,7 @@ func TestDecodedOrder(t *testing.T) {
 // Tools that record after record repeats are the same list from the third on, whatever stands around them, and
 // others are decoded as they are.
 func TestSharedTools(t *testing.T) {
-	d := new(reused)
+	d := newDecoder()
 	const tools, others = `[{"type": "function", "function": {"name": "a\u00e9\ud800"}}]`, `[{"type": "function"}]`
 	var last any
 	for i, c := range []struct {
@@ -89,7 +91,7 @@ func TestSharedTools(t *testing.T) {
 		shared bool
 	}{{tools, false}, {tools, false}, {tools, true}, {tools, true}, {others, false}, {others, false}, {others, true},
 		{"[]", false}, {`"` + strings.ReplaceAll(others, `"`, `\"`) + `"`, false}} {
-		record, lone, err := d.decode([]byte(`{"x": {"tools": 1}, "tools" : ` + c.text + `, "messages": []}`))
+		record, err := d.decode([]byte(`{"x": {"tools": 1}, "tools" : ` + c.text + `, "messages": []}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,13 +99,14 @@ func TestSharedTools(t *testing.T) {
 		if shared := got == last; shared != c.shared {
 			t.Errorf("%d: shared is %v", i, shared)
 		}
-		if want, wantLone, err := new(reused).decode([]byte(`{"tools": ` + c.text + `}`)); err != nil ||
-			!reflect.DeepEqual(got, get(want, "tools")) || lone != wantLone {
-			t.Errorf("%d: %#v, %d; want %#v, %d", i, got, lone, get(want, "tools"), wantLone)
+		other := newDecoder()
+		if want, err := other.decode([]byte(`{"tools": ` + c.text + `}`)); err != nil ||
+			!reflect.DeepEqual(got, get(want, "tools")) || d.Lone != other.Lone {
+			t.Errorf("%d: %#v, %d; want %#v, %d", i, got, d.Lone, get(want, "tools"), other.Lone)
 		}
 		last = got
 	}
-	if _, _, err := d.decode([]byte(`{"tools": ` + others)); err == nil {
+	if _, err := d.decode([]byte(`{"tools": ` + others)); err == nil {
 		t.Error("malformed JSON is decoded")
 	}
 }
@@ -114,7 +117,7 @@ func TestStringsOfEveryLength(t *testing.T) {
 		text := strings.Repeat("é", n/2) + strings.Repeat("\u007f", n%2)
 		for _, c := range []struct{ raw, want string }{{text, text}, {text + `\"` + text, text + `"` + text},
 			{text + "\x1f" + text, ""}, {text + `\x`, ""}} {
-			record, _, err := new(reused).decode([]byte(`{"x": "` + c.raw + `", "y": 1}`))
+			record, err := newDecoder().decode([]byte(`{"x": "` + c.raw + `", "y": 1}`))
 			if (err == nil) != (c.want != "" || c.raw == "") || err == nil && get(record, "x") != c.want {
 				t.Errorf("%q: %v, %v", c.raw, record, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -161,7 +162,7 @@ func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
 	if r.opts.SplitTurns {
 		texts++
 	}
-	return decodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + texts*r.textBytes(recordBytes) +
+	return values.Bytes(recordBytes) + renderBytes + renderPerByte*recordBytes + texts*r.textBytes(recordBytes) +
 		(16+recordBytes/placeBytes)*placeMemory + stackBytes
 }
 
@@ -171,7 +172,7 @@ type Worker struct {
 	done          <-chan struct{}
 	row           Text   // a turn's row
 	before, after []byte // texts that are compared with the record's
-	decoder       reused
+	decoder       decoder
 	scratch       jinja.Scratch
 	trace, other  jinja.Trace
 	items         []any // messages that are rendered
@@ -186,7 +187,9 @@ type Worker struct {
 
 // NewWorker returns a worker of this renderer. A template that is running when done is closed ends
 // with ErrStopped.
-func (r *Renderer) NewWorker(done <-chan struct{}) *Worker { return &Worker{r: r, done: done} }
+func (r *Renderer) NewWorker(done <-chan struct{}) *Worker {
+	return &Worker{r: r, done: done, decoder: decoder{Decoder: values.Decoder{Options: recordOptions}}}
+}
 
 // Span is a part of a text in bytes. What was said ends at Said; the rest ends the turn.
 type Span struct{ Start, Said, End int }
@@ -243,12 +246,11 @@ const keptBytes = 256 << 10
 // Render renders a record, a JSON object in valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
 	dst.reset()
-	defer w.decoder.clean()
-	record, lone, err := w.decoder.decode(data)
+	defer w.decoder.Clean()
+	record, err := w.decoder.decode(data)
 	if err != nil {
 		return err
 	}
-	dst.Replaced = lone
 	return w.render(dst, record, len(data))
 }
 
@@ -256,12 +258,11 @@ func (w *Worker) Render(dst *Text, data []byte) error {
 // must be valid UTF-8; an empty field has no value.
 func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
 	dst.reset()
-	defer w.decoder.clean()
-	record, lone, err := w.decoder.decodeRow(columns, at, size)
+	defer w.decoder.Clean()
+	record, err := w.decoder.decodeRow(columns, at, size)
 	if err != nil {
 		return err
 	}
-	dst.Replaced = lone
 	return w.render(dst, record, size)
 }
 
@@ -288,7 +289,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if err := job.finish(); err != nil {
 		return err
 	}
-	dst.Replaced += w.decoder.lone
+	dst.Replaced = w.decoder.Lone
 	dst.MappedRoles = job.mapped
 	dst.ReasoningDropped = c.dropped
 	if !slices.ContainsFunc(c.messages, isAssistant) {

@@ -98,7 +98,7 @@ func TestTraceShowsAll(t *testing.T) {
 		"model": modelTemplate} {
 		for turns, data := range map[int]json.RawMessage{2: json.RawMessage(twoTurns), 40: longTurns(40)} {
 			w := newTestRenderer(t, Options{Template: source}).NewWorker(nil)
-			record, _, err := w.decoder.decode(data)
+			record, err := w.decoder.decode(data)
 			if err != nil {
 				t.Fatal(err)
 			}
