@@ -209,11 +209,11 @@ func (w *Worker) parseRow(rec Record, data []byte) error {
 func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error {
 	r := w.rendering
 	if r == nil {
-		if w.f.template != nil {
-			r = w.f.template.newRendering()
-		} else {
-			r = defaultRecipe().newRendering()
+		t := w.f.template
+		if t == nil {
+			t = defaultRecipe()
 		}
+		r = &rendering{template: t, Variables: t.parts[0].NewVariables()}
 		w.rendering = r
 	}
 	r.begin()
@@ -285,7 +285,7 @@ func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 // noteColumns notes the columns of a row that have a value which nothing uses. r is the template, or nil.
 func (w *Worker) noteColumns(rec Record, r *rendering) {
 	for i, name := range rec.Columns {
-		used := r != nil && (r.used[i] >= 0 && r.read(r.used[i]) || r.record != nil && r.record.WasRead(name))
+		used := r != nil && (r.used[i] >= 0 && r.Read(r.used[i]) || r.record != nil && r.record.WasRead(name))
 		w.unused.Field([]byte(name), !used && len(w.fields.at(i)) > 0)
 	}
 }

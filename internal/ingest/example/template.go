@@ -40,7 +40,7 @@ const wholeRecord = "record"
 // clock. It is immutable.
 type template struct {
 	parts     []*jinja.Template // those of the text, or of prompt and target
-	names     []string          // sorted: the variables that they read
+	names     []string          // sorted: the variables that they read, which they share
 	whole     bool              // they read wholeRecord
 	isBuiltin bool
 	lists     []string // columns that hold JSON lists
@@ -63,11 +63,11 @@ func parseTemplates(t, given Templates) (*template, error) {
 		return nil, badTemplate(has, "", "it makes a pair together with %v; give that too, or a {template} for documents",
 			lacks)
 	}
-	prompt, err := parseTemplate("prompt", t.Prompt, given.Prompt)
+	prompt, err := parseTemplate("prompt", t.Prompt, given.Prompt, jinja.Parse)
 	if err != nil {
 		return nil, err
 	}
-	target, err := parseTemplate("target", t.Target, given.Target)
+	target, err := parseTemplate("target", t.Target, given.Target, prompt.Parse)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func parseText(text, given string) (*template, error) {
 	if b != nil {
 		text = b.body
 	}
-	all, err := parseTemplate("template", text, given)
+	all, err := parseTemplate("template", text, given, jinja.Parse)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,8 @@ func parseText(text, given string) (*template, error) {
 	return t, nil
 }
 
-func parseTemplate(option fault.Option, text, given string) (*jinja.Template, error) {
+func parseTemplate(option fault.Option, text, given string, parse func(string) (*jinja.Template, error)) (*jinja.Template,
+	error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, badTemplate(option, given, "it is empty; write a template into it, such as {{ title }}: {{ text }}")
 	}
@@ -122,7 +123,7 @@ func parseTemplate(option fault.Option, text, given string) (*jinja.Template, er
 	if isGoTemplate(text) {
 		return nil, goTemplateError(option, text, given)
 	}
-	t, err := jinja.Parse(text)
+	t, err := parse(text)
 	if err != nil {
 		return nil, badTemplate(option, given, "%v", err)
 	}
@@ -144,14 +145,9 @@ func noField(option fault.Option, given string) error {
 }
 
 func newTemplate(t Templates, parts ...*jinja.Template) *template {
-	made := &template{parts: parts, overhead: 4*int64(len(t.Text)+len(t.Prompt)+len(t.Target)) + userOverhead}
-	for _, part := range parts {
-		made.names = append(made.names, part.Names()...)
-	}
-	slices.Sort(made.names)
-	made.names = slices.Compact(made.names)
-	made.whole = slices.Contains(made.names, wholeRecord)
-	return made
+	names := parts[0].Names()
+	return &template{parts: parts, names: names, whole: slices.Contains(names, wholeRecord),
+		overhead: 4*int64(len(t.Text)+len(t.Prompt)+len(t.Target)) + userOverhead}
 }
 
 func (t *template) limits(recordBytes int64) jinja.Limits {
@@ -174,50 +170,20 @@ func (t *template) residentBytes() (n int64) {
 	return n
 }
 
-// A rendering is a template with the fields of a worker's record.
+// A rendering is a template with the fields of a worker's record: its variables are those of the names.
 type rendering struct {
 	*template
-	variables []*jinja.Variables // one for each part
-	places    [][]int            // where each name is among the variables of each part, -1 for none
-	columns   []int              // where each name is in a header, -1 for none
-	used      []int              // for each column the place of its name, -1 for none
-	values    []any              // one for each name
-	has       []bool             // whether the record has each name
-	record    *jinja.Dict        // all fields, if they are asked for
-	scratch   jinja.Scratch
-}
-
-func (t *template) newRendering() *rendering {
-	r := &rendering{template: t, values: make([]any, len(t.names)), has: make([]bool, len(t.names))}
-	for _, part := range t.parts {
-		r.variables = append(r.variables, part.NewVariables())
-		places := make([]int, len(t.names))
-		for i, name := range t.names {
-			places[i] = slices.Index(part.Names(), name)
-		}
-		r.places = append(r.places, places)
-	}
-	return r
+	*jinja.Variables
+	columns []int       // where each name is in a header, -1 for none
+	used    []int       // for each column the place of its name, -1 for none
+	record  *jinja.Dict // all fields, if they are asked for
+	scratch jinja.Scratch
 }
 
 // begin drops the fields of the last record.
 func (r *rendering) begin() {
-	clear(r.values)
-	clear(r.has)
 	r.record = nil
-	for _, v := range r.variables {
-		v.Clear()
-	}
-}
-
-// put sets the field of the i-th name.
-func (r *rendering) put(i int, value any) {
-	r.values[i], r.has[i] = value, true
-	for part, places := range r.places {
-		if places[i] >= 0 {
-			r.variables[part].Set(places[i], value)
-		}
-	}
+	r.Clear()
 }
 
 // putAll sets the fields of a record of which all are asked for.
@@ -225,10 +191,9 @@ func (r *rendering) putAll(record *jinja.Dict) {
 	r.record = record
 	for i, name := range r.names {
 		if value, ok := record.Peek(name); ok {
-			r.put(i, value)
+			r.Set(i, value)
 		} else if name == wholeRecord {
-			r.put(i, record)
-			r.has[i] = false
+			r.Set(i, record)
 		}
 	}
 }
@@ -237,33 +202,23 @@ func (r *rendering) putAll(record *jinja.Dict) {
 func (r *rendering) unread(f func(name string)) {
 	if r.record != nil {
 		r.record.Unread(func(name string, value any) {
-			if i, ok := slices.BinarySearch(r.names, name); jinja.HasValue(value) && !(ok && r.read(i)) {
+			if i, ok := slices.BinarySearch(r.names, name); jinja.HasValue(value) && !(ok && r.Read(i)) {
 				f(name)
 			}
 		})
 		return
 	}
 	for i, name := range r.names {
-		if r.has[i] && jinja.HasValue(r.values[i]) && !r.read(i) {
+		if value, ok := r.Get(i); ok && jinja.HasValue(value) && !r.Read(i) {
 			f(name)
 		}
 	}
 }
 
-// read reports whether the template read the field of the i-th name.
-func (r *rendering) read(i int) bool {
-	for part, places := range r.places {
-		if places[i] >= 0 && r.variables[part].Read(places[i]) {
-			return true
-		}
-	}
-	return false
-}
-
 // execute renders prompt and target, together at most limit bytes.
 func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) error {
 	left := int64(limit)
-	for i, v := range r.variables {
+	for i, part := range r.parts {
 		text := &dst.Prompt
 		if i == 1 {
 			text, dst.HasTarget = &dst.Target, true
@@ -271,7 +226,8 @@ func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) e
 		limits := r.limits(int64(recordBytes))
 		limits.Output = left
 		var err error
-		*text, err = v.Render(*text, jinja.Options{Limits: limits, Done: w.done, Scratch: &r.scratch, Strict: true})
+		*text, err = part.RenderVariables(*text, r.Variables, jinja.Options{Limits: limits, Done: w.done, Scratch: &r.scratch,
+			Strict: true})
 		if err != nil {
 			return err
 		}
@@ -320,7 +276,7 @@ func (r *rendering) explain(err error, rec Record, fields func() []string) error
 func (r *rendering) nulls() string {
 	var null []string
 	for i, name := range r.names {
-		if r.has[i] && r.values[i] == nil {
+		if value, ok := r.Get(i); ok && value == nil {
 			null = append(null, name)
 		}
 	}

@@ -24,7 +24,7 @@ func (w *Worker) readText(r *rendering, data []byte) error {
 		return nil
 	}
 	if i, ok := slices.BinarySearch(r.names, defaultTextField); ok {
-		r.put(i, text)
+		r.Set(i, text)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (w *Worker) readObject(r *rendering, data []byte) error {
 		if err != nil {
 			return err
 		}
-		r.put(i, value)
+		r.Set(i, value)
 	}
 }
 
@@ -102,7 +102,7 @@ func (w *Worker) readRow(r *rendering, rec Record) error {
 		if err != nil {
 			return err
 		}
-		r.put(i, value)
+		r.Set(i, value)
 	}
 	return nil
 }

@@ -31,7 +31,13 @@ type Template struct {
 }
 
 // Parse parses a template. An error is a *SyntaxError.
-func Parse(source string) (t *Template, err error) {
+func Parse(source string) (*Template, error) {
+	return (&Template{names: map[string]bool{}, ids: map[string]int{"loop": loopID, "caller": callerID,
+		"kwargs": kwargsID, "varargs": varargsID}}).Parse(source)
+}
+
+// Parse parses a template that shares its variables with t, which is not executed before.
+func (t *Template) Parse(source string) (parsed *Template, err error) {
 	if len(source) > MaxTemplateBytes {
 		return nil, &SyntaxError{1, fmt.Sprintf("template of %d bytes; the limit is %d",
 			len(source), MaxTemplateBytes)}
@@ -42,20 +48,18 @@ func Parse(source string) (t *Template, err error) {
 			if !ok {
 				panic(r)
 			}
-			t, err = nil, syntax
+			err = syntax
 		}
 	}()
-	p := &parser{tokens: lex(source), used: map[string]bool{}, ids: map[string]int{"loop": loopID,
-		"caller": callerID, "kwargs": kwargsID, "varargs": varargsID},
+	p := &parser{tokens: lex(source), used: t.names, ids: t.ids,
 		set: map[string]bool{"loop": true, "caller": true, "kwargs": true, "varargs": true}}
-	t = &Template{size: len(source)}
-	t.body = p.statements()
-	t.generation, t.closures, t.names, t.ids, t.free = p.generation, p.closures, p.used, p.ids, p.free
-	t.keepsLoops = p.loopNames > p.loopFields
-	for t.tail = len(t.body); t.tail > 0 && isTail(t.body[t.tail-1]); t.tail-- {
+	body := p.statements()
+	tail := len(body)
+	for ; tail > 0 && isTail(body[tail-1]); tail-- {
 	}
-	t.marks = p.generation || strings.Contains(source, markStart) || strings.Contains(source, markEnd)
-	return t, nil
+	return &Template{body: body, generation: p.generation, closures: p.closures, keepsLoops: p.loopNames > p.loopFields,
+		marks: p.generation || strings.Contains(source, markStart) || strings.Contains(source, markEnd), tail: tail,
+		names: p.used, ids: p.ids, free: p.free, size: len(source)}, nil
 }
 
 // HasGeneration reports whether the template marks what the assistant says with {% generation %}.
