@@ -104,15 +104,7 @@ func (b *Builder) List(mark int) *List {
 
 // Reset ends the life of all that was built, and drops memory beyond what ordinary objects need.
 func (b *Builder) Reset() {
-	if cap(b.members) > keptScratch {
-		b.members = nil
-	}
-	if cap(b.items) > keptScratch {
-		b.items = nil
-	}
-	clear(b.members)
-	clear(b.items)
-	b.members, b.items = b.members[:0], b.items[:0]
+	b.members, b.items = emptied(b.members), emptied(b.items)
 	b.dicts.reset()
 	b.lists.reset()
 	b.entries.reset()

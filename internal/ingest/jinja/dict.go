@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 )
 
 // A Dict is a Python dict: it keeps its keys in insertion order. The zero value is empty.
@@ -25,20 +26,16 @@ func (d *Dict) Len() int { return len(d.entries) }
 
 // Set sets a key that is a string.
 func (d *Dict) Set(key string, value any) {
-	if d.index == nil {
-		for i := range d.entries {
-			if s, ok := d.entries[i].hash.(string); ok && s == key {
-				d.entries[i].value = value
-				return
-			}
-		}
+	if i := d.place(key); i >= 0 {
+		d.entries[i].value = value
+		return
 	}
 	k := any(key)
-	d.put(k, k, value)
+	d.add(entry{key: k, hash: k, value: value})
 }
 
 // Get returns the value of a key that is a string.
-func (d *Dict) Get(key string) (any, bool) { return d.text(key) }
+func (d *Dict) Get(key string) (any, bool) { return d.readAt(d.place(key)) }
 
 // Peek is like Get, but does not count as reading the value.
 func (d *Dict) Peek(key string) (value any, ok bool) {
@@ -87,22 +84,19 @@ func (d *Dict) Keys() []string {
 	return keys
 }
 
-// Without returns a dict without the keys whose value is None; d itself where it has none.
+// Without returns a dict without the keys that drop names; d itself where it has none.
 func (d *Dict) Without(drop func(key string, value any) bool) *Dict {
-	keep := 0
-	for i := range d.entries {
-		key, _ := d.entries[i].key.(string)
-		if !drop(key, d.entries[i].value) {
-			keep++
-		}
+	dropped := func(e entry) bool {
+		key, _ := e.key.(string)
+		return drop(key, e.value)
 	}
-	if keep == len(d.entries) {
+	if !slices.ContainsFunc(d.entries, dropped) {
 		return d
 	}
-	out := &Dict{entries: make([]entry, 0, keep)}
-	for i := range d.entries {
-		if key, _ := d.entries[i].key.(string); !drop(key, d.entries[i].value) {
-			out.add(d.entries[i])
+	out := &Dict{entries: make([]entry, 0, len(d.entries))}
+	for _, e := range d.entries {
+		if !dropped(e) {
+			out.add(e)
 		}
 	}
 	return out
@@ -117,9 +111,8 @@ func (d *Dict) Clone() *Dict {
 	return out
 }
 
-// text returns the value of a key that is text.
-func (d *Dict) text(key string) (any, bool) {
-	i := d.place(key)
+// readAt returns the value of an index, and notes that it was read. ok is false for an index below 0.
+func (d *Dict) readAt(i int) (value any, ok bool) {
 	if i < 0 {
 		return nil, false
 	}
@@ -143,36 +136,26 @@ func (d *Dict) place(key string) int {
 	return -1
 }
 
-func (d *Dict) find(hash any) (any, bool) {
+// placeOf returns the index of a key, -1 if it is not there.
+func (d *Dict) placeOf(hash any) int {
+	if key, ok := hash.(string); ok {
+		return d.place(key)
+	}
 	if d.index != nil {
 		if i, ok := d.index[hash]; ok {
-			d.entries[i].read = true
-			return d.entries[i].value, true
+			return i
 		}
-		return nil, false
+		return -1
 	}
-	for i := range d.entries {
-		if d.entries[i].hash == hash {
-			d.entries[i].read = true
-			return d.entries[i].value, true
-		}
-	}
-	return nil, false
+	return slices.IndexFunc(d.entries, func(e entry) bool { return e.hash == hash })
 }
 
+func (d *Dict) find(hash any) (any, bool) { return d.readAt(d.placeOf(hash)) }
+
 func (d *Dict) put(key, hash, value any) {
-	if d.index != nil {
-		if i, ok := d.index[hash]; ok {
-			d.entries[i].value = value
-			return
-		}
-	} else {
-		for i := range d.entries {
-			if d.entries[i].hash == hash {
-				d.entries[i].value = value
-				return
-			}
-		}
+	if i := d.placeOf(hash); i >= 0 {
+		d.entries[i].value = value
+		return
 	}
 	d.add(entry{key: key, hash: hash, value: value})
 }

@@ -55,7 +55,7 @@ func (e *execution) value(n node, s *scope) any {
 		of := e.eval(n.of, s)
 		e.line = n.line
 		if d, ok := of.(*Dict); ok && n.field {
-			if v, ok := d.text(n.name); ok {
+			if v, ok := d.Get(n.name); ok {
 				return v
 			}
 			return e.there(e.missingField(n.name), n.lacks)
@@ -162,11 +162,8 @@ func (e *execution) lacks(u *undefined) {
 }
 
 func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
-	a := &arguments{positional: e.evalAll(list.positional, s)}
-	for i, name := range list.names {
-		e.charge(entryBytes)
-		a.named.put(name, name, e.eval(list.named[i], s))
-	}
+	a := &arguments{}
+	e.fill(a, list, s)
 	if list.list != nil {
 		a.positional = append(a.positional, e.iterate(e.eval(list.list, s))...)
 	}
@@ -196,31 +193,24 @@ func (e *execution) callExpr(n *callExpr, s *scope) any {
 		e.step(1)
 		of := e.eval(attribute.of, s)
 		e.line = attribute.line
-		switch v := of.(type) {
-		case string:
-			if attribute.text != nil {
-				e.leave()
-				a := e.takeArguments(&n.arguments, s)
-				e.line = n.line
-				e.enter()
-				e.step(int64(len(v)) / stepBytes)
-				e.method(attribute.name, v, a)
-				out := attribute.text(e, v, a)
-				e.leave()
-				e.dropArguments(a)
-				return out
+		text, isText := of.(string)
+		dict, isDict := of.(*Dict)
+		if isText && attribute.text != nil || isDict && attribute.dict != nil {
+			e.leave()
+			a := e.takeArguments(&n.arguments, s)
+			e.line = n.line
+			e.enter()
+			var out any
+			if isDict {
+				out = attribute.dict(e, dict, a)
+			} else {
+				e.step(int64(len(text)) / stepBytes)
+				e.method(attribute.name, text, a)
+				out = attribute.text(e, text, a)
 			}
-		case *Dict:
-			if attribute.dict != nil {
-				e.leave()
-				a := e.takeArguments(&n.arguments, s)
-				e.line = n.line
-				e.enter()
-				out := attribute.dict(e, v, a)
-				e.leave()
-				e.dropArguments(a)
-				return out
-			}
+			e.leave()
+			e.dropArguments(a)
+			return out
 		}
 		f = e.attribute(of, attribute.name)
 		e.leave()

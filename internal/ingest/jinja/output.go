@@ -141,6 +141,11 @@ func (e *execution) writeParts(base int, length int64) {
 	for _, part := range e.parts[base:] {
 		e.add(part)
 	}
+	e.dropParts(base)
+}
+
+func (e *execution) dropParts(base int) {
+	clear(e.parts[base:])
 	e.parts = e.parts[:base]
 }
 
@@ -152,7 +157,7 @@ func (e *execution) joinParts(base int) string {
 		}
 	}
 	text := strings.Join(e.parts[base:], "")
-	e.parts = e.parts[:base]
+	e.dropParts(base)
 	return text
 }
 
@@ -210,6 +215,7 @@ func (e *execution) concat(n *concatExpr, s *scope) int64 {
 		e.parts = append(e.parts, text)
 		length += int64(len(text))
 	}
+	clear(e.values[base:])
 	e.values = e.values[:base]
 	e.charge(length)
 	return length

@@ -75,30 +75,25 @@ const (
 
 // clean drops all values, so that they can be collected, and what has grown large.
 func (s *Scratch) clean() {
-	if cap(s.parts) > keptScratch {
-		s.parts = nil
-	}
-	if cap(s.values) > keptScratch {
-		s.values = nil
-	}
+	s.parts, s.values = emptied(s.parts), emptied(s.values)
 	if cap(s.text) > keptText {
 		s.text = nil
 	}
-	if len(s.scopes) > keptScratch {
-		s.scopes = nil
+	if max(len(s.scopes), len(s.loops), len(s.arguments)) > keptScratch {
+		s.scopes, s.loops, s.arguments = nil, nil, nil
 	}
-	if len(s.loops) > keptScratch {
-		s.loops = nil
-	}
-	if len(s.arguments) > keptScratch {
-		s.arguments = nil
-	}
-	clear(s.parts[:cap(s.parts)])
-	clear(s.values[:cap(s.values)])
 	s.execution.trace, s.execution.out, s.output = nil, nil, output{}
-	clear(s.absent)
+	s.absent = emptied(s.absent)
 	s.texts.reset()
-	s.parts, s.values, s.absent = s.parts[:0], s.values[:0], s.absent[:0]
+}
+
+// emptied drops the elements of a list, and its memory if that has grown large.
+func emptied[T any](list []T) []T {
+	if cap(list) > keptScratch {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
 
 // scope holds the names of a block.
@@ -186,6 +181,12 @@ func (e *execution) takeArguments(list *argumentList, s *scope) *arguments {
 	} else {
 		a = &arguments{}
 	}
+	e.fill(a, list, s)
+	return a
+}
+
+// fill adds the arguments that are written one by one.
+func (e *execution) fill(a *arguments, list *argumentList, s *scope) {
 	e.charge(int64(len(list.positional)) * valueBytes)
 	for _, n := range list.positional {
 		a.positional = append(a.positional, e.eval(n, s))
@@ -194,7 +195,6 @@ func (e *execution) takeArguments(list *argumentList, s *scope) *arguments {
 		e.charge(entryBytes)
 		a.named.put(name, name, e.eval(list.named[i], s))
 	}
-	return a
 }
 
 // dropArguments gives back what takeArguments returned.

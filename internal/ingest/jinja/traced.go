@@ -47,7 +47,9 @@ func (e *execution) runTail(body []node, s *scope) {
 	defer func() {
 		t.Tail = e.out.data
 		*e = saved
-		e.parts, e.values = e.parts[:parts], e.values[:values]
+		e.dropParts(parts)
+		clear(e.values[values:])
+		e.values = e.values[:values]
 		if r := recover(); r != nil {
 			if _, ok := r.(*RunError); !ok {
 				panic(r)
