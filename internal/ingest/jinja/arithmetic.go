@@ -54,11 +54,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 			}
 		}
 	}
-	for _, v := range []any{a, b} {
-		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.why())
-		}
-	}
+	e.exists(a, b)
 	if x, y := toBig(a), toBig(b); x != nil && y != nil {
 		return e.whole(operator, x, y)
 	}
@@ -264,9 +260,7 @@ func (e *execution) unary(n *unaryExpr, v any) any {
 	if n.operator == "not" {
 		return !e.isTrue(v)
 	}
-	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.why())
-	}
+	e.exists(v)
 	if f, ok := v.(float64); ok {
 		if n.operator == "-" {
 			f = -f

@@ -208,12 +208,7 @@ func stringMember(of any, s, name string) func(*execution, *arguments) any {
 var changingDicts = []string{"clear", "pop", "popitem", "setdefault", "update"}
 
 func forbidden(name string, names ...string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
+	return slices.Contains(names, name) || strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
 // refused returns what the sandbox returns instead of a method that would change a value.

@@ -67,15 +67,9 @@ func asciiNumber(s string) string {
 // digitValue returns the value of a decimal digit of any script. The digits of a script follow each
 // other from 0 to 9.
 func digitValue(r rune) rune {
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
+	n := rune(0)
+	for unicode.IsDigit(r - n - 1) {
+		n++
 	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
-	}
-	return 0
+	return n % 10
 }

@@ -45,9 +45,7 @@ func filterInt(e *execution, v any, a *arguments) any {
 
 func filterFloat(e *execution, v any, a *arguments) any {
 	e.check("float", a, "default")
-	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.why())
-	}
+	e.exists(v)
 	if f, ok := toFloat(v); ok {
 		return f
 	}

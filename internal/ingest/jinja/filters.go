@@ -147,10 +147,7 @@ func filterReplace(e *execution, v any, a *arguments) any {
 	e.check("replace", a, "old", "new", "count")
 	n := int64(-1)
 	if c := a.get(2, "count", nil); c != nil {
-		var ok bool
-		if n, ok = toInt(c); !ok {
-			e.fail("replace wants a whole number as count")
-		}
+		n = e.integer(c, "replace wants a whole number as count")
 	}
 	if len(a.positional)+a.named.Len() < 2 {
 		e.fail("replace wants two arguments")
@@ -159,11 +156,7 @@ func filterReplace(e *execution, v any, a *arguments) any {
 }
 
 func filterCenter(e *execution, v any, a *arguments) any {
-	width, ok := toInt(a.get(0, "width", int64(80)))
-	if !ok {
-		e.fail("center wants a whole number")
-	}
-	return e.pad(e.str(v), width, " ", 0)
+	return e.pad(e.str(v), e.integer(a.get(0, "width", int64(80)), "center wants a whole number"), " ", 0)
 }
 
 // titleWords is jinja2's title filter, whose words begin after blanks, dashes and brackets.
@@ -197,12 +190,7 @@ func filterIndent(e *execution, v any, a *arguments) any {
 	e.check("indent", a, "width", "first", "blank")
 	indent, ok := text(a.get(0, "width", int64(4)))
 	if !ok {
-		n, ok := toInt(a.get(0, "width", int64(4)))
-		if !ok {
-			e.fail("indent wants a number or a string")
-		}
-		e.charge(max(0, n))
-		indent = strings.Repeat(" ", int(max(0, n)))
+		indent = e.blanks(e.integer(a.get(0, "width", int64(4)), "indent wants a number or a string"))
 	}
 	s, isText := text(v)
 	if !isText {
@@ -214,13 +202,18 @@ func filterIndent(e *execution, v any, a *arguments) any {
 		if i > 0 {
 			out.write("\n")
 		}
-		if l := line.(string); i == 0 && isTrue(a.get(1, "first", false)) || i > 0 &&
-			(l != "" || isTrue(a.get(2, "blank", false))) {
+		l := line.(string)
+		if i == 0 && isTrue(a.get(1, "first", false)) || i > 0 && (l != "" || isTrue(a.get(2, "blank", false))) {
 			out.write(indent)
 		}
-		out.write(line.(string))
+		out.write(l)
 	}
 	return string(out.out)
+}
+
+func (e *execution) blanks(n int64) string {
+	e.charge(max(0, n))
+	return strings.Repeat(" ", int(max(0, n)))
 }
 
 func filterTruncate(e *execution, v any, a *arguments) any {
@@ -303,12 +296,8 @@ func (e *execution) toJSON(p *printer, v any, a *arguments) {
 	case string:
 		o.lines, o.indent, o.comma = true, indent, ","
 	default:
-		n, ok := toInt(indent)
-		if !ok {
-			e.fail("indent of tojson must be a number or a string")
-		}
-		e.charge(max(0, n))
-		o.lines, o.indent, o.comma = true, strings.Repeat(" ", int(max(0, n))), ","
+		n := e.integer(indent, "indent of tojson must be a number or a string")
+		o.lines, o.indent, o.comma = true, e.blanks(n), ","
 	}
 	if given, ok := sequence(a.get(2, "separators", nil)); ok && len(given) == 2 {
 		o.comma, o.colon = e.str(given[0]), e.str(given[1])
@@ -328,9 +317,7 @@ func filterFormat(e *execution, v any, a *arguments) any {
 
 func filterAttr(e *execution, v any, a *arguments) any {
 	name := e.str(e.required("attr", a, 0))
-	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.why())
-	}
+	e.exists(v)
 	if m, ok := e.member(v, name); ok {
 		return m
 	}

@@ -32,9 +32,7 @@ func (f *fieldFormat) signed(s string) string {
 
 // number formats a number without padding, its sign first.
 func (e *execution) number(f *fieldFormat, v any) string {
-	if u, ok := v.(*undefined); ok {
-		e.fail("%s", u.why())
-	}
+	e.exists(v)
 	sign := f.signed
 	precision := int(f.precision)
 	if precision > 1000 {
@@ -134,10 +132,7 @@ func groupedFloat(s, separator string) string {
 	if strings.HasPrefix(s, "-") {
 		sign, s = s[:1], s[1:]
 	}
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
+	n := digitsOf(s)
 	return sign + grouped(s[:n], separator, 3) + s[n:]
 }
 
@@ -298,25 +293,13 @@ func (e *execution) formatSpec(spec string, isText bool) fieldFormat {
 		}
 		spec = spec[1:]
 	}
-	digits := func() int64 {
-		n := 0
-		for n < len(spec) && isDigit(spec[n]) {
-			n++
-		}
-		v, err := strconv.ParseInt("0"+spec[:n], 10, 32)
-		if err != nil {
-			e.fail("Too many decimal digits in format string")
-		}
-		spec = spec[n:]
-		return v
-	}
-	f.width = digits()
+	const tooLarge = "Too many decimal digits in format string"
+	f.width, spec = e.size(spec, tooLarge)
 	if spec != "" && (spec[0] == ',' || spec[0] == '_') {
 		f.group, spec = spec[:1], spec[1:]
 	}
 	if rest, ok := strings.CutPrefix(spec, "."); ok {
-		spec = rest
-		f.precision = digits()
+		f.precision, spec = e.size(rest, tooLarge)
 	}
 	if len(spec) > 1 {
 		e.fail("Invalid format specifier")
@@ -330,9 +313,7 @@ func (e *execution) formatSpec(spec string, isText bool) fieldFormat {
 // formatted lays out a value by the format specification of str.format.
 func (e *execution) formatted(v any, conversion, spec string) string {
 	if conversion == "r" || conversion == "a" {
-		p := printer{e: e}
-		p.repr(v)
-		v = string(p.out)
+		v = e.repr(v)
 	} else if conversion == "s" {
 		v = e.str(v)
 	}

@@ -71,9 +71,7 @@ func (e *execution) textArgument(function string, a *arguments, i int) string {
 	v := e.required(function, a, i)
 	s, ok := text(v)
 	if !ok {
-		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.why())
-		}
+		e.exists(v)
 		e.fail("%s wants a string, not '%s'", function, typeName(v))
 	}
 	e.touchText(s)

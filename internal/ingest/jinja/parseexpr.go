@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,23 +38,9 @@ func (p *parser) expression(conditional bool) node {
 	return n
 }
 
-func (p *parser) or() node {
-	n := p.and()
-	for p.isName("or") {
-		t := p.next()
-		n = &binaryExpr{t.line, "or", n, p.and()}
-	}
-	return n
-}
+func (p *parser) or() node { return p.binary(p.and, "or") }
 
-func (p *parser) and() node {
-	n := p.not()
-	for p.isName("and") {
-		t := p.next()
-		n = &binaryExpr{t.line, "and", n, p.not()}
-	}
-	return n
-}
+func (p *parser) and() node { return p.binary(p.not, "and") }
 
 func (p *parser) not() node {
 	if p.isName("not") {
@@ -115,17 +102,12 @@ func (c *compareExpr) asksForNone() bool {
 func (p *parser) binary(operand func() node, operators ...string) node {
 	n := operand()
 	for {
-		found := ""
-		for _, op := range operators {
-			if p.isOperator(op) {
-				found = op
-			}
-		}
-		if found == "" {
+		t := p.peek()
+		if t.kind != tokenOperator && t.kind != tokenName || !slices.Contains(operators, t.text) {
 			return n
 		}
-		t := p.next()
-		n = &binaryExpr{t.line, found, n, operand()}
+		p.next()
+		n = &binaryExpr{t.line, t.text, n, operand()}
 	}
 }
 
@@ -206,7 +188,9 @@ func (p *parser) primary() node {
 			p.expectOperator(")")
 			return n
 		case "[":
-			return &listExpr{p.list("]")}
+			n := &listExpr{}
+			p.commas("]", func() { n.items = append(n.items, p.expression(true)) })
+			return n
 		case "{":
 			return p.dict()
 		}
@@ -227,32 +211,25 @@ func (p *parser) integer(t token) any {
 	return small(n)
 }
 
-// list parses expressions up to a closing bracket.
-func (p *parser) list(end string) (items []node) {
-	for !p.skipOperator(end) {
-		if len(items) > 0 {
+// commas parses elements up to a closing bracket. A comma may follow the last one.
+func (p *parser) commas(end string, element func()) {
+	for first := true; !p.skipOperator(end); first = false {
+		if !first {
 			p.expectOperator(",")
 			if p.skipOperator(end) {
-				break
+				return
 			}
 		}
-		items = append(items, p.expression(true))
+		element()
 	}
-	return items
 }
 
 func (p *parser) dict() node {
 	d := &dictExpr{}
-	for !p.skipOperator("}") {
-		if len(d.keys) > 0 {
-			p.expectOperator(",")
-			if p.skipOperator("}") {
-				break
-			}
-		}
+	p.commas("}", func() {
 		d.keys = append(d.keys, p.expression(true))
 		p.expectOperator(":")
 		d.values = append(d.values, p.expression(true))
-	}
+	})
 	return d
 }

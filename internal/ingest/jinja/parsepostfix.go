@@ -166,13 +166,7 @@ func (p *parser) test(of node) node {
 
 func (p *parser) arguments() (a argumentList) {
 	p.expectOperator("(")
-	for n := 0; !p.skipOperator(")"); n++ {
-		if n > 0 {
-			p.expectOperator(",")
-			if p.skipOperator(")") {
-				break
-			}
-		}
+	p.commas(")", func() {
 		t := p.peek()
 		next := p.tokens[min(p.at+1, len(p.tokens)-1)]
 		switch {
@@ -188,6 +182,6 @@ func (p *parser) arguments() (a argumentList) {
 		default:
 			a.positional = append(a.positional, p.expression(true))
 		}
-	}
+	})
 	return a
 }

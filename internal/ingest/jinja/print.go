@@ -1,12 +1,14 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -32,6 +34,11 @@ func (e *execution) str(v any) string {
 			panic(&RunError{e.line, ErrNull})
 		}
 	}
+	return e.repr(v)
+}
+
+// repr returns Python's repr() of a value.
+func (e *execution) repr(v any) string {
 	p := printer{e: e}
 	p.repr(v)
 	return string(p.out)
@@ -103,32 +110,41 @@ func (p *printer) repr(v any) {
 }
 
 func (p *printer) items(before string, items []any, after string) {
-	p.e.enter()
-	defer p.e.leave()
-	p.write(before)
-	for i, item := range items {
-		if i > 0 {
-			p.write(", ")
-		}
-		p.repr(item)
-	}
-	p.write(after)
+	p.elements(before, len(items), after, nil, func(i int) { p.repr(items[i]) })
 }
 
 func (p *printer) dict(d *Dict) {
-	p.e.enter()
-	defer p.e.leave()
 	d.readAll()
-	p.write("{")
-	for i := range d.entries {
-		if i > 0 {
-			p.write(", ")
-		}
+	p.elements("{", d.Len(), "}", nil, func(i int) {
 		p.repr(d.entries[i].key)
 		p.write(": ")
 		p.repr(d.entries[i].value)
+	})
+}
+
+// elements writes brackets and the n elements between them. o is nil for what is no JSON.
+func (p *printer) elements(before string, n int, after string, o *jsonOptions, element func(i int)) {
+	p.e.enter()
+	defer p.e.leave()
+	p.write(before)
+	comma := ", "
+	if o != nil {
+		comma = o.comma
+		o.depth++
 	}
-	p.write("}")
+	for i := range n {
+		if i > 0 {
+			p.write(comma)
+		}
+		p.newline(o)
+		element(i)
+	}
+	if o != nil {
+		if o.depth--; n > 0 {
+			p.newline(o)
+		}
+	}
+	p.write(after)
 }
 
 // quote writes a string as Python's repr does: in single quotes, unless it contains them and no
@@ -154,33 +170,21 @@ func (p *printer) quote(s string) {
 			p.out = append(p.out, `\r`...)
 		case r == '\t':
 			p.out = append(p.out, `\t`...)
-		case r != ' ' && !printableInPython(r):
+		case !unicode.IsPrint(r):
 			p.e.charge(10)
 			switch {
 			case r < 0x100:
-				p.out = append(append(p.out, `\x`...), hex(r, 2)...)
+				p.out = fmt.Appendf(p.out, `\x%02x`, r)
 			case r < 0x10000:
-				p.out = append(append(p.out, `\u`...), hex(r, 4)...)
+				p.out = fmt.Appendf(p.out, `\u%04x`, r)
 			default:
-				p.out = append(append(p.out, `\U`...), hex(r, 8)...)
+				p.out = fmt.Appendf(p.out, `\U%08x`, r)
 			}
 		default:
 			p.out = utf8.AppendRune(p.out, r)
 		}
 	}
 	p.out = append(p.out, quote)
-}
-
-func printableInPython(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r >= ' ' && r < 0x7f
-	}
-	return unicode.IsPrint(r)
-}
-
-func hex(r rune, digits int) string {
-	s := strconv.FormatInt(int64(r), 16)
-	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
 // floatText returns Python's repr of a float: the shortest digits that read back as f, with an
@@ -259,7 +263,7 @@ func jsonFloat(f float64) string {
 }
 
 func (p *printer) newline(o *jsonOptions) {
-	if !o.lines {
+	if o == nil || !o.lines {
 		return
 	}
 	p.e.charge(int64(o.depth * len(o.indent)))
@@ -270,45 +274,18 @@ func (p *printer) newline(o *jsonOptions) {
 }
 
 func (p *printer) jsonList(items []any, o *jsonOptions) {
-	if len(items) == 0 {
-		p.write("[]")
-		return
-	}
-	p.e.enter()
-	defer p.e.leave()
-	p.write("[")
-	o.depth++
-	for i, item := range items {
-		if i > 0 {
-			p.write(o.comma)
-		}
-		p.newline(o)
-		p.json(item, o)
-	}
-	o.depth--
-	p.newline(o)
-	p.write("]")
+	p.elements("[", len(items), "]", o, func(i int) { p.json(items[i], o) })
 }
 
 func (p *printer) jsonDict(d *Dict, o *jsonOptions) {
-	if d.Len() == 0 {
-		p.write("{}")
-		return
-	}
-	p.e.enter()
-	defer p.e.leave()
 	d.readAll()
-	p.write("{")
-	o.depth++
 	entries := d.entries
 	if o.sorted {
-		entries = p.e.sortEntries(entries)
+		p.e.charge(int64(len(entries)) * entryBytes)
+		entries = slices.Clone(entries)
+		slices.SortStableFunc(entries, func(a, b entry) int { return p.e.compare(a.key, b.key, "<") })
 	}
-	for i := range entries {
-		if i > 0 {
-			p.write(o.comma)
-		}
-		p.newline(o)
+	p.elements("{", len(entries), "}", o, func(i int) {
 		switch k := entries[i].key.(type) {
 		case string:
 			p.jsonString(k, o)
@@ -323,10 +300,7 @@ func (p *printer) jsonDict(d *Dict, o *jsonOptions) {
 		}
 		p.write(o.colon)
 		p.json(entries[i].value, o)
-	}
-	o.depth--
-	p.newline(o)
-	p.write("}")
+	})
 }
 
 func (p *printer) jsonString(s string, o *jsonOptions) {
@@ -371,11 +345,11 @@ func (p *printer) jsonString(s string, o *jsonOptions) {
 			var r rune
 			r, size = utf8.DecodeRuneInString(s[i:])
 			if r > 0xffff {
-				r -= 0x10000
-				p.out = append(append(p.out, `\u`...), hex(0xd800+r>>10, 4)...)
-				r = 0xdc00 + r&0x3ff
+				var high rune
+				high, r = utf16.EncodeRune(r)
+				p.out = fmt.Appendf(p.out, `\u%04x`, high)
 			}
-			p.out = append(append(p.out, `\u`...), hex(r, 4)...)
+			p.out = fmt.Appendf(p.out, `\u%04x`, r)
 		}
 		i += size
 		from = i

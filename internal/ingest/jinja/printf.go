@@ -8,12 +8,9 @@ import (
 
 // printf implements Python's format % values.
 func (e *execution) printf(format string, values any) string {
-	list, isTuple := values.(*tuple)
-	var rest []any
-	if isTuple {
+	rest := []any{values}
+	if list, ok := values.(*tuple); ok {
 		rest = list.Items
-	} else {
-		rest = []any{values}
 	}
 	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // unused values are not an error
 	take := func() any {
@@ -88,22 +85,11 @@ func (e *execution) printfSpec(s string, take func() any) (fieldFormat, string) 
 	number := func() int64 {
 		if strings.HasPrefix(s, "*") {
 			s = s[1:]
-			n, ok := toInt(take())
-			if !ok {
-				e.fail("* wants int")
-			}
-			return n
+			return e.integer(take(), "* wants int")
 		}
-		n := 0
-		for n < len(s) && isDigit(s[n]) {
-			n++
-		}
-		v, err := strconv.ParseInt("0"+s[:n], 10, 32)
-		if err != nil {
-			e.fail("width or precision of a format is too large")
-		}
-		s = s[n:]
-		return v
+		var n int64
+		n, s = e.size(s, "width or precision of a format is too large")
+		return n
 	}
 	if f.width = number(); f.width < 0 {
 		f.left, f.width = true, -f.width
@@ -120,14 +106,25 @@ func (e *execution) printfSpec(s string, take func() any) (fieldFormat, string) 
 	return f, s[1:]
 }
 
+// size reads a width or a precision, 0 if there is none.
+func (e *execution) size(s, tooLarge string) (n int64, rest string) {
+	digits := digitsOf(s)
+	n, err := strconv.ParseInt("0"+s[:digits], 10, 32)
+	if err != nil {
+		e.fail("%s", tooLarge)
+	}
+	return n, s[digits:]
+}
+
+// digitsOf returns how many digits a text begins with.
+func digitsOf(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+
 func (e *execution) printfValue(f *fieldFormat, v any) string {
 	switch f.verb {
 	case 's':
 		return e.cut(e.str(v), f.precision)
 	case 'r', 'a':
-		p := printer{e: e}
-		p.repr(v)
-		return e.cut(string(p.out), f.precision)
+		return e.cut(e.repr(v), f.precision)
 	case 'c':
 		if s, ok := text(v); ok && utf8.RuneCountInString(s) == 1 {
 			return s

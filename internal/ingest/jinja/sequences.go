@@ -32,10 +32,8 @@ func (e *execution) getter(attribute any, absent any) func(any) any {
 	}
 }
 
-// sortKey returns a function for the key of an element: an attribute of it, in lower case unless
-// caseSensitive.
-func (e *execution) sortKey(attribute any, caseSensitive bool) func(any) any {
-	get := e.getter(attribute, nil)
+// sortKey returns a function for the key of an element: what get returns, in lower case unless caseSensitive.
+func (e *execution) sortKey(get func(any) any, caseSensitive bool) func(any) any {
 	return func(v any) any {
 		v = get(v)
 		if s, ok := text(v); ok && !caseSensitive {
@@ -67,13 +65,6 @@ func (e *execution) sorted(items []any, key func(any) any, reverse bool) []any {
 	return out
 }
 
-func (e *execution) sortEntries(entries []entry) []entry {
-	e.charge(int64(len(entries)) * entryBytes)
-	out := slices.Clone(entries)
-	slices.SortStableFunc(out, func(a, b entry) int { return e.compare(a.key, b.key, "<") })
-	return out
-}
-
 func filterSort(e *execution, v any, a *arguments) any {
 	e.check("sort", a, "reverse", "case_sensitive", "attribute")
 	items := e.iterate(v)
@@ -86,7 +77,7 @@ func filterSort(e *execution, v any, a *arguments) any {
 	}
 	keys := make([]func(any) any, len(names))
 	for i := range names {
-		keys[i] = e.sortKey(names[i], isTrue(a.get(1, "case_sensitive", false)))
+		keys[i] = e.sortKey(e.getter(names[i], nil), isTrue(a.get(1, "case_sensitive", false)))
 	}
 	return &List{e.sorted(items, func(v any) any {
 		list := make([]any, len(keys)) // two attributes that are missing are equal, in Python too
@@ -101,9 +92,7 @@ func filterDictsort(e *execution, v any, a *arguments) any {
 	e.check("dictsort", a, "case_sensitive", "by", "reverse")
 	d, ok := v.(*Dict)
 	if !ok {
-		if u, ok := v.(*undefined); ok {
-			e.fail("%s", u.why())
-		}
+		e.exists(v)
 		e.fail("'%s' object has no attribute 'items'", typeName(v))
 	}
 	by := int64(0)
@@ -111,23 +100,14 @@ func filterDictsort(e *execution, v any, a *arguments) any {
 		by = 1
 	}
 	items := (&view{d, viewItems}).items(e)
-	key := e.sortKey(by, isTrue(a.get(0, "case_sensitive", false)))
+	key := e.sortKey(e.getter(by, nil), isTrue(a.get(0, "case_sensitive", false)))
 	return &List{e.sorted(items, key, isTrue(a.get(2, "reverse", false)))}
 }
 
 func filterGroupby(e *execution, v any, a *arguments) any {
 	e.check("groupby", a, "attribute", "default", "case_sensitive")
-	attribute := e.required("groupby", a, 0)
-	absent := a.get(1, "default", nil)
-	sensitive := isTrue(a.get(2, "case_sensitive", false))
-	get := e.getter(attribute, absent)
-	key := func(v any) any {
-		v = get(v)
-		if s, ok := text(v); ok && !sensitive {
-			return lower(s)
-		}
-		return v
-	}
+	get := e.getter(e.required("groupby", a, 0), a.get(1, "default", nil))
+	key := e.sortKey(get, isTrue(a.get(2, "case_sensitive", false)))
 	var out []any
 	var last any
 	for i, item := range e.sorted(e.iterate(v), key, false) {
@@ -145,7 +125,7 @@ func filterGroupby(e *execution, v any, a *arguments) any {
 
 func filterUnique(e *execution, v any, a *arguments) any {
 	e.check("unique", a, "case_sensitive", "attribute")
-	key := e.sortKey(a.get(1, "attribute", nil), isTrue(a.get(0, "case_sensitive", false)))
+	key := e.sortKey(e.getter(a.get(1, "attribute", nil), nil), isTrue(a.get(0, "case_sensitive", false)))
 	seen := map[any]bool{}
 	var out []any
 	for _, item := range e.iterate(v) {
@@ -165,7 +145,7 @@ func filterUnique(e *execution, v any, a *arguments) any {
 func extreme(name string, sign int) filter {
 	return func(e *execution, v any, a *arguments) any {
 		e.check(name, a, "case_sensitive", "attribute")
-		key := e.sortKey(a.get(1, "attribute", nil), isTrue(a.get(0, "case_sensitive", false)))
+		key := e.sortKey(e.getter(a.get(1, "attribute", nil), nil), isTrue(a.get(0, "case_sensitive", false)))
 		items := e.iterate(v)
 		if len(items) == 0 {
 			return &undefined{hint: "No aggregated item, sequence was empty."}

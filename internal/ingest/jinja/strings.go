@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,10 +47,7 @@ func (e *execution) listOf(parts []string) *List {
 func splitting(name string) stringMethod {
 	return func(e *execution, s string, a *arguments) any {
 		e.check(name, a, "sep", "maxsplit")
-		most, ok := toInt(a.get(1, "maxsplit", int64(-1)))
-		if !ok {
-			e.fail("%s wants a whole number as maxsplit", name)
-		}
+		most := e.integer(a.get(1, "maxsplit", int64(-1)), "%s wants a whole number as maxsplit", name)
 		separator := a.get(0, "sep", nil)
 		reversed := name == "rsplit"
 		if separator == nil {
@@ -113,9 +111,7 @@ func splitSpace(e *execution, s string, most int64, reversed bool) (parts []stri
 		parts = append(parts, s[start+size:])
 		s = strings.TrimRightFunc(s[:start], isSpace)
 	}
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return parts
 }
 
@@ -125,7 +121,7 @@ func splitLines(e *execution, s string, a *arguments) any {
 	var parts []string
 	for s != "" {
 		e.step(1)
-		at := strings.IndexFunc(s, func(r rune) bool { return isLineEnd(r) })
+		at := strings.IndexFunc(s, isLineEnd)
 		if at < 0 {
 			parts = append(parts, s)
 			break
@@ -178,11 +174,7 @@ func window(e *execution, s string, a *arguments, first int) (part string, from 
 		if i >= len(a.positional) || a.positional[i] == nil {
 			return 0, false
 		}
-		n, ok := toInt(a.positional[i])
-		if !ok {
-			e.fail("slice indices must be integers or None")
-		}
-		return n, true
+		return e.integer(a.positional[i], "slice indices must be integers or None"), true
 	}
 	start, hasStart := bound(first)
 	stop, hasStop := bound(first + 1)
@@ -214,9 +206,7 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 		}
 		one, ok := text(want)
 		if !ok {
-			if u, ok := want.(*undefined); ok {
-				e.fail("%s", u.why())
-			}
+			e.exists(want)
 			e.fail("%s first arg must be str or a tuple of str, not %s", name, typeName(want))
 		}
 		if has(part, one) {
@@ -257,11 +247,7 @@ func counting(e *execution, s string, a *arguments) any {
 func replacing(e *execution, s string, a *arguments) any {
 	e.check("replace", a, "old", "new", "count")
 	from, to := e.textArgument("replace", a, 0), e.textArgument("replace", a, 1)
-	n, ok := toInt(a.get(2, "count", int64(-1)))
-	if !ok {
-		e.fail("replace wants a whole number as count")
-	}
-	return e.replace(s, from, to, n)
+	return e.replace(s, from, to, e.integer(a.get(2, "count", int64(-1)), "replace wants a whole number as count"))
 }
 
 // replace replaces up to n occurrences. It charges the result before it makes it.
@@ -334,10 +320,7 @@ func justified(name string, side int) stringMethod {
 }
 
 func zeroFilled(e *execution, s string, a *arguments) any {
-	width, ok := toInt(e.required("zfill", a, 0))
-	if !ok {
-		e.fail("zfill wants a whole number")
-	}
+	width := e.integer(e.required("zfill", a, 0), "zfill wants a whole number")
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		return s[:1] + e.pad(s[1:], width-1, "0", -1)
 	}
@@ -345,10 +328,7 @@ func zeroFilled(e *execution, s string, a *arguments) any {
 }
 
 func expandTabs(e *execution, s string, a *arguments) any {
-	size, ok := toInt(a.get(0, "tabsize", int64(8)))
-	if !ok {
-		e.fail("expandtabs wants a whole number")
-	}
+	size := e.integer(a.get(0, "tabsize", int64(8)), "expandtabs wants a whole number")
 	var out []byte
 	column := int64(0)
 	for _, r := range s {

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 )
@@ -104,6 +105,15 @@ func (u *undefined) why() string {
 		u.hint = missing(&Dict{}, u.attribute).hint
 	}
 	return u.hint
+}
+
+// exists fails if one of the values does not exist.
+func (e *execution) exists(values ...any) {
+	for _, v := range values {
+		if u, ok := v.(*undefined); ok {
+			e.fail("%s", u.why())
+		}
+	}
 }
 
 // objectName returns jinja2's name for a value in the error for a missing attribute.
@@ -228,13 +238,7 @@ func compareNumbers(a, b any) (order int, ok bool) {
 	}
 	if x, ok := toInt(a); ok {
 		if y, ok := toInt(b); ok {
-			switch {
-			case x < y:
-				return -1, true
-			case x > y:
-				return 1, true
-			}
-			return 0, true
+			return cmp.Compare(x, y), true
 		}
 	}
 	x, y := toBigFloat(a), toBigFloat(b)
@@ -252,6 +256,15 @@ func toInt(v any) (int64, bool) {
 		return int64(btoi(v)), true
 	}
 	return 0, false
+}
+
+// integer returns an argument that must be a whole number. complaint is the error if it is none.
+func (e *execution) integer(v any, complaint string, args ...any) int64 {
+	n, ok := toInt(v)
+	if !ok {
+		e.fail(complaint, args...)
+	}
+	return n
 }
 
 func toBigFloat(v any) *big.Float {
@@ -275,24 +288,13 @@ func (e *execution) compare(a, b any, operator string) int {
 			e.touchText(s)
 			e.touchText(t)
 			e.step(int64(min(len(s), len(t))) / stepBytes)
-			switch { // UTF-8 sorts in the order of code points
-			case s < t:
-				return -1
-			case s > t:
-				return 1
-			}
-			return 0
+			return cmp.Compare(s, t) // UTF-8 sorts in the order of code points
 		}
 	}
 	if c, ok := compareNumbers(a, b); ok {
 		return c
 	}
-	if x, ok := a.(*undefined); ok {
-		e.fail("%s", x.why())
-	}
-	if x, ok := b.(*undefined); ok {
-		e.fail("%s", x.why())
-	}
+	e.exists(a, b)
 	e.asWhole(a)
 	e.asWhole(b)
 	x, okX := sequence(a)
