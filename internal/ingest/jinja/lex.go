@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/lazy"
 )
 
 type tokenKind int
@@ -104,17 +106,14 @@ func (l *lexer) data() {
 		}
 		n++
 	}
-	sign := byte(0)
-	if n+2 < len(rest) && (rest[n+2] == '-' || rest[n+2] == '+') {
-		sign = rest[n+2]
+	sign := rest[n+2 : min(n+3, len(rest))]
+	if sign != "-" && sign != "+" {
+		sign = ""
 	}
 	if text := l.before(rest[:n], sign, tag != "{{"); text != "" {
 		l.emit(tokenData, text)
 	}
-	l.advance(n + 2)
-	if sign != 0 {
-		l.advance(1)
-	}
+	l.advance(n + 2 + len(sign))
 	switch tag {
 	case "{#":
 		l.comment()
@@ -132,11 +131,11 @@ func (l *lexer) data() {
 
 // before returns the text before a tag: without its white space after a "-", and without the blanks
 // that begin the line of a block.
-func (l *lexer) before(text string, sign byte, block bool) string {
-	if sign == '-' {
+func (l *lexer) before(text, sign string, block bool) string {
+	if sign == "-" {
 		return strings.TrimRightFunc(text, isSpace)
 	}
-	if sign == '+' || !block {
+	if sign == "+" || !block {
 		return text
 	}
 	start := strings.LastIndexByte(text, '\n') + 1
@@ -148,15 +147,21 @@ func (l *lexer) before(text string, sign byte, block bool) string {
 }
 
 // closing skips what follows the end of a block or comment that has the given sign.
-func (l *lexer) closing(sign byte) {
+func (l *lexer) closing(sign string) {
 	switch {
-	case sign == '-':
-		rest := l.src[l.at:]
-		l.advance(len(rest) - len(strings.TrimLeftFunc(rest, isSpace)))
-	case sign == '+':
+	case sign == "-":
+		l.skipSpace()
+	case sign == "+":
 	case strings.HasPrefix(l.src[l.at:], "\n"):
 		l.advance(1)
 	}
+}
+
+// skipSpace skips white space and returns what follows it.
+func (l *lexer) skipSpace() string {
+	rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
+	l.advance(len(l.src) - l.at - len(rest))
+	return rest
 }
 
 func (l *lexer) comment() {
@@ -164,63 +169,41 @@ func (l *lexer) comment() {
 	if end < 0 {
 		l.fail("a comment is not closed by #}")
 	}
-	sign := byte(0)
-	if end > 0 {
-		sign = l.src[l.at+end-1]
-	}
+	sign := l.src[l.at+max(0, end-1) : l.at+end]
 	l.advance(end + 2)
 	l.closing(sign)
 }
 
+// rawBegin and rawEnd match what follows the {% of a raw block, and the tag that ends it, with their signs.
+var (
+	rawBegin = lazy.Regexp(`^` + space + `raw` + space + `(-?)%}`)
+	rawEnd   = lazy.Regexp(`\{%([-+]?)` + space + `endraw` + space + `([-+]?)%}`)
+)
+
+// space matches what isSpace does.
+const space = `[\s\v\x1c-\x1f\x{85}\pZ]*`
+
 // raw reads {% raw %}…{% endraw %} if the block begins one.
 func (l *lexer) raw() bool {
-	rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
-	rest, ok := strings.CutPrefix(rest, "raw")
-	if !ok {
+	begin := rawBegin().FindStringSubmatch(l.src[l.at:])
+	if begin == nil {
 		return false
 	}
-	rest = strings.TrimLeftFunc(rest, isSpace)
-	trim := false
-	if after, ok := strings.CutPrefix(rest, "-%}"); ok {
-		rest, trim = after, true
-	} else if rest, ok = strings.CutPrefix(rest, "%}"); !ok {
-		return false
+	l.advance(len(begin[0]))
+	if begin[1] != "" {
+		l.skipSpace()
 	}
-	l.advance(len(l.src) - l.at - len(rest))
-	if trim {
-		l.closing('-')
+	body := l.src[l.at:]
+	end := rawEnd().FindStringSubmatchIndex(body)
+	if end == nil {
+		l.fail("{%% raw %%} is not closed by {%% endraw %%}")
 	}
-	for n := 0; ; n++ {
-		body := l.src[l.at:]
-		i := strings.Index(body[n:], "{%")
-		if i < 0 {
-			l.fail("{%% raw %%} is not closed by {%% endraw %%}")
-		}
-		n += i
-		end := body[n+2:]
-		sign := byte(0)
-		if end != "" && (end[0] == '-' || end[0] == '+') {
-			sign, end = end[0], end[1:]
-		}
-		end, ok := strings.CutPrefix(strings.TrimLeftFunc(end, isSpace), "endraw")
-		if !ok {
-			continue
-		}
-		end = strings.TrimLeftFunc(end, isSpace)
-		closed := byte(0)
-		if end != "" && (end[0] == '-' || end[0] == '+') {
-			closed, end = end[0], end[1:]
-		}
-		if end, ok = strings.CutPrefix(end, "%}"); !ok {
-			continue
-		}
-		if text := l.before(body[:n], sign, true); text != "" {
-			l.emit(tokenData, text)
-		}
-		l.advance(len(body) - len(end))
-		l.closing(closed)
-		return true
+	if text := l.before(body[:end[0]], body[end[2]:end[3]], true); text != "" {
+		l.emit(tokenData, text)
 	}
+	l.advance(end[1])
+	l.closing(body[end[4]:end[5]])
+	return true
 }
 
 // operators lists the operators of expressions, longer ones first.
@@ -231,21 +214,19 @@ var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*",
 func (l *lexer) code(end string, kind tokenKind) {
 	var open []byte // brackets
 	for {
-		rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
-		l.advance(len(l.src) - l.at - len(rest))
+		rest := l.skipSpace()
 		if rest == "" {
 			l.fail("a tag is not closed by %s", end)
 		}
 		if len(open) == 0 {
-			sign := byte(0)
-			closes := rest
+			sign := ""
 			if rest[0] == '-' || rest[0] == '+' && kind == tokenBlockEnd {
-				sign, closes = rest[0], rest[1:]
+				sign = rest[:1]
 			}
-			if strings.HasPrefix(closes, end) {
+			if strings.HasPrefix(rest[len(sign):], end) {
 				l.emit(kind, "")
-				l.advance(len(rest) - len(closes) + 2)
-				if sign == '-' || kind == tokenBlockEnd {
+				l.advance(len(sign) + 2)
+				if sign == "-" || kind == tokenBlockEnd {
 					l.closing(sign)
 				}
 				return
@@ -295,45 +276,26 @@ func (l *lexer) operator(rest string, open []byte) []byte {
 	return nil
 }
 
+// number matches an integer with a prefix; or one without, and its fraction and its exponent.
+var number = lazy.Regexp(`(?i)^(?:0[xob][\da-f_]*|(\d(?:_?\d)*)((?:\.\d(?:_?\d)*)?(?:e[-+]?\d(?:_?\d)*)?))`)
+
 // number reads an integer, or a number with a fraction or an exponent.
 func (l *lexer) number(rest string) {
-	if len(rest) > 1 && rest[0] == '0' && strings.IndexByte("xXoObB", rest[1]) >= 0 {
-		n := 2
-		for n < len(rest) && (rest[n] == '_' || isHex(rest[n])) {
-			n++
-		}
-		l.emit(tokenInteger, rest[:n])
-		l.advance(n)
-		return
+	m := number().FindStringSubmatch(rest)
+	text, kind, plain := m[0], tokenInteger, strings.ReplaceAll(m[0], "_", "")
+	switch {
+	case m[1] == "":
+		plain = text
+	case l.src[l.at-1] == '.': // of an attribute
+		text, plain = m[1], strings.ReplaceAll(m[1], "_", "")
+	case m[2] != "":
+		kind = tokenFloat
 	}
-	digits := func(n int) int {
-		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' ||
-			rest[n] == '_' && n+1 < len(rest) && isDigit(rest[n+1])) {
-			n++
-		}
-		return n
-	}
-	n := digits(0)
-	kind := tokenInteger
-	afterDot := l.at > 0 && l.src[l.at-1] == '.'
-	if !afterDot && n+1 < len(rest) && rest[n] == '.' && isDigit(rest[n+1]) {
-		n, kind = digits(n+1), tokenFloat
-	}
-	if m := n + 1; !afterDot && n < len(rest) && rest[n]|0x20 == 'e' {
-		if m < len(rest) && (rest[m] == '+' || rest[m] == '-') {
-			m++
-		}
-		if m < len(rest) && isDigit(rest[m]) {
-			n, kind = digits(m), tokenFloat
-		}
-	}
-	l.emit(kind, strings.ReplaceAll(rest[:n], "_", ""))
-	l.advance(n)
+	l.emit(kind, plain)
+	l.advance(len(text))
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
-
-func isHex(b byte) bool { return isDigit(b) || b|0x20 >= 'a' && b|0x20 <= 'f' }
 
 // stringLiteral reads a quoted string and decodes its escapes as Python's "unicode-escape" does.
 func (l *lexer) stringLiteral(rest string) {
