@@ -315,20 +315,7 @@ func (e *execution) comparison(n *compareExpr, s *scope) any {
 	for i, operator := range n.operators {
 		right := e.eval(n.rest[i], s)
 		e.line = n.line
-		var ok bool
-		switch operator {
-		case "==":
-			ok = e.equal(left, right)
-		case "!=":
-			ok = !e.equal(left, right)
-		case "in":
-			ok = e.contains(right, left)
-		case "not in":
-			ok = !e.contains(right, left)
-		default:
-			ok = e.ordered(operator, left, right)
-		}
-		if !ok {
+		if !e.compares(operator, left, right) {
 			return false
 		}
 		left = right
@@ -336,7 +323,18 @@ func (e *execution) comparison(n *compareExpr, s *scope) any {
 	return true
 }
 
-func (e *execution) ordered(operator string, a, b any) bool {
+// compares applies an operator of comparisons to two values.
+func (e *execution) compares(operator string, a, b any) bool {
+	switch operator {
+	case "==":
+		return e.equal(a, b)
+	case "!=":
+		return !e.equal(a, b)
+	case "in":
+		return e.contains(b, a)
+	case "not in":
+		return !e.contains(b, a)
+	}
 	if isNaN(a) || isNaN(b) {
 		return false
 	}
@@ -356,6 +354,7 @@ func isNaN(v any) bool {
 	f, ok := v.(float64)
 	return ok && f != f
 }
+
 
 func (e *execution) binaryExpr(n *binaryExpr, s *scope) any {
 	if n.operator == "+" {

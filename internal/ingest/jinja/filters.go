@@ -13,24 +13,28 @@ var filters map[string]filter
 func init() {
 	filters = map[string]filter{
 		"abs": filterAbs, "attr": filterAttr, "batch": filterBatch, "capitalize": textFilter(capitalize),
-		"center": filterCenter, "count": filterLength, "d": filterDefault, "default": filterDefault,
-		"dictsort": filterDictsort, "e": filterEscape, "escape": filterEscape, "first": filterFirst,
-		"float": filterFloat, "forceescape": func(e *execution, v any,
-			_ *arguments) any {
-			return markup(e.escape(e.str(v)))
+		"count": filterLength, "d": filterDefault, "default": filterDefault, "dictsort": filterDictsort, "e": filterEscape,
+		"escape": filterEscape, "first": filterFirst, "float": filterFloat, "format": filterFormat, "groupby": filterGroupby,
+		"indent": filterIndent, "int": filterInt, "items": filterItems, "join": filterJoin, "last": filterLast,
+		"length": filterLength, "lower": textFilter(lower), "map": filterMap, "max": extreme("max", 1),
+		"min": extreme("min", -1), "reject": selecting(false, false), "rejectattr": selecting(false, true),
+		"replace": filterReplace, "reverse": filterReverse, "round": filterRound, "select": selecting(true, false),
+		"selectattr": selecting(true, true), "slice": filterSlice, "sort": filterSort, "sum": filterSum,
+		"title": textFilter(titleWords), "trim": filterTrim, "truncate": filterTruncate, "unique": filterUnique,
+		"upper": textFilter(upper), "urlencode": filterUrlencode, "wordcount": filterWordcount,
+
+		"center": func(e *execution, v any, a *arguments) any {
+			return e.pad(e.str(v), e.integer(a.get(0, "width", int64(80)), "center wants a whole number"), " ", 0)
 		},
-		"format": filterFormat, "groupby": filterGroupby, "indent": filterIndent, "int": filterInt,
-		"items": filterItems, "join": filterJoin, "last": filterLast, "length": filterLength, "list": filterList,
-		"lower": textFilter(lower), "map": filterMap, "max": extreme("max", 1), "min": extreme("min", -1),
-		"reject": selecting(false, false), "rejectattr": selecting(false, true), "replace": filterReplace,
-		"reverse": filterReverse, "round": filterRound, "safe": func(e *execution, v any,
-			_ *arguments) any {
-			return markup(e.str(v))
+		"forceescape": func(e *execution, v any, _ *arguments) any { return markup(e.escape(e.str(v))) },
+		"list":        func(e *execution, v any, _ *arguments) any { return &List{e.clone(e.iterate(v))} },
+		"safe":        func(e *execution, v any, _ *arguments) any { return markup(e.str(v)) },
+		"string":      func(e *execution, v any, _ *arguments) any { return sameKind(v, e.str(v)) },
+		"tojson": func(e *execution, v any, a *arguments) any {
+			p := printer{e: e}
+			e.toJSON(&p, v, a)
+			return string(p.out)
 		},
-		"select": selecting(true, false), "selectattr": selecting(true, true), "slice": filterSlice, "sort": filterSort,
-		"string": filterString, "sum": filterSum, "title": textFilter(titleWords), "tojson": filterTojson,
-		"trim": filterTrim, "truncate": filterTruncate, "unique": filterUnique, "upper": textFilter(upper),
-		"urlencode": filterUrlencode, "wordcount": filterWordcount,
 	}
 }
 
@@ -82,17 +86,10 @@ func (e *execution) escape(s string) string {
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
 func filterEscape(e *execution, v any, _ *arguments) any {
-	if m, ok := v.(markup); ok {
-		return m
+	if is[markup](v) {
+		return v
 	}
 	return markup(e.escape(e.str(v)))
-}
-
-func filterString(e *execution, v any, _ *arguments) any {
-	if m, ok := v.(markup); ok {
-		return m
-	}
-	return e.str(v)
 }
 
 func filterDefault(e *execution, v any, a *arguments) any {
@@ -153,10 +150,6 @@ func filterReplace(e *execution, v any, a *arguments) any {
 		e.fail("replace wants two arguments")
 	}
 	return e.replace(e.str(v), e.str(a.get(0, "old", nil)), e.str(a.get(1, "new", nil)), n)
-}
-
-func filterCenter(e *execution, v any, a *arguments) any {
-	return e.pad(e.str(v), e.integer(a.get(0, "width", int64(80)), "center wants a whole number"), " ", 0)
 }
 
 // titleWords is jinja2's title filter, whose words begin after blanks, dashes and brackets.
@@ -278,12 +271,6 @@ func filterUrlencode(e *execution, v any, _ *arguments) any {
 		parts[i] = quote(pair[0], "") + "=" + quote(pair[1], "")
 	}
 	return strings.Join(parts, "&")
-}
-
-func filterTojson(e *execution, v any, a *arguments) any {
-	p := printer{e: e}
-	e.toJSON(&p, v, a)
-	return string(p.out)
 }
 
 // toJSON appends what the filter tojson makes.

@@ -53,10 +53,7 @@ var listMethods = map[string]func(*execution, []any, *arguments) any{
 		}
 		return n
 	},
-	"copy": func(e *execution, items []any, _ *arguments) any {
-		e.charge(int64(len(items)) * valueBytes)
-		return &List{append([]any(nil), items...)}
-	},
+	"copy": func(e *execution, items []any, _ *arguments) any { return &List{e.clone(items)} },
 }
 
 func (e *execution) required(function string, a *arguments, i int) any {

@@ -27,21 +27,10 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 		return p(v)
 	}
 	other := func() any { return e.required(name, a, 0) }
+	if operator := comparisons[name]; operator != "" {
+		return e.compares(operator, v, other())
+	}
 	switch name {
-	case "==", "eq", "equalto":
-		return e.equal(v, other())
-	case "!=", "ne":
-		return !e.equal(v, other())
-	case "<", "lt", "lessthan":
-		return e.ordered("<", v, other())
-	case "<=", "le":
-		return e.ordered("<=", v, other())
-	case ">", "gt", "greaterthan":
-		return e.ordered(">", v, other())
-	case ">=", "ge":
-		return e.ordered(">=", v, other())
-	case "in":
-		return e.contains(other(), v)
 	case "sameas":
 		e.touch(v, other())
 		return same(v, other())
@@ -63,12 +52,16 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 	case "filter":
 		return filters[e.str(v)] != nil
 	case "test":
-		return predicates[e.str(v)] != nil || strings.Contains(" == eq equalto != ne < lt lessthan <= le > gt "+
-			"greaterthan >= ge in sameas odd even divisibleby lower upper filter test ", " "+e.str(v)+" ")
+		return predicates[e.str(v)] != nil || comparisons[e.str(v)] != "" ||
+			strings.Contains(" sameas odd even divisibleby lower upper filter test ", " "+e.str(v)+" ")
 	}
 	e.fail("no test named '%s'", name)
 	return false
 }
+
+// comparisons holds the tests that are operators.
+var comparisons = map[string]string{"==": "==", "eq": "==", "equalto": "==", "!=": "!=", "ne": "!=", "<": "<", "lt": "<",
+	"lessthan": "<", "<=": "<=", "le": "<=", ">": ">", "gt": ">", "greaterthan": ">", ">=": ">=", "ge": ">=", "in": "in"}
 
 // predicates holds the tests without arguments.
 var predicates = map[string]func(any) bool{

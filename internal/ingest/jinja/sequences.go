@@ -188,12 +188,6 @@ func filterLast(e *execution, v any, _ *arguments) any {
 	return &undefined{hint: "No last item, sequence was empty."}
 }
 
-func filterList(e *execution, v any, _ *arguments) any {
-	items := e.iterate(v)
-	e.charge(int64(len(items)) * valueBytes)
-	return &List{slices.Clone(items)}
-}
-
 func filterReverse(e *execution, v any, _ *arguments) any {
 	if s, ok := text(v); ok {
 		e.charge(int64(len(s)) * valueBytes)
@@ -201,9 +195,7 @@ func filterReverse(e *execution, v any, _ *arguments) any {
 		slices.Reverse(chars)
 		return strings.Join(chars, "")
 	}
-	items := e.iterate(v)
-	e.charge(int64(len(items)) * valueBytes)
-	items = slices.Clone(items)
+	items := e.clone(e.iterate(v))
 	slices.Reverse(items)
 	return &iterator{items, "reversed"}
 }

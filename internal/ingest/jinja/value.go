@@ -2,8 +2,8 @@ package jinja
 
 import (
 	"cmp"
-	"math"
 	"math/big"
+	"slices"
 )
 
 // The values of a template are these Go values: nil for None, bool, int64, *big.Int for larger
@@ -230,10 +230,7 @@ func (e *execution) equalItems(a, b []any) bool {
 
 // compareNumbers compares two numbers. ok is false if a value is not a number or is NaN.
 func compareNumbers(a, b any) (order int, ok bool) {
-	if x, ok := a.(float64); ok && math.IsNaN(x) {
-		return 0, false
-	}
-	if y, ok := b.(float64); ok && math.IsNaN(y) {
+	if isNaN(a) || isNaN(b) {
 		return 0, false
 	}
 	if x, ok := toInt(a); ok {
@@ -319,6 +316,12 @@ func listed(v any) []any {
 	}
 	items, _ := sequence(v)
 	return items
+}
+
+// clone copies items.
+func (e *execution) clone(items []any) []any {
+	e.charge(int64(len(items)) * valueBytes)
+	return slices.Clone(items)
 }
 
 // sequence returns the items of a list or tuple.
