@@ -355,7 +355,6 @@ func isNaN(v any) bool {
 	return ok && f != f
 }
 
-
 func (e *execution) binaryExpr(n *binaryExpr, s *scope) any {
 	if n.operator == "+" {
 		base := len(e.parts)
