@@ -49,7 +49,7 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 					row.LossMask = make([]bool, n)
 					row.LossMask[n-1] = true
 				}
-				if err := b.Append(split, &row); err != nil {
+				if err := b.Row(split, &row); err != nil {
 					t.Fatal(err)
 				}
 				ids = ids[n:]

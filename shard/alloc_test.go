@@ -40,7 +40,7 @@ func sample(b testing.TB, rows, length int) *shard.Split {
 	}
 	next := reuse(length, 50257)
 	for range rows {
-		if err := bd.Append("train", next()); err != nil {
+		if err := bd.Row("train", next()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAllocations(t *testing.T) {
 	next := reuse(20, 300)
 	add := func() {
 		for range 1000 {
-			if err := bd.Append("train", next()); err != nil {
+			if err := bd.Row("train", next()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -42,14 +42,14 @@ func TestAppendErrors(t *testing.T) {
 	for _, tc := range cases {
 		e := good()
 		tc.change(e)
-		if err := b.Append("train", e); err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+		if err := b.Row("train", e); err == nil || tc.want != nil && !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	if err := b.Append("test", good()); !errors.Is(err, shard.ErrNoSplit) {
+	if err := b.Row("test", good()); !errors.Is(err, shard.ErrNoSplit) {
 		t.Error(err)
 	}
-	if err := b.Append("train", good()); err != nil {
+	if err := b.Row("train", good()); err != nil {
 		t.Fatal(err)
 	}
 	if _, rows, tokens := b.Written("train"); rows != 1 || tokens != 2 {
@@ -63,7 +63,7 @@ func TestAppendErrors(t *testing.T) {
 	for _, e := range []dataset.Example{{Document: 1, Part: 1}, {Document: 1, Part: 1}, {Document: 1},
 		{Document: 0, Part: 5}} {
 		e.InputIDs = []uint32{1}
-		err = errors.Join(err, p.Append("train", &e))
+		err = errors.Join(err, p.Row("train", &e))
 	}
 	if strings.Count(fmt.Sprint(err), dataset.ErrOrder.Error()) != 3 {
 		t.Errorf("order: %v", err)

@@ -75,7 +75,7 @@ func appendUntil(t *testing.T, b *dataset.Builder, n int, done func() bool) erro
 		if done() {
 			return nil
 		}
-		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
+		if err := b.Row("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func TestShardIsSyncedInBackground(t *testing.T) {
 		t.Fatal("the first shard has its name before it is synced, or the second has not begun")
 	}
 	close(f.letGo)
-	if err := b.Checkpoint([]byte("c")); err != nil {
+	if err := b.Save([]byte("c")); err != nil {
 		t.Fatal(err)
 	}
 	if f.has("train-00000.arrow.tmp") || !f.has("train-00000.arrow") {
@@ -113,7 +113,7 @@ func TestShardIsSyncedInBackground(t *testing.T) {
 func TestFinishSyncsInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := openHeld(t, nil, 64<<20)
-		if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2}}); err != nil {
+		if err := b.Row("train", &dataset.Example{InputIDs: []uint32{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.Finish(dataset.Provenance{Run: map[string]int{"seconds": 1}}); err != nil {
@@ -135,12 +135,12 @@ func TestSyncInBackgroundFails(t *testing.T) {
 	close(f.letGo)
 	err := appendUntil(t, b, 20, func() bool { n, _, _ := b.Written("train"); return n == 2 })
 	if err == nil {
-		err = b.Checkpoint([]byte("c"))
+		err = b.Save([]byte("c"))
 	}
 	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "train-00000.arrow.tmp") {
 		t.Fatalf("the error is %v", err)
 	}
-	if again := b.Checkpoint([]byte("d")); !errors.Is(again, syscall.EIO) {
+	if again := b.Save([]byte("d")); !errors.Is(again, syscall.EIO) {
 		t.Errorf("a later checkpoint: %v", again)
 	}
 	if err := b.Close(); err != nil {
@@ -181,7 +181,7 @@ func TestSyncAhead(t *testing.T) {
 		if n := f.syncs.Load(); n != 1 {
 			t.Errorf("%d syncs", n)
 		}
-		if err := b.Checkpoint([]byte("c")); !errors.Is(err, fail) {
+		if err := b.Save([]byte("c")); !errors.Is(err, fail) {
 			t.Errorf("the checkpoint returns %v, want %v", err, fail)
 		}
 		if fail == nil && !b.SyncAhead() {

@@ -40,7 +40,7 @@ func BenchmarkAppend(b *testing.B) {
 			cpu := cpuSeconds()
 			for b.Loop() {
 				for range rows {
-					if err := bd.Append("train", next()); err != nil {
+					if err := bd.Row("train", next()); err != nil {
 						b.Fatal(err)
 					}
 				}

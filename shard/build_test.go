@@ -99,11 +99,11 @@ func (c corpus) run(fsys shardfile.FS, dir string, at func(i int) bool) error {
 	}
 	for ; i < c.n; i++ {
 		split, e := c.row(i)
-		if err := b.Append(split, e); err != nil {
+		if err := b.Row(split, e); err != nil {
 			return err
 		}
 		if at(i) {
-			if err := b.Checkpoint(fmt.Appendf(nil, "row %d", i+1)); err != nil {
+			if err := b.Save(fmt.Appendf(nil, "row %d", i+1)); err != nil {
 				return err
 			}
 		}
@@ -111,10 +111,10 @@ func (c corpus) run(fsys shardfile.FS, dir string, at func(i int) bool) error {
 	if c.stop {
 		return b.Close()
 	}
-	if err := b.WriteFile(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)); err != nil {
+	if err := b.File(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)); err != nil {
 		return err
 	}
-	if err := b.WriteFile(shardfile.RejectsName, strings.NewReader("")); err != nil {
+	if err := b.File(shardfile.RejectsName, strings.NewReader("")); err != nil {
 		return err
 	}
 	p := provenance
@@ -357,11 +357,11 @@ func TestBuilderBytes(t *testing.T) {
 			peak := uint64(0)
 			for i := range max(20, 1<<18/longest) {
 				e.Document = int64(i)
-				if err := b.Append([]string{"train", "val"}[i%2], e); err != nil {
+				if err := b.Row([]string{"train", "val"}[i%2], e); err != nil {
 					t.Fatal(err)
 				}
 				if i%500 == 19 {
-					if err := b.Checkpoint(nil); err != nil {
+					if err := b.Save(nil); err != nil {
 						t.Fatal(err)
 					}
 					runtime.GC()
@@ -398,7 +398,7 @@ func TestWriteFileOfBrokenReader(t *testing.T) {
 	}
 	defer b.Close()
 	r := io.MultiReader(strings.NewReader(`{"model":`), iotest.ErrReader(broken))
-	if err := b.WriteFile(shardfile.TokenizerName, r); !errors.Is(err, broken) {
+	if err := b.File(shardfile.TokenizerName, r); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if _, there := fsys.Files()["/d/"+shardfile.TokenizerName]; there {

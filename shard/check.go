@@ -131,8 +131,7 @@ func (d *Dataset) Unchanged() error {
 	} else if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
 		return err
 	}
-	return &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w since it was opened: %s; open it again",
-		ErrReplaced, what)}
+	return shardfile.Wrong(path, fmt.Errorf("%w since it was opened: %s; open it again", ErrReplaced, what))
 }
 
 // explain returns ErrReplaced, with err as its detail, if err about a file of the dataset came from
@@ -200,12 +199,10 @@ func (r *Split) checkIDs(shard int, raw []byte, off int64) error {
 	if i < 0 {
 		return nil
 	}
-	row := Row{Width: int(r.width), InputIDs: raw[i*int(r.width) : (i+1)*int(r.width)]}
 	info, err := r.table.at(shard)
 	if err != nil {
 		return err
 	}
 	return shardfile.Corrupt(shardfile.Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d",
-		row.AppendInputIDs(nil)[0],
-		r.d.manifest.Schema.VocabSize)
+		idAt(raw, i, int(r.width)), r.d.manifest.Schema.VocabSize)
 }

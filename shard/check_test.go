@@ -118,12 +118,12 @@ func (c corpus) twin(t *testing.T, fsys shardfile.FS, dir string) {
 		for j := range e.InputIDs {
 			e.InputIDs[j] = (e.InputIDs[j] + 1) % uint32(c.schema.VocabSize)
 		}
-		if err := b.Append(split, e); err != nil {
+		if err := b.Row(split, e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.WriteFile(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)),
-		b.WriteFile(shardfile.RejectsName, strings.NewReader("")))
+	err = errors.Join(b.File(shardfile.TokenizerName, strings.NewReader(`{"model":{}}`)),
+		b.File(shardfile.RejectsName, strings.NewReader("")))
 	if _, ferr := b.Finish(provenance); err != nil || ferr != nil {
 		t.Fatal(err, ferr)
 	}

@@ -24,16 +24,6 @@ type ReaderOptions struct {
 	MaxOffsetBytes int64
 }
 
-func (o ReaderOptions) withDefaults() ReaderOptions {
-	if o.MaxOpenShards <= 0 {
-		o.MaxOpenShards = 512
-	}
-	if o.MaxIndexBytes <= 0 {
-		o.MaxIndexBytes = 8 << 20
-	}
-	return o
-}
-
 // Dataset is a finished dataset folder, open for reading. It is safe for concurrent use.
 type Dataset struct {
 	fs       shardfile.ReadFS
@@ -81,7 +71,12 @@ func (o ReaderOptions) Open(fsys fs.FS, dir string) (*Dataset, error) {
 // OpenManifest returns the dataset of a manifest that was read before. It does not look at the shards: one that
 // is missing is an error of the first read.
 func (o ReaderOptions) OpenManifest(fsys fs.FS, dir string, m *Manifest) (_ *Dataset, err error) {
-	o = o.withDefaults()
+	if o.MaxOpenShards <= 0 {
+		o.MaxOpenShards = 512
+	}
+	if o.MaxIndexBytes <= 0 {
+		o.MaxIndexBytes = 8 << 20
+	}
 	files := shardfile.ReadingOf(fsys)
 	d := &Dataset{fs: files, dir: dir, manifest: m, layout: shardfile.NewLayout(shardfile.Shape(m.Schema)),
 		checks: make(chan []byte, maxChecks)}
@@ -91,27 +86,17 @@ func (o ReaderOptions) OpenManifest(fsys fs.FS, dir string, m *Manifest) (_ *Dat
 	d.pool.maxOpen, d.pool.maxIndex, d.cache.max = o.MaxOpenShards, o.MaxIndexBytes, o.MaxOffsetBytes
 	for i := range m.Splits {
 		info := &m.Splits[i]
-		r := &Split{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: newShardStates(info)}
+		states := &shardStates{n: info.NumShards(), open: map[int]*readShard{}}
+		if info.List == nil {
+			states.all = make([]readShard, states.n)
+		}
+		r := &Split{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: states}
 		if r.table, err = openTable(files, dir, m, info); err != nil {
 			return nil, errors.Join(d.explain(err), d.Close())
 		}
 		d.splits = append(d.splits, r)
 	}
 	return d, nil
-}
-
-// checkPresent checks that a shard is a file of the manifest's size.
-func checkPresent(fsys shardfile.ReadFS, path string, info *ShardInfo) error {
-	st, err := fsys.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return shardfile.MissingFile(path)
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular():
-		return shardfile.NotRegular(path, st.Mode())
-	}
-	return shardfile.CheckSize(path, st.Size(), info.Bytes)
 }
 
 func (info *ShardInfo) entry() shardfile.Entry {

@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -80,7 +81,8 @@ func resum(l *shardfile.Layout, data []byte) []byte {
 
 // SealManifest appends the right seal to body.
 func SealManifest(body []byte) []byte {
-	return append(body[:len(body):len(body)], shardfile.SealOf(body)...)
+	sum := blake3.Sum256(body)
+	return fmt.Appendf(body[:len(body):len(body)], "%s%x%s", shardfile.SealBefore, sum, shardfile.SealAfter)
 }
 
 // SealBytes is the length of a seal.

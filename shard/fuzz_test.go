@@ -161,11 +161,11 @@ func FuzzCheckpoint(f *testing.F) {
 			for i := range 40 {
 				_, e := c.row(i)
 				e.Document += 1 << 40
-				if err := b.Append("train", e); err != nil {
+				if err := b.Row("train", e); err != nil {
 					return
 				}
 			}
-			if err := b.Checkpoint(nil); err != nil {
+			if err := b.Save(nil); err != nil {
 				return
 			}
 			b.Finish(dataset.Provenance{})

@@ -117,7 +117,7 @@ func TestLock(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1}}); !errors.Is(err, shard.ErrClosed) {
+			if err := b.Row("train", &dataset.Example{InputIDs: []uint32{1}}); !errors.Is(err, shard.ErrClosed) {
 				t.Error(err)
 			}
 		}

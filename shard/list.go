@@ -100,9 +100,7 @@ func openShardList(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo)
 	l := &shardList{fs: fsys, path: shardfile.Join(dir, s.List.File), split: s.Name, n: int(s.List.Shards),
 		partitions: m.Merged.Partitions, cache: map[int][]byte{},
 		pages: make([]listPage, 0, s.List.Shards/shardfile.ListPageEntries+1)}
-	var size int64
-	l.file, err = shardfile.OpenForReading(fsys, l.path)
-	if err != nil {
+	if l.file, err = shardfile.OpenForReading(fsys, l.path); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -111,10 +109,11 @@ func openShardList(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo)
 		}
 	}()
 	listed := m.File(s.List.File)
-	if size, err = shardfile.FileSize(l.file); err != nil {
-		return nil, err
+	size, err := shardfile.FileSize(l.file)
+	if err == nil {
+		err = shardfile.CheckSize(l.path, size, listed.Bytes)
 	}
-	if err := shardfile.CheckSize(l.path, size, listed.Bytes); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	sum, err := l.scan(s)
@@ -231,29 +230,25 @@ func (l *shardList) Close() error {
 
 func (l *shardList) len() int { return l.n }
 
+// entryOf returns the k-th entry of a page.
+func entryOf(page []byte, k int) shardfile.ListEntry {
+	return shardfile.ListEntry(page[k*shardfile.ListEntryBytes:][:shardfile.ListEntryBytes])
+}
+
 func (l *shardList) at(i int) (ShardInfo, error) {
 	page, err := l.page(i / shardfile.ListPageEntries)
 	if err != nil {
 		return ShardInfo{}, err
 	}
-	return l.info(page, i), nil
-}
-
-// info returns the i-th shard, which a page holds.
-func (l *shardList) info(page []byte, i int) ShardInfo {
-	e := shardfile.ListEntry(page[i%shardfile.ListPageEntries*shardfile.ListEntryBytes:][:shardfile.ListEntryBytes])
-	first := l.pages[i/shardfile.ListPageEntries].row
-	if k := i % shardfile.ListPageEntries; k > 0 {
-		first = shardfile.ListEntry(page[(k-1)*shardfile.ListEntryBytes:]).End()
+	k := i % shardfile.ListPageEntries
+	e, first := entryOf(page, k), l.pages[i/shardfile.ListPageEntries].row
+	if k > 0 {
+		first = entryOf(page, k-1).End()
 	}
-	name, part := e.Name(), shardfile.Part{Of: l.partitions}
-	part.Number = name.Part
-	s := ShardInfo{Name: part.ShardName(l.split, name.Index), Rows: e.End() - first, Tokens: e.Tokens(),
-		Bytes: e.Bytes(), BLAKE3: hex.EncodeToString(e[:32]), Footer: hex.EncodeToString(e[32:64])}
-	if name.Cut {
-		s.Name = part.CutShardName(l.split, name.Index)
-	}
-	return s
+	name := e.Name()
+	name.Split = shardfile.SplitIndex(l.split)
+	return ShardInfo{Name: name.String(), Rows: e.End() - first, Tokens: e.Tokens(), Bytes: e.Bytes(),
+		BLAKE3: hex.EncodeToString(e[:32]), Footer: hex.EncodeToString(e[32:64])}, nil
 }
 
 func (l *shardList) size(i int) (int64, error) {
@@ -261,7 +256,7 @@ func (l *shardList) size(i int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return shardfile.ListEntry(page[i%shardfile.ListPageEntries*shardfile.ListEntryBytes:]).Bytes(), nil
+	return entryOf(page, i%shardfile.ListPageEntries).Bytes(), nil
 }
 
 func (l *shardList) find(row int64) (i int, first int64, err error) {
@@ -270,11 +265,10 @@ func (l *shardList) find(row int64) (i int, first int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	k := sort.Search(len(page)/shardfile.ListEntryBytes,
-		func(i int) bool { return shardfile.ListEntry(page[i*shardfile.ListEntryBytes:]).End() > row })
+	k := sort.Search(len(page)/shardfile.ListEntryBytes, func(i int) bool { return entryOf(page, i).End() > row })
 	first = l.pages[p].row
 	if k > 0 {
-		first = shardfile.ListEntry(page[(k-1)*shardfile.ListEntryBytes:]).End()
+		first = entryOf(page, k-1).End()
 	}
 	return p*shardfile.ListPageEntries + k, first, nil
 }
@@ -291,10 +285,10 @@ func (l *shardList) has(n shardfile.PartName) (bool, error) {
 		return false, err
 	}
 	entries := len(page) / shardfile.ListEntryBytes
-	k := sort.Search(entries, func(i int) bool { return !shardfile.ListEntry(page[i*shardfile.ListEntryBytes:]).Name().Before(n) })
+	k := sort.Search(entries, func(i int) bool { return !entryOf(page, i).Name().Before(n) })
 	if k == entries {
 		return false, nil
 	}
-	have := shardfile.ListEntry(page[k*shardfile.ListEntryBytes:]).Name()
+	have := entryOf(page, k).Name()
 	return have.Part == n.Part && have.Index == n.Index && have.Cut == n.Cut, nil
 }

@@ -107,7 +107,7 @@ func makeUp(t testing.TB, fsys shardfile.FS, dir string, parts, shards int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
+	if err := b.Row("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := b.Finish(dataset.Provenance{State: json.RawMessage("{}")})

@@ -35,7 +35,7 @@ func (c corpus) buildParts(t testing.TB, fsys shardfile.FS, dir string, parts in
 		}
 		for i := p * c.n / parts; i < (p+1)*c.n/parts; i++ {
 			split, e := c.row(i)
-			if err := b.Append(split, e); err != nil {
+			if err := b.Row(split, e); err != nil {
 				t.Fatal(err)
 			}
 		}

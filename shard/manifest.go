@@ -202,11 +202,11 @@ func ReadManifestFile(fsys fs.FS, dir, name string) (*Manifest, error) {
 	files := shardfile.ReadingOf(fsys)
 	data, err := shardfile.ReadFile(files, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		cause := error(ErrNotFound)
+		cause := ErrNotFound
 		if _, err := files.Stat(shardfile.Join(dir, shardfile.BuildCheckpointName)); err == nil {
 			cause = ErrUnfinished
 		}
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: cause}
+		return nil, shardfile.Wrong(path, cause)
 	}
 	if err != nil {
 		return nil, err
@@ -223,24 +223,23 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version != FormatVersion {
-		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w %d: this dsload reads version %d; build the dataset again, or read it with the "+
-				"dsload that wrote it", ErrVersion, head.Version, FormatVersion)}
+		return nil, shardfile.Wrong(file, fmt.Errorf("%w %d: this dsload reads version %d; build the dataset again, or read it "+
+			"with the dsload that wrote it", ErrVersion, head.Version, FormatVersion))
 	}
 	if head.Format != "dsload" && json.Valid(data) && !bytes.Contains(data, []byte(shardfile.SealBefore)) {
-		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: shardfile.ErrOtherManifest}
+		return nil, shardfile.Wrong(file, shardfile.ErrOtherManifest)
 	}
-	if err := shardfile.CheckSeal(file, data); err != nil {
+	seal, err := shardfile.CheckSeal(file, data)
+	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{}
-	if err := json.Unmarshal(data, m); err != nil {
-		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	m := &Manifest{seal: seal}
+	if err = json.Unmarshal(data, m); err == nil {
+		err = m.validate()
 	}
-	if err := m.validate(); err != nil {
-		return nil, &shardfile.FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	if err != nil {
+		return nil, shardfile.Wrong(file, fmt.Errorf("%w: %w", ErrCorrupt, err))
 	}
-	m.seal = string(data[len(data)-len(shardfile.SealAfter)-shardfile.SealDigits : len(data)-len(shardfile.SealAfter)])
 	return m, nil
 }
 
@@ -311,8 +310,9 @@ func (s *SplitInfo) validate(partitions int) error {
 	var rows, tokens int64
 	last := shardfile.PartName{Part: -1}
 	for i, sh := range s.Shards {
+		n, ofPart := shardfile.ParsePartName(sh.Name)
 		switch {
-		case partitions > 0 && !validPartName(s.Name, sh.Name, partitions, &last),
+		case partitions > 0 && (!ofPart || n.Temp || shardfile.SplitNames[n.Split] != s.Name || n.Part >= partitions || !n.After(last)),
 			partitions == 0 && sh.Name != shardfile.ShardName(s.Name, i):
 			return fmt.Errorf("shard %d is named %q", i, sh.Name)
 		case sh.Rows < 1 || sh.Rows > sh.Bytes || sh.Tokens < sh.Rows ||
@@ -323,6 +323,7 @@ func (s *SplitInfo) validate(partitions int) error {
 		case !validHash(sh.Footer):
 			return fmt.Errorf("shard %s: checksum %q of its footer", sh.Name, sh.Footer)
 		}
+		last = n
 		rows += sh.Rows // no overflow: 100,000 shards of less than 2^37 bytes
 		tokens += sh.Tokens
 	}
@@ -338,16 +339,6 @@ func (s *SplitInfo) validateLengths() error {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
 	}
 	return checkLengths(s)
-}
-
-// validPartName checks that a shard has the name of one of a part's, after the last one.
-func validPartName(split, name string, partitions int, last *shardfile.PartName) bool {
-	n, ok := shardfile.ParsePartName(name)
-	if !ok || n.Temp || shardfile.SplitNames[n.Split] != split || n.Part >= partitions || !n.After(*last) {
-		return false
-	}
-	*last = n
-	return true
 }
 
 func validHash(s string) bool {

@@ -114,7 +114,7 @@ func TestLockLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(b.Append("train", &dataset.Example{InputIDs: []uint32{1}}), b.Checkpoint(nil),
+			if err := errors.Join(b.Row("train", &dataset.Example{InputIDs: []uint32{1}}), b.Save(nil),
 				fsys.Remove(filepath.Join(dir, "build.lock"))); err != nil {
 				t.Fatal(err)
 			}
@@ -124,10 +124,10 @@ func TestLockLost(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := b.Checkpoint(nil); !errors.Is(err, shardfile.ErrLockLost) || !strings.Contains(err.Error(), dir) {
+			if err := b.Save(nil); !errors.Is(err, shardfile.ErrLockLost) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err,
+			if err := b.Row("train", &dataset.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err,
 				shardfile.ErrLockLost) {
 				t.Errorf("%s, append: %v", name, err)
 			}
@@ -138,7 +138,7 @@ func TestLockLost(t *testing.T) {
 				t.Errorf("%s, close: %v", name, err)
 			}
 			if successor {
-				if err := errors.Join(other.Checkpoint(nil), other.Close()); err != nil {
+				if err := errors.Join(other.Save(nil), other.Close()); err != nil {
 					t.Errorf("%s: the successor: %v", name, err)
 				}
 			}

@@ -34,7 +34,7 @@ func TestOpenBuilder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(b.Checkpoint([]byte("here")), b.Close()); err != nil {
+		if err := errors.Join(b.Save([]byte("here")), b.Close()); err != nil {
 			t.Fatal(err)
 		}
 		return fsys
@@ -98,7 +98,7 @@ func TestOpenBuilder(t *testing.T) {
 		if err != nil || checkpoint == nil || string(checkpoint.Cursor) != "here" {
 			t.Fatalf("%+v, %v", checkpoint, err)
 		}
-		if err := errors.Join(b.Checkpoint([]byte("there")), b.Close()); err != nil {
+		if err := errors.Join(b.Save([]byte("there")), b.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if u, err := dataset.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") ||

@@ -2,6 +2,8 @@ package shard
 
 import (
 	"errors"
+	"io/fs"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -28,22 +30,17 @@ func openTable(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo) (sh
 	if s.List != nil {
 		return openShardList(fsys, dir, m, s)
 	}
-	return newHeldShards(s), nil
+	h := &heldShards{shards: s.Shards, starts: make([]int64, len(s.Shards)+1)}
+	for i := range s.Shards {
+		h.starts[i+1] = h.starts[i] + s.Shards[i].Rows
+	}
+	return h, nil
 }
 
 // heldShards are the shards that the manifest lists.
 type heldShards struct {
-	split  string
 	shards []ShardInfo
 	starts []int64 // the first row of each shard, and the number of rows
-}
-
-func newHeldShards(s *SplitInfo) *heldShards {
-	h := &heldShards{split: s.Name, shards: s.Shards, starts: make([]int64, len(s.Shards)+1)}
-	for i := range s.Shards {
-		h.starts[i+1] = h.starts[i] + s.Shards[i].Rows
-	}
-	return h
 }
 
 func (h *heldShards) len() int                    { return len(h.shards) }
@@ -57,12 +54,7 @@ func (h *heldShards) find(row int64) (i int, first int64, err error) {
 }
 
 func (h *heldShards) has(n shardfile.PartName) (bool, error) {
-	part := shardfile.Part{Number: n.Part, Of: shardfile.MaxParts}
-	name := part.ShardName(h.split, n.Index)
-	if n.Cut {
-		name = part.CutShardName(h.split, n.Index)
-	}
-	_, found := slices.BinarySearchFunc(h.shards, name, func(sh ShardInfo, name string) int {
+	_, found := slices.BinarySearchFunc(h.shards, n.String(), func(sh ShardInfo, name string) int {
 		return strings.Compare(sh.Name, name)
 	})
 	return found, nil
@@ -89,7 +81,18 @@ func (r *Split) checkPresent(first, end int) error {
 		if err != nil {
 			return err
 		}
-		if err := checkPresent(r.d.fs, shardfile.Join(r.d.dir, info.Name), &info); err != nil {
+		path := shardfile.Join(r.d.dir, info.Name)
+		st, err := r.d.fs.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = shardfile.MissingFile(path)
+		case err != nil:
+		case !st.Mode().IsRegular():
+			err = shardfile.NotRegular(path, st.Mode())
+		default:
+			err = shardfile.CheckSize(path, st.Size(), info.Bytes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -122,13 +125,6 @@ type shardStates struct {
 
 	mu   sync.Mutex
 	open map[int]*readShard // used where all is nil
-}
-
-func newShardStates(info *SplitInfo) *shardStates {
-	if info.List != nil {
-		return &shardStates{n: info.NumShards(), open: map[int]*readShard{}}
-	}
-	return &shardStates{n: info.NumShards(), all: make([]readShard, info.NumShards())}
 }
 
 // get returns the state of the i-th shard.
@@ -166,7 +162,7 @@ func (s *readShard) forget() {
 // close closes every file.
 func (t *shardStates) close() error {
 	var errs []error
-	closeOne := func(s *readShard) {
+	t.each(func(s *readShard) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.file != nil {
@@ -174,8 +170,7 @@ func (t *shardStates) close() error {
 			s.file = nil
 			s.kept.drop()
 		}
-	}
-	t.each(closeOne)
+	})
 	return errors.Join(errs...)
 }
 
@@ -185,10 +180,7 @@ func (t *shardStates) each(do func(*readShard)) {
 		do(&t.all[i])
 	}
 	t.mu.Lock()
-	open := make([]*readShard, 0, len(t.open))
-	for _, s := range t.open {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(t.open))
 	t.mu.Unlock()
 	for _, s := range open {
 		do(s)

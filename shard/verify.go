@@ -169,7 +169,8 @@ func (v *verifier) run() error {
 	if err != nil {
 		return err
 	}
-	return shardfile.CheckSeal(path, data)
+	_, err = shardfile.CheckSeal(path, data)
+	return err
 }
 
 // file compares a file that is no shard with its entry in the manifest.

@@ -71,13 +71,13 @@ func TestWordsFixture(t *testing.T) {
 		for _, text := range words[split] {
 			part := int32(0)
 			for ids := range slices.Chunk(tok.Encode(text), wordsRow) {
-				err = errors.Join(err, b.Append(split, &dataset.Example{InputIDs: ids, Document: document, Part: part}))
+				err = errors.Join(err, b.Row(split, &dataset.Example{InputIDs: ids, Document: document, Part: part}))
 				part++
 			}
 			document++
 		}
 	}
-	err = errors.Join(err, b.WriteFile(shardfile.TokenizerName, bytes.NewReader(file)))
+	err = errors.Join(err, b.File(shardfile.TokenizerName, bytes.NewReader(file)))
 	_, ferr := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "words", Fingerprint: tok.Fingerprint(),
 		VocabSize: tok.VocabSize()},
 		Sources: []shard.SourceInfo{{URI: "words.txt", Bytes: 92, Checksum: "xxh3-128:00"}}})

@@ -26,7 +26,7 @@ func datasetOf(t *testing.T, schema shard.Schema, rows []dataset.Example) *shard
 		t.Fatal(err)
 	}
 	for i := range rows {
-		if err := b.Append("train", &rows[i]); err != nil {
+		if err := b.Row("train", &rows[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

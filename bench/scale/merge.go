@@ -107,7 +107,7 @@ func makeParts(dir string, parts, shards int, real bool) (shardfile.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Append("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
+	if err := b.Row("train", &dataset.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
 		return nil, err
 	}
 	m, err := b.Finish(dataset.Provenance{State: json.RawMessage("{}")})
@@ -152,7 +152,7 @@ func buildPart(dir string, i, parts, shards int) error {
 		for k := range ids {
 			ids[k] = uint32((document*31 + k) % 60000)
 		}
-		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(document)}); err != nil {
+		if err := b.Row("train", &dataset.Example{InputIDs: ids, Document: int64(document)}); err != nil {
 			return errors.Join(err, b.Close())
 		}
 	}

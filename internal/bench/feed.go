@@ -113,7 +113,7 @@ func makeUp(ctx context.Context, dir string, rows int64, tokens int) error {
 			example.InputIDs[j] = uint32(rng.Uint64N(vocabulary))
 		}
 		example.Document = i
-		if err := b.Append("train", &example); err != nil {
+		if err := b.Row("train", &example); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,35 +16,30 @@ import (
 // Until the new manifest replaces the old one, the folder is the old dataset, for every reader and
 // after every crash. Files that the old manifest lists are never written.
 
-// errNotOfBase reports a checkpoint of an addition to another dataset than the folder holds.
-var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset", shard.ErrCorrupt)
-
 // openBase makes the Builder add to the dataset in the folder.
-func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, error) {
+func (b *Builder) openBase(names []string) (*Checkpoint, error) {
 	m, err := b.manifest()
 	if err != nil {
 		return nil, err
 	}
-	if _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); !differ {
-		if has[b.checkpointName()] {
-			if err := b.endLeft(); err != nil {
-				return nil, err
-			}
-		}
-		return nil, fmt.Errorf("%s: %w", b.dir, ErrFinished)
+	begun := slices.Contains(names, b.checkpointName())
+	if DiffSettings(m.Settings, b.opts.Settings, nil) == nil {
+		return nil, b.alreadyFinished(begun)
 	}
 	if err := b.checkBase(m); err != nil {
 		return nil, err
 	}
-	resumed, ended := has[b.checkpointName()] && !b.opts.Overwrite, false
+	resumed := begun && !b.opts.Overwrite
 	if resumed {
-		if ended, err = b.additionEnded(m); err != nil {
+		st, err := readHead(b.fs, b.path(b.checkpointName()))
+		if err != nil {
 			return nil, err
 		}
-		resumed = !ended
+		// A crash at the end of an addition that the manifest includes left its checkpoint.
+		resumed = DiffSettings(st.opts.Settings, m.Settings, nil) != nil
 	}
 	if !resumed {
-		if err := b.clearAddition(has, ended); err != nil {
+		if err := b.clearAddition(names, begun && !b.opts.Overwrite); err != nil {
 			return nil, err
 		}
 	}
@@ -62,20 +58,20 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 }
 
 // clearAddition makes a folder ready for a new addition: it removes the checkpoints that earlier builds left.
-func (b *Builder) clearAddition(has map[string]bool, ended bool) error {
+func (b *Builder) clearAddition(names []string, ended bool) error {
 	if err := b.claim(); err != nil {
 		return err
 	}
-	if has[shardfile.BuildCheckpointName] { // a crash left it at the end of the first build
-		if err := b.removeFile(shardfile.BuildCheckpointName); err != nil {
+	if slices.Contains(names, shardfile.BuildCheckpointName) { // a crash left it at the end of the first build
+		if err := b.remove(shardfile.BuildCheckpointName); err != nil {
 			return err
 		}
 	}
 	switch {
 	case ended: // a crash left it at the end of the last addition
 		return b.removeCheckpoint()
-	case has[b.checkpointName()]:
-		return b.removeFile(b.checkpointName())
+	case slices.Contains(names, b.checkpointName()):
+		return b.remove(b.checkpointName())
 	}
 	return nil
 }
@@ -98,41 +94,19 @@ func (b *Builder) checkBase(m *shard.Manifest) error {
 	return nil
 }
 
-// additionEnded reports whether the checkpoint belongs to an addition that the manifest includes: a
-// crash at the end left it.
-func (b *Builder) additionEnded(m *shard.Manifest) (bool, error) {
-	r, err := openCheckpoint(b.fs, b.path(b.checkpointName()))
-	if err != nil {
-		return false, err
-	}
-	defer r.f.Close()
-	st, err := r.head()
-	if err != nil {
-		return false, err
-	}
-	_, _, _, differ := diffSettings(st.opts.Settings, m.Settings, nil)
-	return !differ, nil
-}
-
-// removeFile removes a file durably.
-func (b *Builder) removeFile(name string) error {
-	if err := shardfile.RemoveAny(b.fs, b.path(name)); err != nil {
-		return err
-	}
-	b.namesNew = true
-	return b.syncNames()
-}
-
 // adopt takes over the rows of the dataset that is added to.
 func (b *Builder) adopt(m *shard.Manifest) error {
 	shards := 0
 	for i := range b.splits {
 		s := &b.splits[i]
 		if info := m.Split(s.name); info != nil {
-			s.stats = statsOf(info)
+			addStats(&s.stats, info)
 			for j := range info.Shards {
-				c, err := committedOf(&info.Shards[j])
-				if err != nil {
+				sh := &info.Shards[j]
+				c := committedShard{rows: sh.Rows, tokens: sh.Tokens, bytes: sh.Bytes}
+				_, err := hex.Decode(c.sum[:], []byte(sh.BLAKE3))
+				_, footerErr := hex.Decode(c.footer[:], []byte(sh.Footer))
+				if err := errors.Join(err, footerErr); err != nil {
 					return err
 				}
 				s.shards = append(s.shards, c)
@@ -146,40 +120,17 @@ func (b *Builder) adopt(m *shard.Manifest) error {
 	return b.opts.checkShards(b.dir, shards)
 }
 
-// extends reports whether the restored state begins with the shards of the dataset.
-func (b *Builder) extends(m *shard.Manifest) bool {
+// extendsBase reports whether the restored state begins with the shards of the dataset.
+func (b *Builder) extendsBase() bool {
 	for i := range b.splits {
-		s, info := &b.splits[i], m.Split(shardfile.SplitNames[i])
-		if info == nil {
-			continue
-		}
-		for j := range info.Shards {
-			if j >= len(s.shards) || b.shardInfo(s, j) != info.Shards[j] {
+		s := &b.splits[i]
+		for j, info := range b.baseShards(s.name) {
+			if j >= len(s.shards) || b.shardInfo(s, j) != info {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// committedOf is the inverse of committedShard.info.
-func committedOf(info *shard.ShardInfo) (c committedShard, err error) {
-	c.rows, c.tokens, c.bytes = info.Rows, info.Tokens, info.Bytes
-	_, err = hex.Decode(c.sum[:], []byte(info.BLAKE3))
-	if err == nil {
-		_, err = hex.Decode(c.footer[:], []byte(info.Footer))
-	}
-	return c, err
-}
-
-// statsOf is the inverse of splitInfo.
-func statsOf(info *shard.SplitInfo) shardfile.Stats {
-	st := shardfile.Stats{Rows: info.Examples, Tokens: info.Tokens, LabelTokens: info.LabelTokens,
-		MinLength: info.MinLength, MaxLength: info.MaxLength, MaxLabels: info.MaxLabels}
-	for _, h := range info.Lengths {
-		st.Hist[shardfile.LengthBucket(int(h[0]))] = [2]int64{h[1], h[2]}
-	}
-	return st
 }
 
 // sideFile reports whether an unfinished or abandoned addition may have left a file of this name
@@ -202,4 +153,43 @@ func (b *Builder) sideFile(name string) bool {
 func HasAddition(fsys shardfile.FS, dir string) bool {
 	_, err := fsys.Stat(shardfile.Join(dir, shardfile.AdditionCheckpointName))
 	return err == nil
+}
+
+// An addition to a merged dataset is one more part of it: the shards have the part's names, which
+// follow those of the parts before, and the manifest counts a partition more.
+
+// ofMerged reports whether the Builder adds to a merged dataset.
+func (b *Builder) ofMerged() bool { return b.base != nil && b.base.Merged != nil }
+
+// addedPart returns the part that the addition is.
+func (b *Builder) addedPart() shardfile.Part {
+	n := b.base.Merged.Partitions
+	return shardfile.Part{Number: n, Of: n + 1}
+}
+
+// baseShards returns the shards of a split that the dataset had before the addition.
+func (b *Builder) baseShards(split string) []shard.ShardInfo {
+	if b.base != nil {
+		if s := b.base.Split(split); s != nil {
+			return s.Shards
+		}
+	}
+	return nil
+}
+
+// shardName returns the name of the i-th shard of a split.
+func (b *Builder) shardName(split string, i int) string {
+	if !b.ofMerged() {
+		return b.opts.Part.ShardName(split, i)
+	}
+	base := b.baseShards(split)
+	if i < len(base) {
+		return base[i].Name
+	}
+	return b.addedPart().ShardName(split, i-len(base))
+}
+
+// shardInfo returns the manifest's entry of the i-th shard of a split.
+func (b *Builder) shardInfo(s *buildSplit, i int) shard.ShardInfo {
+	return s.shards[i].info(b.shardName(s.name, i))
 }

@@ -113,25 +113,3 @@ func (b *Builder) nameEnded() error {
 	b.namesNew = true
 	return b.syncNames()
 }
-
-// endBackground is waitBackground for a Builder that is closed. After a failure the shard that was ended stays
-// under its temporary name.
-func (b *Builder) endBackground() error {
-	if b.err == nil {
-		return b.waitBackground()
-	}
-	if b.last != nil {
-		<-b.last.done
-	}
-	return nil
-}
-
-// closeEnded closes the file of a shard that was ended and has no name.
-func (b *Builder) closeEnded() error {
-	if b.ended == nil {
-		return nil
-	}
-	f := b.ended.shard.file
-	b.ended = nil
-	return f.Close()
-}

@@ -43,6 +43,7 @@ type BuilderOptions struct {
 	// Append adds to the finished dataset in the folder. Its documents begin with FirstDocument.
 	Append        bool
 	FirstDocument int64
+	addition      int // the number of this one, from 1 on, if its files have names of their own
 }
 
 func (o BuilderOptions) withDefaults() BuilderOptions {
@@ -174,10 +175,10 @@ type buildSplit struct {
 	part     int32
 }
 
-// Append adds a copy of a row to a split, "train" or "val". The (document, part) of a split's rows
+// Row adds a copy of a row to a split, "train" or "val". The (document, part) of a split's rows
 // must increase, unless they are packed. Errors about the row (ErrSchema, ErrRange, ErrTooLarge,
 // ErrOrder, ErrNoSplit) leave the Builder unchanged; any other error is final.
-func (b *Builder) Append(split string, e *Example) error {
+func (b *Builder) Row(split string, e *Example) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -214,7 +215,8 @@ func (b *Builder) Append(split string, e *Example) error {
 
 func (s *buildSplit) prepare(l *shardfile.Layout) {
 	if s.pending == nil {
-		s.pending = newBatch(l)
+		s.pending = &batch{cols: make([]batchColumn, len(l.Cols))}
+		s.pending.reset(l)
 		s.stage = make([]byte, 0, stageBytes)
 		s.hash = blake3.New()
 	}
@@ -244,7 +246,14 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if len(s.shards) > shardfile.MaxShardIndex {
 			return fmt.Errorf("%w: more than %d shards; use larger ones", shard.ErrTooLarge, shardfile.MaxShardIndex+1)
 		}
-		if err := b.checkShards(); err != nil {
+		shards := 1
+		for i := range b.splits {
+			shards += len(b.splits[i].shards)
+			if b.splits[i].open != nil {
+				shards++
+			}
+		}
+		if err := b.opts.checkShards(b.dir, shards); err != nil {
 			return err
 		}
 		if err := b.holdsLock(); err != nil {
@@ -261,18 +270,6 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 	}
 	s.pending.reset(b.layout)
 	return nil
-}
-
-// checkShards returns an error if the list has no room for another shard.
-func (b *Builder) checkShards() error {
-	n := 0
-	for i := range b.splits {
-		n += len(b.splits[i].shards)
-		if b.splits[i].open != nil {
-			n++
-		}
-	}
-	return b.opts.checkShards(b.dir, n+1)
 }
 
 // commitShard ends the open shard. It is synced in the background, and then named.
@@ -316,20 +313,12 @@ func (b *Builder) syncNames() error {
 	return nil
 }
 
-// SeenPaths returns the paths of two files for the record of seen documents: a log, which the
-// caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the log, as it
-// does the checkpoint. OpenBuilder removes the scratch.
-func (b *Builder) SeenPaths() (log, scratch string) {
-	log, scratch = b.seenNames()
-	return b.path(log), b.path(scratch)
-}
-
-func (b *Builder) seenNames() (log, scratch string) {
-	log = shardfile.SeenLogName
+// seenLog returns the name of the log for the record of seen documents.
+func (b *Builder) seenLog() string {
 	if p := b.opts.Part; p.IsPart() {
-		log = p.ExtraName(shardfile.HashesName(0)) + shardfile.OriginsSuffix
+		return p.ExtraName(shardfile.HashesName(0)) + shardfile.OriginsSuffix
 	}
-	return log, log + shardfile.TempSuffix
+	return shardfile.SeenLogName
 }
 
 // Close releases the folder and keeps what the last Checkpoint made durable. After Finish it does
@@ -338,7 +327,16 @@ func (b *Builder) Close() error {
 	if b.lock == nil {
 		return nil
 	}
-	errs := []error{b.endBackground(), b.closeEnded()}
+	var errs []error
+	if b.err == nil {
+		errs = append(errs, b.waitBackground())
+	} else if b.last != nil {
+		<-b.last.done
+	}
+	if b.ended != nil { // after a failure the shard stays under its temporary name
+		errs = append(errs, b.ended.shard.file.Close())
+		b.ended = nil
+	}
 	b.fail(fmt.Errorf("builder of %s: %w", b.dir, shard.ErrClosed))
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil && open.file != nil {

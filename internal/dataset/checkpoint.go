@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/zeebo/blake3"
@@ -18,34 +17,42 @@ const (
 
 // Checkpoint is what an earlier run left for OpenBuilder.
 type Checkpoint struct {
-	Cursor []byte // the argument of the last Checkpoint
+	Cursor []byte // the argument of the last Save
 }
 
-// Checkpoint makes cursor and all rows appended so far durable. After a crash OpenBuilder returns
+// Checkpoint makes all rows so far durable, with what cursor returns, which Save describes. Unless it must be now, it
+// may begin that in the background instead, and take no checkpoint yet; then it does not call cursor.
+func (b *Builder) Checkpoint(now bool, cursor func() ([][]byte, error)) (taken bool, err error) {
+	if !now && !b.SyncAhead() {
+		return false, nil
+	}
+	parts, err := cursor()
+	if err == nil {
+		err = b.Save(parts...)
+	}
+	return err == nil, err
+}
+
+// Save makes cursor and all rows appended so far durable. After a crash OpenBuilder returns
 // the newest cursor, and its Builder has exactly the rows appended before that.
 // The cursor is given in parts, which are joined.
-func (b *Builder) Checkpoint(cursor ...[]byte) error {
+func (b *Builder) Save(cursor ...[]byte) error {
 	if b.err != nil {
 		return b.err
 	}
-	if err := b.waitBackground(); err != nil {
-		return b.fail(err)
-	}
+	err := b.waitBackground()
 	for i := range b.splits {
-		if open := b.splits[i].open; open != nil {
-			if err := open.sync(); err != nil {
-				return b.fail(err)
-			}
+		if open := b.splits[i].open; open != nil && err == nil {
+			err = open.sync()
 		}
 	}
-	// The names of open shards must be durable before a checkpoint relies on them.
-	if err := b.syncNames(); err != nil {
-		return b.fail(err)
+	if err == nil { // the names of open shards must be durable before a checkpoint relies on them
+		err = b.syncNames()
 	}
-	if err := b.writeCheckpoint(true, cursor...); err != nil {
-		return b.fail(err)
+	if err == nil {
+		err = b.writeCheckpoint(true, cursor...)
 	}
-	return nil
+	return b.fail(err)
 }
 
 // Forget removes the checkpoints of a build without rows, so that the folder accepts other options
@@ -67,36 +74,16 @@ func (b *Builder) checkpointName() string {
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims
 // the folder.
 func (b *Builder) writeCheckpoint(begun bool, cursor ...[]byte) error {
-	temp := b.path(b.checkpointName() + shardfile.TempSuffix)
-	if err := b.holdsLock(); err != nil {
-		return err
-	}
-	f, err := shardfile.CreateNew(b.fs, temp)
-	if err != nil {
-		return err
-	}
 	if b.ckpt == nil {
 		b.ckpt = &checkpointWriter{buf: make([]byte, 0, checkpointBufferBytes), hash: blake3.New()}
 	}
-	w := b.ckpt
-	w.start(f, temp)
-	b.encodeState(w, begun, cursor...)
-	err = w.end()
-	if err == nil {
-		if err = f.Sync(); err != nil {
-			err = fmt.Errorf("sync %s: %w", temp, shardfile.WithoutPath(err))
-		}
-	}
-	if e := f.Close(); e != nil && err == nil {
-		err = fmt.Errorf("close %s: %w", temp, shardfile.WithoutPath(e))
-	}
-	if err != nil {
+	if err := b.create(b.checkpointName(), func(f shardfile.File, temp string) error {
+		b.ckpt.start(f, temp)
+		b.encodeState(b.ckpt, begun, cursor...)
+		return b.ckpt.end()
+	}); err != nil {
 		return err
 	}
-	if err := b.fs.Rename(temp, b.path(b.checkpointName())); err != nil {
-		return err
-	}
-	b.namesNew = true
 	return b.syncNames()
 }
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -31,13 +29,15 @@ type Provenance struct {
 	State json.RawMessage
 }
 
-// WriteFile writes a file next to the shards, such as TokenizerName or RejectsName, durably and
-// atomically. The manifest lists it with its checksum. Files are not part of checkpoints: call it
-// in the run that finishes the build.
-func (b *Builder) WriteFile(name string, data io.Reader) error {
+// File writes a file next to the shards, such as TokenizerName or RejectsName, durably and
+// atomically, while rows reach the disk in the background. The manifest lists it with its checksum. Files
+// are not part of checkpoints: call it in the run that finishes the build.
+func (b *Builder) File(name string, data io.Reader) error {
+	b.SyncAhead()
 	if b.err != nil {
 		return b.err
 	}
+	name = b.named(name)
 	if !shardfile.ValidExtraName(name) {
 		return fmt.Errorf("file name %q: %w", name, shard.ErrRange)
 	}
@@ -47,10 +47,7 @@ func (b *Builder) WriteFile(name string, data io.Reader) error {
 		return b.fail(err)
 	}
 	info := shard.FileInfo{Name: name, Bytes: n, BLAKE3: hex.EncodeToString(h.Sum(nil))}
-	i, found := slices.BinarySearchFunc(b.files, name, func(f shard.FileInfo,
-		n string) int {
-		return strings.Compare(f.Name, n)
-	})
+	i, found := slices.BinarySearchFunc(b.files, name, func(f shard.FileInfo, n string) int { return strings.Compare(f.Name, n) })
 	if found {
 		b.files[i] = info
 	} else {
@@ -59,51 +56,63 @@ func (b *Builder) WriteFile(name string, data io.Reader) error {
 	return nil
 }
 
-// writeAtomic writes the content of r to name, through a temporary file that it syncs, closes and
-// renames. It does not sync the folder.
-func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
-	path, temp := b.path(name), b.path(name+shardfile.TempSuffix)
+// named returns the name that a file of a dataset of its own has in a part or in an addition.
+func (b *Builder) named(name string) string {
+	switch n := b.opts.addition; {
+	case n == 0:
+		return b.opts.Part.ExtraName(name)
+	case name == shardfile.HashesName(0):
+		return shardfile.HashesName(n)
+	default:
+		return shardfile.AdditionName(name, n)
+	}
+}
+
+// create makes a file of what write writes, through a temporary file that it syncs, closes and renames. It does
+// not sync the folder.
+func (b *Builder) create(name string, write func(f shardfile.File, temp string) error) error {
+	temp := b.path(name + shardfile.TempSuffix)
 	if err := b.holdsLock(); err != nil {
-		return 0, err
+		return err
 	}
 	f, err := shardfile.CreateNew(b.fs, temp)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer func() {
-		if f != nil {
-			f.Close()
-		}
-	}()
+	if err = write(f, temp); err == nil {
+		err = shardfile.Sync(f, temp)
+	}
+	if e := f.Close(); e != nil && err == nil {
+		err = fmt.Errorf("close %s: %w", temp, shardfile.WithoutPath(e))
+	}
+	if err == nil {
+		err = b.fs.Rename(temp, b.path(name))
+	}
+	b.namesNew = b.namesNew || err == nil
+	return err
+}
+
+// writeAtomic creates a file with the content of r.
+func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
 	buf := make([]byte, stageBytes)
-	for {
-		m, err := io.ReadFull(r, buf)
-		if m > 0 {
-			if err := shardfile.WriteAt(f, temp, buf[:m], n); err != nil {
-				return n, err
+	err = b.create(name, func(f shardfile.File, temp string) error {
+		for {
+			m, err := io.ReadFull(r, buf)
+			if m > 0 {
+				if err := shardfile.WriteAt(f, temp, buf[:m], n); err != nil {
+					return err
+				}
+				n += int64(m)
 			}
-			n += int64(m)
+			if err == io.EOF || err == io.ErrUnexpectedEOF { // an error that wraps one of them is no end
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("write %s: %w", b.path(name), err)
+			}
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF { // an error that wraps one of them is no end
-			break
-		}
-		if err != nil {
-			return n, fmt.Errorf("write %s: %w", path, err)
-		}
-	}
-	if err := f.Sync(); err != nil {
-		return n, fmt.Errorf("sync %s: %w", temp, shardfile.WithoutPath(err))
-	}
-	err = f.Close()
-	f = nil
-	if err != nil {
-		return n, fmt.Errorf("close %s: %w", temp, shardfile.WithoutPath(err))
-	}
-	if err := b.fs.Rename(temp, path); err != nil {
-		return n, err
-	}
-	b.namesNew = true
-	return n, nil
+	})
+	return n, err
 }
 
 // Finish commits shards and run.json, and the manifest last, which makes the folder a dataset. Then
@@ -145,14 +154,8 @@ func (b *Builder) finish(p Provenance) (*shard.Manifest, error) {
 		}
 		m.Splits = append(m.Splits, info)
 	}
-	if p.Run != nil { // while the last shard is synced
-		run, err := encodeRun(p.Run)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := b.writeAtomic(shardfile.RunName, bytes.NewReader(run)); err != nil {
-			return nil, err
-		}
+	if err := b.writeRun(p.Run); err != nil { // while the last shard is synced
+		return nil, err
 	}
 	if err := b.waitBackground(); err != nil {
 		return nil, err
@@ -184,23 +187,11 @@ func (b *Builder) finish(p Provenance) (*shard.Manifest, error) {
 // OpenBuilder knows that there may be more to remove, goes once the rest is gone for good.
 func (b *Builder) removeCheckpoint() error {
 	part := b.opts.Part
-	log, _ := b.seenNames()
-	for _, name := range []string{part.ExtraName(shardfile.OriginsName) + shardfile.OriginsSuffix, part.ExtraName(shardfile.ValOriginsName) + shardfile.OriginsSuffix,
-		log} {
-		err := b.fs.Remove(b.path(name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		b.namesNew = b.namesNew || err == nil
-	}
-	if err := b.syncNames(); err != nil {
+	if err := b.remove(part.ExtraName(shardfile.OriginsName)+shardfile.OriginsSuffix,
+		part.ExtraName(shardfile.ValOriginsName)+shardfile.OriginsSuffix, b.seenLog()); err != nil {
 		return err
 	}
-	if err := b.fs.Remove(b.path(b.checkpointName())); err != nil {
-		return err
-	}
-	b.namesNew = true
-	return b.syncNames()
+	return b.remove(b.checkpointName())
 }
 
 // finishSplit commits the rest of a split and returns its entry in the manifest.
@@ -215,23 +206,51 @@ func (b *Builder) finishSplit(s *buildSplit) (shard.SplitInfo, error) {
 			return shard.SplitInfo{}, err
 		}
 	}
-	info := splitInfo(&s.stats)
-	info.Name = s.name
+	info := splitInfo(s.name, &s.stats)
 	for j := range s.shards {
 		info.Shards = append(info.Shards, b.shardInfo(s, j))
 	}
 	return info, nil
 }
 
-// encodeRun returns the bytes of run.json: the members of run, sorted and sealed.
-func encodeRun(run any) ([]byte, error) {
-	data, err := json.Marshal(run)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", shardfile.RunName, err)
+// writeRun writes run.json: the members of run, sorted and sealed. It writes nothing for nil.
+func (b *Builder) writeRun(run any) error {
+	if run == nil {
+		return nil
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", shardfile.RunName, err)
+	data, err := json.Marshal(run)
+	if err == nil {
+		err = json.Unmarshal(data, &members)
 	}
-	return shardfile.EncodeSealed(members)
+	if err == nil {
+		data, err = shardfile.EncodeSealed(members)
+	}
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", shardfile.RunName, err)
+	}
+	_, err = b.writeAtomic(shardfile.RunName, bytes.NewReader(data))
+	return err
+}
+
+// splitInfo returns the manifest's entry for a split with these rows, without shards.
+func splitInfo(name string, s *shardfile.Stats) shard.SplitInfo {
+	return shard.SplitInfo{Name: name, Examples: s.Rows, Tokens: s.Tokens, LabelTokens: s.LabelTokens, MinLength: s.MinLength,
+		MaxLength: s.MaxLength, MaxLabels: s.MaxLabels, Lengths: s.Lengths()}
+}
+
+// addStats adds the rows of a manifest's entry.
+func addStats(st *shardfile.Stats, s *shard.SplitInfo) {
+	if st.Rows == 0 || s.MinLength < st.MinLength {
+		st.MinLength = s.MinLength
+	}
+	st.MaxLength, st.MaxLabels = max(st.MaxLength, s.MaxLength), max(st.MaxLabels, s.MaxLabels)
+	st.Rows += s.Examples
+	st.Tokens += s.Tokens
+	st.LabelTokens += s.LabelTokens
+	for _, h := range s.Lengths {
+		b := &st.Hist[shardfile.LengthBucket(int(h[0]))]
+		b[0] += h[1]
+		b[1] += h[2]
+	}
 }

@@ -23,19 +23,23 @@ const (
 	planMark  = `"format": "` + shardfile.PlanFormat + `"`
 )
 
-var errFound = errors.New("found")
-
-// HoldsBuild reports whether a folder holds a dataset, whole or damaged, an unfinished build, or parts of a
-// build. It looks at names, and into manifest.json and shards alone: a damaged manifest, or none, does not make
-// text of the shards beside it.
-func HoldsBuild(fsys shardfile.FS, dir string) bool {
+// anyName reports whether a folder has a name like this.
+func anyName(fsys shardfile.FS, dir string, like func(name string) bool) bool {
+	errFound := errors.New("found")
 	err := shardfile.WalkNames(fsys, dir, func(name string) error {
-		if marks(fsys, dir, name) {
+		if like(name) {
 			return errFound
 		}
 		return nil
 	})
 	return errors.Is(err, errFound)
+}
+
+// HoldsBuild reports whether a folder holds a dataset, whole or damaged, an unfinished build, or parts of a
+// build. It looks at names, and into manifest.json and shards alone: a damaged manifest, or none, does not make
+// text of the shards beside it.
+func HoldsBuild(fsys shardfile.FS, dir string) bool {
+	return anyName(fsys, dir, func(name string) bool { return marks(fsys, dir, name) })
 }
 
 // marks reports whether a file shows that its folder holds a build.
@@ -93,7 +97,10 @@ func ownFile(fsys shardfile.FS, dir, name string, claimed bool) bool {
 		return bytes.Contains(shardfile.HeadOf(fsys, path, planBytes), []byte(planMark))
 	case shardfile.RunName:
 		data, err := shardfile.ReadFile(fsys, path, shardfile.MaxRunBytes)
-		return claimed || err == nil && shardfile.CheckSeal(path, data) == nil
+		if err == nil {
+			_, err = shardfile.CheckSeal(path, data)
+		}
+		return claimed || err == nil
 	}
 	return claimed
 }
@@ -104,13 +111,7 @@ func IsDataset(dir string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	err = shardfile.WalkNames(shardfile.OS(), dir, func(name string) error {
-		if shardfile.IsShard(name) {
-			return errFound
-		}
-		return nil
-	})
-	return errors.Is(err, errFound)
+	return anyName(shardfile.OS(), dir, shardfile.IsShard)
 }
 
 // MarksBuild reports whether only folders that hold a build have this file. head returns the beginning of the

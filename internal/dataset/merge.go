@@ -45,10 +45,6 @@ type MissingPartsError struct {
 }
 
 func (e *MissingPartsError) Error() string {
-	names := make([]string, len(e.Parts))
-	for i, p := range e.Parts {
-		names[i] = fmt.Sprint(p)
-	}
 	more, are := "", "are"
 	if e.N == 1 {
 		are = "is"
@@ -56,8 +52,8 @@ func (e *MissingPartsError) Error() string {
 	if e.N > len(e.Parts) {
 		more = fmt.Sprintf(" and %d more", e.N-len(e.Parts))
 	}
-	return fmt.Sprintf("merge %s: %d of %d parts %s not built: %s%s", e.Dir, e.N, e.Of, are, strings.Join(names, ", "),
-		more)
+	return fmt.Sprintf("merge %s: %d of %d parts %s not built: %s%s", e.Dir, e.N, e.Of, are,
+		strings.ReplaceAll(strings.Trim(fmt.Sprint(e.Parts), "[]"), " ", ", "), more)
 }
 
 // maxMissingListed is how many missing parts an error names.
@@ -158,19 +154,17 @@ func (m *Merger) part(i int) (*shard.Manifest, error) {
 		return nil, err
 	}
 	again := fmt.Sprintf("remove it and its shards, and build partition %d/%d again", i, m.o.Partitions)
-	if name, have, want, differ := diffSettings(p.Settings, want, nil); differ {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: it was built with %s = %s, the plan has %s; %s", ErrOtherPart, name, have, want,
-				again)}
+	other := func(format string, args ...any) (*shard.Manifest, error) {
+		return nil, shardfile.Wrong(path, fmt.Errorf("%w: %s; %s", ErrOtherPart, fmt.Sprintf(format, args...), again))
 	}
-	if p.Part.Plan != m.o.Plan || p.Part.Of != m.o.Partitions {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrOtherPart, p.Part.Number, p.Part.Of,
-				again)}
-	}
-	if m.first != nil && (p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema) {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
+	diff := DiffSettings(p.Settings, want, nil)
+	switch {
+	case diff != nil:
+		return other("it was built with %s = %s, the plan has %s", diff.Name, diff.Have, diff.Want)
+	case p.Part.Plan != m.o.Plan || p.Part.Of != m.o.Partitions:
+		return other("it is part %d of %d of another plan", p.Part.Number, p.Part.Of)
+	case m.first != nil && (p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema):
+		return other("its tokenizer or columns are not those of part 0")
 	}
 	for _, s := range p.Splits {
 		for j := range s.Shards {
@@ -287,9 +281,14 @@ func (m *Merger) Tidy() (removed int, err error) {
 }
 
 // lists reports whether the merged manifest lists a shard.
-func (m *Merger) lists(n shardfile.PartName, name string) (bool, error) {
+func (m *Merger) lists(n shardfile.PartName, name string) (_ bool, err error) {
 	if m.before != nil {
-		return m.listedBefore(n, name)
+		if m.merged == nil {
+			if m.merged, err = (shard.ReaderOptions{}).OpenManifest(m.fs, m.dir, m.before); err != nil {
+				return false, err
+			}
+		}
+		return listedIn(m.merged, n, name)
 	}
 	if n.Part >= len(m.parts) {
 		return false, nil
@@ -299,16 +298,6 @@ func (m *Merger) lists(n shardfile.PartName, name string) (bool, error) {
 		return t.cut[n.Split] != nil && t.cut[n.Split].Name == name, nil
 	}
 	return n.Index < t.listed[n.Split], nil
-}
-
-// listedBefore reports whether the manifest of a folder that was merged before lists a shard.
-func (m *Merger) listedBefore(n shardfile.PartName, name string) (_ bool, err error) {
-	if m.merged == nil {
-		if m.merged, err = (shard.ReaderOptions{}).OpenManifest(m.fs, m.dir, m.before); err != nil {
-			return false, err
-		}
-	}
-	return listedIn(m.merged, n, name)
 }
 
 // listedIn reports whether a dataset has the shard of a part.

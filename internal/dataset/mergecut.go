@@ -1,10 +1,12 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
@@ -24,8 +26,8 @@ func (m *Merger) cut() (cutBy []string, err error) {
 		m.splits = m.whole
 		return nil, nil
 	}
-	left := [shardfile.NumSplits]int64{limitOf(m.o.MaxTrain), limitOf(m.o.MaxVal)}
-	tokens := limitOf(m.o.MaxTokens)
+	left := [shardfile.NumSplits]int64{cmp.Or(m.o.MaxTrain, math.MaxInt64), cmp.Or(m.o.MaxVal, math.MaxInt64)}
+	tokens := cmp.Or(m.o.MaxTokens, math.MaxInt64)
 	for i := range m.parts {
 		t := &m.parts[i]
 		whole, sum := true, int64(0)
@@ -35,10 +37,7 @@ func (m *Merger) cut() (cutBy []string, err error) {
 			sum += t.tokens[n]
 		}
 		note := func(name string, is bool) {
-			for _, c := range cutBy {
-				is = is && c != name
-			}
-			if is {
+			if is && !slices.Contains(cutBy, name) {
 				cutBy = append(cutBy, name)
 			}
 		}
@@ -50,8 +49,15 @@ func (m *Merger) cut() (cutBy []string, err error) {
 			t.keep = [shardfile.NumSplits]int64{}
 		case whole && sum <= tokens:
 			tokens -= sum
-			if err := m.addPart(i); err != nil {
+			if t.shards == 0 {
+				break
+			}
+			p, err := m.part(i)
+			if err != nil {
 				return nil, err
+			}
+			for _, s := range p.Splits {
+				m.splits[shardfile.SplitIndex(s.Name)].add(&s)
 			}
 		case t.keep != [shardfile.NumSplits]int64{}:
 			full, err := m.cutPart(i, &tokens)
@@ -70,44 +76,9 @@ func (m *Merger) cut() (cutBy []string, err error) {
 // Kept returns how many rows of a part Finish kept, of train and of val.
 func (m *Merger) Kept(part int) [shardfile.NumSplits]int64 { return m.parts[part].keep }
 
-// limitOf returns a limit, or the largest int64 for 0.
-func limitOf(n int64) int64 {
-	if n == 0 {
-		return math.MaxInt64
-	}
-	return n
-}
-
-// addPart adds the totals of a part that is kept whole.
-func (m *Merger) addPart(i int) error {
-	if m.parts[i].shards == 0 {
-		return nil
-	}
-	p, err := m.part(i)
-	if err != nil {
-		return err
-	}
-	for _, s := range p.Splits {
-		m.splits[shardfile.SplitIndex(s.Name)].add(&s)
-	}
-	return nil
-}
-
 // add adds the totals of a part's split.
 func (t *mergedSplit) add(s *shard.SplitInfo) {
-	st := &t.stats
-	if st.Rows == 0 || s.MinLength < st.MinLength {
-		st.MinLength = s.MinLength
-	}
-	st.MaxLength, st.MaxLabels = max(st.MaxLength, s.MaxLength), max(st.MaxLabels, s.MaxLabels)
-	st.Rows += s.Examples
-	st.Tokens += s.Tokens
-	st.LabelTokens += s.LabelTokens
-	for _, h := range s.Lengths {
-		b := &st.Hist[shardfile.LengthBucket(int(h[0]))]
-		b[0] += h[1]
-		b[1] += h[2]
-	}
+	addStats(&t.stats, s)
 	t.shards += int64(len(s.Shards))
 }
 
@@ -187,9 +158,9 @@ func walkSplits(d *shard.Dataset, keep [shardfile.NumSplits]int64) (walks [shard
 func (m *Merger) next(walks *[shardfile.NumSplits]rowWalk) int {
 	train, val := &walks[0], &walks[1]
 	switch {
-	case train.ended() && val.ended():
+	case train.left == 0 && val.left == 0:
 		return -1
-	case val.ended(), !train.ended() && (m.o.ValLast || train.document() < val.document()):
+	case val.left == 0, train.left > 0 && (m.o.ValLast || train.documents[train.pos] < val.documents[val.pos]):
 		return 0
 	}
 	return 1
@@ -201,15 +172,7 @@ func (m *Merger) keepsLoss(w *rowWalk, tokens int64) bool {
 		return true
 	}
 	var row shard.Row
-	if w.r.ReadRow(w.at, &row) != nil {
-		return false
-	}
-	for _, on := range row.LossMask[:tokens] {
-		if on {
-			return true
-		}
-	}
-	return false
+	return w.r.ReadRow(w.at, &row) == nil && slices.Contains(row.LossMask[:tokens], true)
 }
 
 // rowWalk reads lengths and documents of a split's rows, in order.
@@ -222,10 +185,6 @@ type rowWalk struct {
 	labels    []shard.Span
 	rows      []int64
 }
-
-func (w *rowWalk) ended() bool { return w.left == 0 }
-
-func (w *rowWalk) document() int64 { return w.documents[w.pos] }
 
 func (w *rowWalk) row() (length, labels int) {
 	if len(w.labels) > 0 {
@@ -301,8 +260,8 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 	l := shardfile.NewLayout(shardfile.Shape(o.Schema))
 	s := &buildSplit{name: shardfile.SplitNames[n]}
 	s.prepare(l)
-	part := shardfile.Part{Number: i, Of: m.o.Partitions}
-	open := newShard(m.fs, filepath.Join(m.dir, part.CutShardName(s.name, index)), s.stage, s.hash)
+	name := shardfile.PartName{Split: n, Part: i, Index: index, Cut: true}.String()
+	open := newShard(m.fs, filepath.Join(m.dir, name), s.stage, s.hash)
 	if err := open.create(l); err != nil {
 		return nil, err
 	}
@@ -334,13 +293,15 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 	if err := open.writeBatch(l, s.pending, &scratch); err != nil {
 		return nil, err
 	}
-	c, err := open.commit(l)
-	if err != nil {
-		return nil, err
+	c, err := open.end(l)
+	if err == nil {
+		err = open.syncFile()
 	}
-	info := c.info(s.name, part, index)
-	info.Name = part.CutShardName(s.name, index)
-	return &info, nil
+	if err == nil {
+		err = open.rename()
+	}
+	info := c.info(name)
+	return &info, err
 }
 
 // fillExample turns a row that was read into an Example.

@@ -1,8 +1,11 @@
 package dataset
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -45,8 +48,7 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 		if m.splits[n].stats.Rows == 0 {
 			continue
 		}
-		info := splitInfo(&m.splits[n].stats)
-		info.Name = shardfile.SplitNames[n]
+		info := splitInfo(shardfile.SplitNames[n], &m.splits[n].stats)
 		if m.splits[n].shards > int64(cmp.Or(m.o.MaxListed, shardfile.MaxListed)) {
 			if info.List, err = m.writeList(b, n); err != nil {
 				return nil, err
@@ -83,7 +85,7 @@ func (m *Merger) writeFiles(b *Builder, files map[string]io.Reader, run any) err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := b.WriteFile(name, files[name]); err != nil {
+		if err := b.File(name, files[name]); err != nil {
 			return err
 		}
 	}
@@ -94,14 +96,7 @@ func (m *Merger) writeFiles(b *Builder, files map[string]io.Reader, run any) err
 			}
 		}
 	}
-	if run == nil {
-		return nil
-	}
-	data, err := encodeRun(run)
-	if err == nil {
-		_, err = b.writeAtomic(shardfile.RunName, bytes.NewReader(data))
-	}
-	return err
+	return b.writeRun(run)
 }
 
 // compareFile checks a file that part 0 wrote.
@@ -134,19 +129,16 @@ func (m *Merger) writeList(b *Builder, split int) (*shard.ListInfo, error) {
 	info := &shard.ListInfo{File: shardfile.ListName(shardfile.SplitNames[split]), Shards: m.splits[split].shards}
 	r, w := io.Pipe()
 	go func() {
-		l, err := newListWriter(w, info.Shards)
-		if err == nil {
-			err = m.eachListed(split, func(s *shard.ShardInfo) error {
-				info.Bytes += s.Bytes
-				return l.add(s)
-			})
-		}
-		if err == nil {
-			err = l.w.Flush()
-		}
-		w.CloseWithError(err)
+		l := &listWriter{w: bufio.NewWriterSize(w, shardfile.ListPageBytes)}
+		l.w.WriteString(shardfile.ListMagic) // Flush returns its error
+		l.w.Write(binary.LittleEndian.AppendUint64(nil, uint64(info.Shards)))
+		err := m.eachListed(split, func(s *shard.ShardInfo) error {
+			info.Bytes += s.Bytes
+			return l.add(s)
+		})
+		w.CloseWithError(errors.Join(err, l.w.Flush()))
 	}()
-	err := b.WriteFile(info.File, r)
+	err := b.File(info.File, r)
 	r.Close() // ends the writer where the file could not be written
 	if err != nil {
 		return nil, err
@@ -167,21 +159,49 @@ func (m *Merger) eachListed(split int, visit func(*shard.ShardInfo) error) error
 		}
 		s := p.Split(shardfile.SplitNames[split])
 		for j := range s.Shards {
-			info := &s.Shards[j]
-			if cut := m.parts[i].cut[split]; cut != nil && left <= info.Rows {
-				if err := visit(cut); err != nil {
-					return err
-				}
-				break
+			info, ends := &s.Shards[j], left <= s.Shards[j].Rows
+			if cut := m.parts[i].cut[split]; ends && cut != nil {
+				info = cut
+			} else {
+				m.parts[i].listed[split] = j + 1
 			}
 			if err := visit(info); err != nil {
 				return err
 			}
-			m.parts[i].listed[split] = j + 1
-			if left -= info.Rows; left <= 0 {
+			if left -= s.Shards[j].Rows; ends {
 				break
 			}
 		}
 	}
 	return nil
+}
+
+// listWriter writes the entries of a list.
+type listWriter struct {
+	w     *bufio.Writer
+	rows  int64
+	entry [shardfile.ListEntryBytes]byte
+}
+
+func (l *listWriter) add(info *shard.ShardInfo) error {
+	name, ok := shardfile.ParsePartName(info.Name)
+	content, err := hex.DecodeString(info.BLAKE3)
+	footer, footerErr := hex.DecodeString(info.Footer)
+	if err := errors.Join(err, footerErr); err != nil || !ok || len(content) != 32 || len(footer) != 32 {
+		return fmt.Errorf("list shard %s: %w", info.Name, shard.ErrCorrupt)
+	}
+	l.rows += info.Rows
+	number := uint32(name.Index)
+	if name.Cut {
+		number |= shardfile.ListCutBit
+	}
+	e := l.entry[:0]
+	e = append(append(e, content...), footer...)
+	e = binary.LittleEndian.AppendUint64(e, uint64(l.rows))
+	e = binary.LittleEndian.AppendUint64(e, uint64(info.Tokens))
+	e = binary.LittleEndian.AppendUint64(e, uint64(info.Bytes))
+	e = binary.LittleEndian.AppendUint32(e, uint32(name.Part))
+	e = binary.LittleEndian.AppendUint32(e, number)
+	_, err = l.w.Write(e)
+	return err
 }

@@ -65,18 +65,15 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	has := map[string]bool{}
-	for _, n := range names {
-		has[n] = true
-	}
+	begun := slices.Contains(names, shardfile.BuildCheckpointName)
 	switch {
 	case b.opts.Append:
-		return b.openBase(names, has)
+		return b.openBase(names)
 	case b.opts.Overwrite:
 		return nil, b.clear(names)
-	case has[shardfile.ManifestName] && (has[shardfile.BuildCheckpointName] || !b.othersManifest(names)):
-		return nil, b.finished(has[shardfile.BuildCheckpointName])
-	case has[shardfile.BuildCheckpointName]:
+	case slices.Contains(names, shardfile.ManifestName) && (begun || !b.othersManifest(names)):
+		return nil, b.finished(begun)
+	case begun:
 		return b.resume(names)
 	default:
 		for _, n := range names {
@@ -101,10 +98,8 @@ func (b *Builder) claim() error {
 	var mayContinue func(json.RawMessage) error
 	if !b.opts.Overwrite {
 		mayContinue = func(have json.RawMessage) error {
-			if name, h, w, differ := diffSettings(have, b.opts.Settings, b.opts.MayChange); differ {
-				return &SettingsError{Dir: b.dir, Name: name, Have: h, Want: w}
-			}
-			return nil
+			want := BuilderOptions{Settings: b.opts.Settings, MayChange: b.opts.MayChange}
+			return sameBuild(b.dir, BuilderOptions{Settings: have}, want)
 		}
 	}
 	return c.Claim(b.opts.Settings, mayContinue)
@@ -140,23 +135,23 @@ func (b *Builder) clear(names []string) error {
 		return err
 	}
 	if slices.Contains(names, shardfile.ManifestName) {
-		if err := b.removeFile(shardfile.ManifestName); err != nil {
+		if err := b.remove(shardfile.ManifestName); err != nil {
 			return err
 		}
 	}
-	return b.removeAll(names)
+	return b.remove(slices.DeleteFunc(names, func(n string) bool {
+		return n == shardfile.LockName || n == shardfile.BuildCheckpointName
+	})...)
 }
 
-// removeAll removes files durably, but the checkpoint and the lock of the build.
-func (b *Builder) removeAll(names []string) error {
+// remove removes files durably, as far as they are there.
+func (b *Builder) remove(names ...string) error {
 	for _, n := range names {
-		if n == shardfile.LockName || n == b.checkpointName() {
-			continue
-		}
-		if err := shardfile.RemoveAny(b.fs, b.path(n)); err != nil {
+		err := b.fs.Remove(b.path(n))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		b.namesNew = true
+		b.namesNew = b.namesNew || err == nil
 	}
 	return b.syncNames()
 }
@@ -176,20 +171,21 @@ func (b *Builder) finished(checkpoint bool) error {
 	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, want); err != nil {
 		return err
 	}
+	return b.alreadyFinished(checkpoint)
+}
+
+// alreadyFinished returns ErrFinished. It first removes the checkpoint of a build that was killed once it had its
+// manifest, if there is one.
+func (b *Builder) alreadyFinished(checkpoint bool) error {
 	if checkpoint {
-		if err := b.endLeft(); err != nil {
+		if err := b.claim(); err != nil {
+			return err
+		}
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
-}
-
-// endLeft removes the checkpoint of a build that was killed once it had its manifest.
-func (b *Builder) endLeft() error {
-	if err := b.claim(); err != nil {
-		return err
-	}
-	return b.removeCheckpoint()
 }
 
 // resume restores the state of the checkpoint file. It reopens the shards that were open, truncates
@@ -220,9 +216,9 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 			return nil, err
 		}
 	}
-	if b.base != nil && !b.extends(b.base) {
+	if !b.extendsBase() {
 		return nil, fmt.Errorf("resume in %s: %w", b.dir,
-			&shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: errNotOfBase})
+			shardfile.Corrupt(path, -1, "it belongs to an addition to another dataset"))
 	}
 	if err := b.removeStrays(names, !st.begun); err != nil {
 		return nil, err
@@ -243,7 +239,7 @@ func (b *Builder) removeStrays(names []string, fresh bool) error {
 			strays = append(strays, n)
 		}
 	}
-	return b.removeAll(strays)
+	return b.remove(strays...)
 }
 
 // leftOver reports whether a name may be of the build that a claim of its folder replaced.
@@ -255,20 +251,22 @@ func (b *Builder) leftOver(name string) bool {
 // file.
 func (b *Builder) stray(name string) bool {
 	i, index, temp, ok := shardfile.ParseShardName(name)
-	if n, isPart := shardfile.ParsePartName(name); b.ofMerged() && isPart {
-		return b.strayOfMerged(n)
-	} else if b.opts.Part.IsPart() {
-		ok = isPart
-		i, index, temp = n.Split, n.Index, n.Temp
+	n, ofPart := shardfile.ParsePartName(name)
+	switch {
+	case b.ofMerged() && ofPart && n.Part != b.base.Merged.Partitions:
+		return n.Part > b.base.Merged.Partitions
+	case b.ofMerged() && ofPart:
+		i, index, temp, ok = n.Split, n.Index+len(b.baseShards(b.splits[n.Split].name)), n.Temp, true
+	case b.opts.Part.IsPart():
+		i, index, temp, ok = n.Split, n.Index, n.Temp, ofPart
 	}
-	if ok {
-		s := &b.splits[i]
-		if temp {
-			return s.open == nil || index != len(s.shards)
-		}
-		return index >= len(s.shards)
+	switch {
+	case !ok:
+		return shardfile.OwnName(name) && strings.HasSuffix(name, shardfile.TempSuffix)
+	case temp:
+		return b.splits[i].open == nil || index != len(b.splits[i].shards)
 	}
-	return shardfile.OwnName(name) && strings.HasSuffix(name, shardfile.TempSuffix)
+	return index >= len(b.splits[i].shards)
 }
 
 func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
@@ -284,12 +282,12 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 			return shardfile.Truncated(b.path(info.Name), st.Size(), info.Bytes)
 		}
 	}
-	if !saved.hasOpen {
+	if s.open == nil {
 		return nil
 	}
 	s.prepare(b.layout)
 	open := newShard(b.fs, b.path(b.shardName(s.name, len(s.shards))), s.stage, s.hash)
-	open.pos, open.tokens, open.blocks = saved.openPos, saved.openTokens, saved.openBlocks
+	open.pos, open.tokens, open.blocks = s.open.pos, s.open.tokens, s.open.blocks
 	open.synced, open.started = open.pos, open.pos
 	for _, k := range open.blocks {
 		open.rows += int64(k.Rows)
@@ -325,8 +323,24 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	if err := f.Truncate(open.pos); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", open.temp, shardfile.WithoutPath(err))
+	return open.syncFile()
+}
+
+// lockMark begins a lock file.
+const lockMark = `{"pid":`
+
+// lockDir takes the folder's lock. If another process has it, the error is a *LockedError; if another program
+// has a file of that name, ErrForeign.
+func lockDir(fsys shardfile.FS, dir, name string) (shardfile.Lock, error) {
+	path := filepath.Join(dir, name)
+	for i, c := range shardfile.HeadOf(fsys, path, int64(len(lockMark))) {
+		if c != 0 && c != lockMark[i] { // after a power cut there may be zeros
+			return nil, fmt.Errorf("%s: %w, such as %s", dir, ErrForeign, name)
+		}
 	}
-	return nil
+	l, err := shardfile.LockFile(fsys, path)
+	if held, ok := errors.AsType[*shardfile.LockedError](err); ok {
+		held.Dir = dir // the name that was given
+	}
+	return l, err
 }

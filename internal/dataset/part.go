@@ -15,7 +15,6 @@ import (
 // restorePart is restore for a part. It leaves the files of other parts alone, and holds none of
 // their names: a folder may have millions.
 func (b *Builder) restorePart() (*Checkpoint, error) {
-	has := map[string]bool{}
 	var mine []string
 	foreign, merged, begun := "", "", false
 	err := shardfile.WalkNames(b.fs, b.dir, func(n string) error {
@@ -23,7 +22,6 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		switch {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
-			has[n] = true
 			begun = begun || n != b.opts.Part.LockName()
 		case isPart:
 			begun = true
@@ -48,27 +46,21 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		return nil, b.foreign(foreign)
 	}
 	slices.Sort(mine)
+	built, resumes := slices.Contains(mine, b.opts.Part.ManifestName()), slices.Contains(mine, b.opts.Part.CheckpointName())
 	switch {
 	case b.opts.Overwrite:
-		if err := b.clearPart(mine); err != nil {
-			return nil, err
-		}
-	case has[b.opts.Part.ManifestName()]:
-		if err := b.finishedPart(has[b.opts.Part.CheckpointName()]); !errors.Is(err, errPartDamaged) {
+	case built:
+		if err := b.finishedPart(resumes); !errors.Is(err, errPartDamaged) {
 			return nil, err
 		}
 		if err := b.merged(); err != nil { // it removes the shards after a budget
 			return nil, err
 		}
-		if err := b.clearPart(mine); err != nil {
-			return nil, err
-		}
-	case has[b.opts.Part.CheckpointName()]:
+	case resumes:
 		return b.resume(mine)
-	default:
-		if err := b.clearPart(mine); err != nil { // without a checkpoint they are leftovers
-			return nil, err
-		}
+	}
+	if err := b.clearPart(mine); err != nil { // without a checkpoint they are leftovers
+		return nil, err
 	}
 	return nil, b.writeCheckpoint(false)
 }
@@ -116,34 +108,26 @@ func (b *Builder) finishedPart(checkpoint bool) error {
 			}
 		}
 	}
-	if checkpoint {
-		if err := b.removeCheckpoint(); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
+	return b.alreadyFinished(checkpoint)
 }
 
 // clearPart removes what earlier builds of the part left, its manifest and checkpoint first.
 func (b *Builder) clearPart(mine []string) error {
-	last := func(name string) bool {
-		return name != b.opts.Part.ManifestName() && name != b.opts.Part.CheckpointName()
-	}
-	for _, late := range []bool{false, true} {
-		for _, n := range mine {
-			if n == b.opts.Part.LockName() || last(n) != late {
-				continue
-			}
-			if err := shardfile.RemoveAny(b.fs, b.path(n)); err != nil {
-				return err
-			}
-			b.namesNew = true
-		}
-		if err := b.syncNames(); err != nil {
-			return err
+	p := b.opts.Part
+	var first, rest []string
+	for _, n := range mine {
+		switch n {
+		case p.LockName():
+		case p.ManifestName(), p.CheckpointName():
+			first = append(first, n)
+		default:
+			rest = append(rest, n)
 		}
 	}
-	return nil
+	if err := b.remove(first...); err != nil {
+		return err
+	}
+	return b.remove(rest...)
 }
 
 // InMerged reports whether a folder holds the dataset that was merged from a plan, and whether that

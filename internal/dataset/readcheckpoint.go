@@ -23,12 +23,8 @@ type savedState struct {
 }
 
 type savedSplit struct {
-	buildSplit        // without open
-	hasOpen    bool   // the fields below describe the open shard
-	openPos    int64  // its length
-	openTokens int64  // tokens of its batches
+	buildSplit        // the open shard is without its file
 	openSum    []byte // BLAKE3 of its bytes
-	openBlocks []shardfile.Block
 }
 
 // readCheckpoint checks and decodes the checkpoint of a build with the options want. The checkpoint
@@ -39,7 +35,24 @@ func readCheckpoint(fsys shardfile.FS, path, dir string, want BuilderOptions) (*
 		return nil, err
 	}
 	defer r.f.Close()
-	return r.state(dir, want)
+	st, err := r.head()
+	if err != nil || !st.begun { // no rows follow, whatever the options
+		return st, err
+	}
+	if err := sameBuild(dir, st.opts, want); err != nil {
+		return nil, err
+	}
+	return st, r.splits(st, dir, want) // its options limit the sizes
+}
+
+// readHead checks a checkpoint, of any build, and decodes what comes before the splits.
+func readHead(fsys shardfile.FS, path string) (*savedState, error) {
+	r, err := openCheckpoint(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.f.Close()
+	return r.head()
 }
 
 // openCheckpoint opens a checkpoint file and compares its checksum. The caller closes the file.
@@ -90,22 +103,6 @@ func (r *checkpointReader) head() (*savedState, error) {
 	return st, r.fault()
 }
 
-// state decodes a checkpoint. It decodes the splits only if the build is the wanted one, whose
-// options limit their sizes.
-func (r *checkpointReader) state(dir string, want BuilderOptions) (*savedState, error) {
-	st, err := r.head()
-	if err != nil {
-		return nil, err
-	}
-	if !st.begun {
-		return st, nil // no rows follow, whatever the options
-	}
-	if err := sameBuild(dir, st.opts, want); err != nil {
-		return nil, err
-	}
-	return st, r.splits(st, dir, want)
-}
-
 // splits decodes the part after the head.
 func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOptions) error {
 	l, shards := shardfile.NewLayout(shardfile.Shape(st.opts.Schema)), 0
@@ -143,18 +140,18 @@ func (s *savedSplit) decode(r *checkpointReader, l *shardfile.Layout) error {
 		copy(c.footer[:], r.raw(32))
 		s.shards = append(s.shards, c)
 	}
-	if s.hasOpen = r.bool(); s.hasOpen {
-		s.openPos, s.openTokens = r.int(0, many), r.int(0, many)
+	if r.bool() {
+		s.open = &openShard{pos: r.int(0, many), tokens: r.int(0, many)}
 		s.openSum = append([]byte(nil), r.raw(32)...)
 		end := int64(len(l.Head))
 		for n := r.int(0, many); n > 0 && !r.bad; n-- {
 			k := shardfile.Block{Rows: uint32(r.int(1, shardfile.MaxBatchRows)), Body: r.int(0, 2*shardfile.MaxShardBytes),
 				Crc: uint32(r.int(0, math.MaxUint32))}
-			s.openBlocks = append(s.openBlocks, k)
+			s.open.blocks = append(s.open.blocks, k)
 			end += l.MetaLen + k.Body
-			r.bad = r.bad || end > s.openPos
+			r.bad = r.bad || end > s.open.pos
 		}
-		r.bad = r.bad || end != s.openPos
+		r.bad = r.bad || end != s.open.pos
 	}
 	rows := r.int(0, shardfile.MaxBatchRows)
 	if r.bad || rows == 0 {

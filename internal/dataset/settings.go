@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// diffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON
-// objects differ. It compares objects member by member, and anything else by its compact JSON. It ignores
-// differences that mayChange accepts.
-func diffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) (name, haveValue,
-	wantValue string, differ bool) {
+// DiffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON
+// objects differ, as an error without the folder, or nil. It compares objects member by member, and anything
+// else by its compact JSON. It ignores differences that mayChange, if not nil, accepts.
+func DiffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) *SettingsError {
 	h, w := objectOf(have), objectOf(want)
 	if h == nil || w == nil {
-		a, b := compactJSON(have), compactJSON(want)
-		return "", a, b, a != b
+		if a, b := compactJSON(have), compactJSON(want); a != b {
+			return &SettingsError{Have: a, Want: b}
+		}
+		return nil
 	}
-	names := slices.Sorted(maps.Keys(h))
+	names := slices.Collect(maps.Keys(h))
 	for n := range w {
 		if _, ok := h[n]; !ok {
 			names = append(names, n)
@@ -31,16 +32,17 @@ func diffSettings(have, want json.RawMessage, mayChange func(name, have, want st
 		return cmp.Or(cmp.Compare(tokenizerFirst(a), tokenizerFirst(b)), strings.Compare(a, b))
 	})
 	for _, n := range names {
-		sub, a, b, differ := diffSettings(h[n], w[n], nil)
-		if !differ || mayChange != nil && sub == "" && mayChange(n, a, b) {
+		d := DiffSettings(h[n], w[n], nil)
+		if d == nil || mayChange != nil && d.Name == "" && mayChange(n, d.Have, d.Want) {
 			continue
 		}
-		if sub != "" {
-			n += "." + sub
+		if d.Name != "" {
+			n += "." + d.Name
 		}
-		return n, a, b, true
+		d.Name = n
+		return d
 	}
-	return "", "", "", false
+	return nil
 }
 
 func tokenizerFirst(name string) int {
@@ -72,26 +74,22 @@ func compactJSON(raw json.RawMessage) string {
 // sameBuild compares what determines the bytes of two builds. The error is a *SettingsError. If
 // want.MayChange is set, have is an unfinished build.
 func sameBuild(dir string, have, want BuilderOptions) error {
-	if name, h, w, differ := diffSettings(have.Settings, want.Settings, want.MayChange); differ {
-		return &SettingsError{Dir: dir, Name: name, Have: h, Want: w}
-	}
-	if have.Schema != want.Schema {
+	diff := DiffSettings(have.Settings, want.Settings, want.MayChange)
+	if diff == nil && have.Schema != want.Schema {
 		h, _ := json.Marshal(have.Schema)
 		w, _ := json.Marshal(want.Schema)
-		name, a, b, _ := diffSettings(h, w, nil)
-		return &SettingsError{Dir: dir, Name: "schema." + name, Have: a, Want: b}
+		diff = DiffSettings(h, w, nil)
+		diff.Name = "schema." + diff.Name
 	}
 	// A finished dataset does not record the requested size; its settings do.
-	if have.ShardBytes != want.ShardBytes && have.ShardBytes != 0 {
-		return &SettingsError{Dir: dir, Name: "shard_bytes",
-			Have: strconv.FormatInt(have.ShardBytes, 10), Want: strconv.FormatInt(want.ShardBytes, 10)}
+	if diff == nil && have.ShardBytes != want.ShardBytes && have.ShardBytes != 0 {
+		diff = &SettingsError{Name: "shard_bytes", Have: strconv.FormatInt(have.ShardBytes, 10), Want: strconv.FormatInt(want.ShardBytes, 10)}
 	}
-	return nil
-}
-
-// DiffSettings returns the first setting, in sorted order, in which two JSON objects differ.
-func DiffSettings(have, want json.RawMessage) (name, haveValue, wantValue string, differ bool) {
-	return diffSettings(have, want, nil)
+	if diff == nil {
+		return nil
+	}
+	diff.Dir = dir
+	return diff
 }
 
 // WithSettings returns settings with more members, in sorted order.

@@ -32,12 +32,6 @@ type batchColumn struct {
 	n       int64 // values
 }
 
-func newBatch(l *shardfile.Layout) *batch {
-	b := &batch{cols: make([]batchColumn, len(l.Cols))}
-	b.reset(l)
-	return b
-}
-
 // keepBytes is the largest values buffer that is kept for the next batch, so that one long row does
 // not hold its memory for the whole build.
 const keepBytes = 2 * shardfile.MaxBatchBytes
@@ -333,28 +327,15 @@ func (s *openShard) rename() error {
 	return s.fs.Rename(s.temp, s.path)
 }
 
-// commit ends the shard and renames it to its final name. It does not sync the folder.
-func (s *openShard) commit(l *shardfile.Layout) (committedShard, error) {
-	c, err := s.end(l)
-	if err == nil {
-		err = s.syncFile()
-	}
-	if err == nil {
-		err = s.rename()
-	}
-	return c, err
-}
-
 // committedShard is a compact ShardInfo, which a Builder keeps for each shard.
 type committedShard struct {
 	rows, tokens, bytes int64
 	sum, footer         [32]byte
 }
 
-func (c *committedShard) info(split string, p shardfile.Part, i int) shard.ShardInfo {
-	return shard.ShardInfo{Name: p.ShardName(split, i), Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes,
-		BLAKE3: hex.EncodeToString(c.sum[:]),
-		Footer: hex.EncodeToString(c.footer[:])}
+func (c *committedShard) info(name string) shard.ShardInfo {
+	return shard.ShardInfo{Name: name, Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes,
+		BLAKE3: hex.EncodeToString(c.sum[:]), Footer: hex.EncodeToString(c.footer[:])}
 }
 
 func (s *openShard) sync() error {
@@ -366,14 +347,9 @@ func (s *openShard) sync() error {
 }
 
 // syncFile is sync without what is staged.
-func (s *openShard) syncFile() error {
-	if err := s.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", s.temp, shardfile.WithoutPath(err))
-	}
-	return nil
-}
+func (s *openShard) syncFile() error { return shardfile.Sync(s.file, s.temp) }
 
-// batchSize returns the number of bytes of b in a shard.
+// size returns the number of bytes of b in a shard.
 func (b *batch) size(l *shardfile.Layout) int64 {
 	n := l.MetaLen
 	for i := range b.cols {

@@ -19,15 +19,10 @@ type Unfinished struct {
 // build may be running. The error is ErrNotFound if there is no checkpoint.
 func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
 	path := shardfile.Join(dir, shardfile.BuildCheckpointName)
-	r, err := openCheckpoint(fsys, path)
+	st, err := readHead(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: shard.ErrNotFound}
+		return nil, shardfile.Wrong(path, shard.ErrNotFound)
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.f.Close()
-	st, err := r.head()
 	if err != nil {
 		return nil, err
 	}
@@ -41,15 +36,10 @@ func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
 // HasRows reports whether a checkpoint follows the first row of its build. Until then it only claims the folder.
 // Without a checkpoint there are none.
 func HasRows(fsys shardfile.FS, path string) (bool, error) {
-	r, err := openCheckpoint(fsys, path)
+	st, err := readHead(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer r.f.Close()
-	st, err := r.head()
 	return err == nil && st.begun, err
 }
 
@@ -59,10 +49,11 @@ func ReadRun(fsys shardfile.FS, dir string) (json.RawMessage, error) {
 	path := shardfile.Join(dir, shardfile.RunName)
 	data, err := shardfile.ReadFile(fsys, path, shardfile.MaxRunBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1, Cause: shard.ErrNotFound}
+		return nil, shardfile.Wrong(path, shard.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return data, shardfile.CheckSeal(path, data)
+	_, err = shardfile.CheckSeal(path, data)
+	return data, err
 }

@@ -39,76 +39,39 @@ type Resume struct {
 	Shards func(split string) int
 }
 
-// writer is a Writer of a folder.
-type writer struct {
-	builder *Builder
-	rename  func(name string) string
-}
-
-func open(fsys shardfile.FS, dir string, o BuilderOptions, rename func(name string) string) (Writer, *Resume, error) {
-	builder, checkpoint, err := OpenBuilder(fsys, dir, o)
+func open(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
+	b, checkpoint, err := OpenBuilder(fsys, dir, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	shards := func(split string) int {
-		n, _, _ := builder.Written(split)
+		n, _, _ := b.Written(split)
 		return n
 	}
 	r := &Resume{Shards: shards, Pages: func(name string) string { return filepath.Join(dir, o.Part.ExtraName(name)+shardfile.OriginsSuffix) }}
-	r.SeenLog, r.SeenScratch = builder.SeenPaths()
+	r.SeenLog, r.SeenScratch = b.path(b.seenLog()), b.path(b.seenLog()+shardfile.TempSuffix)
 	if checkpoint != nil {
 		r.Cursor = checkpoint.Cursor
 	}
-	return &writer{builder, rename}, r, nil
+	return b, r, nil
 }
 
 // Create begins a dataset of its own, or resumes one.
 func Create(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
-	return open(fsys, dir, o, func(name string) string { return name })
+	return open(fsys, dir, o)
 }
 
 // Append begins or resumes an addition to a finished dataset, of a number from 1 on. Its documents begin with first.
 func Append(fsys shardfile.FS, dir string, o BuilderOptions, number int, first int64) (Writer, *Resume, error) {
-	o.Append, o.FirstDocument = true, first
-	return open(fsys, dir, o, func(name string) string {
-		if name == shardfile.HashesName(0) {
-			return shardfile.HashesName(number)
-		}
-		return shardfile.AdditionName(name, number)
-	})
+	o.Append, o.FirstDocument, o.addition = true, first, number
+	return open(fsys, dir, o)
 }
 
 // CreatePart begins or resumes one part of the dataset that a plan, known by its seal, divides.
 func CreatePart(fsys shardfile.FS, dir string, o BuilderOptions, part shardfile.Part, plan string) (Writer, *Resume, error) {
 	o.Part, o.Plan = part, plan
-	return open(fsys, dir, o, part.ExtraName)
+	return open(fsys, dir, o)
 }
-
-func (w *writer) Row(split string, row *Example) error { return w.builder.Append(split, row) }
-
-// File lets the rows reach the disk in the background.
-func (w *writer) File(name string, data io.Reader) error {
-	w.builder.SyncAhead()
-	return w.builder.WriteFile(w.rename(name), data)
-}
-
-func (w *writer) Checkpoint(now bool, cursor func() ([][]byte, error)) (taken bool, err error) {
-	if !now && !w.builder.SyncAhead() {
-		return false, nil
-	}
-	parts, err := cursor()
-	if err != nil {
-		return false, err
-	}
-	err = w.builder.Checkpoint(parts...)
-	return err == nil, err
-}
-
-func (w *writer) Forget() error { return w.builder.Forget() }
-
-func (w *writer) Finish(p Provenance) (*shard.Manifest, error) { return w.builder.Finish(p) }
-
-func (w *writer) Close() error { return w.builder.Close() }
 
 // Discard is a Writer that keeps nothing.
 type Discard struct{}

@@ -71,7 +71,7 @@ func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shar
 	}
 	defer b.Close()
 	for i := range rows {
-		if err := b.Append("train", &rows[i]); err != nil {
+		if err := b.Row("train", &rows[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -67,6 +67,11 @@ func WithoutPath(err error) error {
 	return err
 }
 
+// Wrong reports what is wrong with a file as a whole.
+func Wrong(file string, cause error) error {
+	return &FileError{File: file, Offset: -1, Row: -1, Cause: cause}
+}
+
 // Corrupt reports damage at a byte of a file (-1: no particular one); format and args say what is
 // wrong.
 func Corrupt(file string, offset int64, format string, args ...any) error {
@@ -76,8 +81,7 @@ func Corrupt(file string, offset int64, format string, args ...any) error {
 
 // Truncated reports a file that has fewer bytes than it must.
 func Truncated(file string, have, want int64) error {
-	return &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d of %d bytes", ErrTruncated, have,
-		want)}
+	return Wrong(file, fmt.Errorf("%w: %d of %d bytes", ErrTruncated, have, want))
 }
 
 type sentinel struct{ kind, text string }

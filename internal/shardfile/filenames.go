@@ -57,14 +57,7 @@ var SplitNames = [...]string{"train", "val"}
 const NumSplits = len(SplitNames)
 
 // SplitIndex returns the index of a split, or -1 for an unknown name.
-func SplitIndex(name string) int {
-	for i, s := range SplitNames {
-		if s == name {
-			return i
-		}
-	}
-	return -1
-}
+func SplitIndex(name string) int { return slices.Index(SplitNames[:], name) }
 
 // ShardName returns the file name of the i-th shard of a split, such as "train-00000.arrow".
 func ShardName(split string, i int) string {

@@ -9,7 +9,7 @@ func TestRoles(t *testing.T) {
 		ManifestName: RoleWhole, RunName: RoleWhole, PlanName: RoleWhole, OriginsName: RoleWhole,
 		HashesName(1):       RoleWhole,
 		part.ManifestName(): RoleWhole, part.ExtraName(HashesName(0)): RoleWhole,
-		ShardName("train", 3): RoleWhole, part.CutShardName("val", 3): RoleWhole,
+		ShardName("train", 3): RoleWhole, PartName{Split: 1, Part: part.Number, Index: 3, Cut: true}.String(): RoleWhole,
 		TempName(ShardName("train", 3)): RoleGrowing, TempName(part.ShardName("val", 3)): RoleGrowing,
 		OriginsName + OriginsSuffix: RoleGrowing, part.ExtraName(ValOriginsName) + OriginsSuffix: RoleGrowing,
 		SeenLogName:                  RoleChanging,
@@ -26,7 +26,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: no build makes it", name)
 		}
 	}
-	for name, want := range map[string]bool{ShardName("train", 3): true, part.CutShardName("val", 3): true,
+	for name, want := range map[string]bool{ShardName("train", 3): true, PartName{Split: 1, Part: part.Number, Index: 3, Cut: true}.String(): true,
 		TempName(ShardName("train", 3)): false, ManifestName: false, "other.arrow": false} {
 		if IsShard(name) != want {
 			t.Errorf("%s: a shard is %v", name, !want)

@@ -132,8 +132,7 @@ func NotRegular(name string, mode fs.FileMode) error {
 	case mode&fs.ModeDevice != 0:
 		what = "a device"
 	}
-	return &FileError{File: name, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: there is %s in its place; remove it",
-		ErrNotRegular, what)}
+	return Wrong(name, fmt.Errorf("%w: there is %s in its place; remove it", ErrNotRegular, what))
 }
 
 // Open opens a file for reading.

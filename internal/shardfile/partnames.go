@@ -36,53 +36,43 @@ func (p Part) ShardName(split string, i int) string {
 	if !p.IsPart() {
 		return ShardName(split, i)
 	}
-	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
+	return PartName{Split: SplitIndex(split), Part: p.Number, Index: i}.String()
 }
 
-// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
-// the whole build does.
-func (p Part) CutShardName(split string, i int) string {
-	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
-}
-
-func (p Part) file(suffix string) string {
+// file returns the name that a file of a whole build has in the part.
+func (p Part) file(whole, suffix string) string {
+	if !p.IsPart() {
+		return whole
+	}
 	return fmt.Sprintf("%sp%05d%s", partPrefix, p.Number, suffix)
 }
 
 // ManifestName returns the name of the part's own manifest.
-func (p Part) ManifestName() string {
-	if !p.IsPart() {
-		return ManifestName
-	}
-	return p.file(manifestSuffix)
-}
-
-func (p Part) CheckpointName() string {
-	if !p.IsPart() {
-		return BuildCheckpointName
-	}
-	return p.file(checkpointSuffix)
-}
-
-func (p Part) LockName() string {
-	if !p.IsPart() {
-		return LockName
-	}
-	return p.file(lockSuffix)
-}
+func (p Part) ManifestName() string   { return p.file(ManifestName, manifestSuffix) }
+func (p Part) CheckpointName() string { return p.file(BuildCheckpointName, checkpointSuffix) }
+func (p Part) LockName() string       { return p.file(LockName, lockSuffix) }
 
 // PlanTempName returns the name under which the part writes its copy of the plan before it renames
 // it to PlanName.
-func (p Part) PlanTempName() string { return p.file(planSuffix + TempSuffix) }
+func (p Part) PlanTempName() string { return p.file("", planSuffix+TempSuffix) }
 
 // PartName is the parsed name of a part's shard.
 type PartName struct {
 	Split, Part, Index int
-	Cut, Temp          bool
+	Cut                bool // a copy of the shard that ends where a budget of the whole build does
+	Temp               bool
 }
 
-// ParsePartName is the inverse of Part.ShardName and Part.cutShardName. The name may end in
-// TempSuffix.
+// String returns the name of the file, without the suffix of a temporary one.
+func (n PartName) String() string {
+	cut := ""
+	if n.Cut {
+		cut = cutSuffix
+	}
+	return fmt.Sprintf("%s-p%05d-%05d%s%s", SplitNames[n.Split], n.Part, n.Index, cut, shardSuffix)
+}
+
+// ParsePartName is the inverse of PartName.String. The name may end in TempSuffix.
 func ParsePartName(name string) (n PartName, ok bool) {
 	split, rest, found := strings.Cut(name, "-p")
 	const digits = 5
@@ -131,11 +121,10 @@ var partExtras = map[string]string{OriginsName: ".origins", ValOriginsName: ".or
 
 // ExtraName returns the name that a file other than a shard, such as OriginsName, has in the part.
 func (p Part) ExtraName(name string) string {
-	suffix, ok := partExtras[name]
-	if !p.IsPart() || !ok {
-		return name
+	if suffix, ok := partExtras[name]; ok {
+		return p.file(name, suffix)
 	}
-	return p.file(suffix)
+	return name
 }
 
 // IsPartExtra reports whether ExtraName made a name.

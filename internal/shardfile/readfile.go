@@ -1,7 +1,6 @@
 package shardfile
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -34,7 +33,7 @@ func ReadFile(fsys ReadFS, path string, limit int64) ([]byte, error) {
 	}
 	defer f.Close()
 	if size > limit {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d bytes", ErrTooLarge, size)}
+		return nil, Wrong(path, fmt.Errorf("%w: %d bytes", ErrTooLarge, size))
 	}
 	data := make([]byte, size)
 	return data, ReadFull(f, path, data, 0)
@@ -92,7 +91,7 @@ func OpenForReading(fsys ReadFS, path string) (File, error) {
 }
 
 func MissingFile(path string) error {
-	return &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: the file is missing", ErrCorrupt)}
+	return Corrupt(path, -1, "the file is missing")
 }
 
 // CreateNew creates a file for reading and writing. It first removes whatever has the name, such as
@@ -149,13 +148,8 @@ func WalkNames(fsys ReadFS, dir string, visit func(name string) error) error {
 	return nil
 }
 
-// WriteFile writes a file under a temporary name, syncs it and renames it to path.
-func WriteFile(fsys FS, temp, path string, data []byte) error {
-	return WriteFileFrom(fsys, temp, path, bytes.NewReader(data))
-}
-
-// WriteFileFrom is WriteFile with what a reader gives.
-func WriteFileFrom(fsys FS, temp, path string, r io.Reader) error {
+// WriteFile writes what a reader gives to a file under a temporary name, syncs it and renames it to path.
+func WriteFile(fsys FS, temp, path string, r io.Reader) error {
 	f, err := CreateNew(fsys, temp)
 	if err != nil {
 		return err
@@ -177,6 +171,14 @@ func WriteAt(f File, path string, p []byte, at int64) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write %s at byte %d: %w", path, at, WithoutPath(err))
+	}
+	return nil
+}
+
+// Sync is f.Sync with an error that names the file.
+func Sync(f File, path string) error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, WithoutPath(err))
 	}
 	return nil
 }

@@ -24,19 +24,12 @@ const (
 	SealBytes  = len(SealBefore) + SealDigits + len(SealAfter)
 )
 
-// CheckSeal verifies data as a whole; file is for messages.
-func CheckSeal(file string, data []byte) error {
-	if len(data) < SealBytes {
-		return Truncated(file, int64(len(data)), int64(SealBytes))
-	}
-	body, seal := data[:len(data)-SealBytes], data[len(data)-SealBytes:]
-	if string(seal) != SealOf(body) {
-		return Corrupt(file, -1, "its own checksum differs")
-	}
-	return nil
+// CheckSeal checks a sealed file and returns its seal, 64 hexadecimal digits; file is for messages.
+func CheckSeal(file string, data []byte) (string, error) {
+	return CheckSealedFile(file, bytes.NewReader(data), int64(len(data)))
 }
 
-// CheckSealedFile is CheckSealed for a file that need not fit in memory.
+// CheckSealedFile is CheckSeal for a file that need not fit in memory.
 func CheckSealedFile(file string, r io.ReaderAt, size int64) (string, error) {
 	if size < int64(SealBytes) {
 		return "", Truncated(file, size, int64(SealBytes))
@@ -54,11 +47,6 @@ func CheckSealedFile(file string, r io.ReaderAt, size int64) (string, error) {
 		return "", Corrupt(file, -1, "its own checksum differs")
 	}
 	return sum, nil
-}
-
-func SealOf(body []byte) string {
-	sum := blake3.Sum256(body)
-	return SealBefore + hex.EncodeToString(sum[:]) + SealAfter
 }
 
 // sealedWriter writes a sealed file in a layout that people can read and diff: one line for each
@@ -193,13 +181,4 @@ func EncodeSealed(members map[string]json.RawMessage) ([]byte, error) {
 	}
 	err := w.Seal()
 	return b.Bytes(), err
-}
-
-// CheckSealed checks a sealed file and returns its seal, 64 hexadecimal digits; file is for
-// messages.
-func CheckSealed(file string, data []byte) (string, error) {
-	if err := CheckSeal(file, data); err != nil {
-		return "", err
-	}
-	return string(data[len(data)-len(SealAfter)-SealDigits : len(data)-len(SealAfter)]), nil
 }

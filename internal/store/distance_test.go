@@ -37,7 +37,7 @@ func TestDistance(t *testing.T) {
 		for j := range ids {
 			ids[j] = rng.Uint32N(50_000)
 		}
-		if err := b.Append("train", &dataset.Example{InputIDs: ids[:1+rng.IntN(length)],
+		if err := b.Row("train", &dataset.Example{InputIDs: ids[:1+rng.IntN(length)],
 			Document: int64(i)}); err != nil {
 			t.Fatal(err)
 		}

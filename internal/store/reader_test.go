@@ -45,7 +45,7 @@ func build(t *testing.T, dir string, rows int, seed uint64) string {
 		for j := range ids {
 			ids[j] = rng.Uint32N(50_000)
 		}
-		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
+		if err := b.Row("train", &dataset.Example{InputIDs: ids, Document: int64(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

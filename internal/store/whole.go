@@ -107,7 +107,7 @@ func (f *FS) Claim(settings json.RawMessage, mayContinue func(json.RawMessage) e
 	d := f.home
 	c := d.claim
 	mine := c.mine()
-	if _, _, _, differ := dataset.DiffSettings(c.held.Settings, settings); mine && !differ {
+	if mine && dataset.DiffSettings(c.held.Settings, settings, nil) == nil {
 		return nil
 	}
 	if err := c.take(f.ctx, settings, mayContinue, f.clock()); err != nil {
@@ -159,7 +159,7 @@ func (w *whole) releaseLeft() error {
 		return err
 	}
 	c := w.home.claim
-	if _, _, _, differ := dataset.DiffSettings(m.Settings, c.held.Settings); differ {
+	if dataset.DiffSettings(m.Settings, c.held.Settings, nil) != nil {
 		return nil // it is of an addition, or of another build that begins
 	}
 	c.id = c.held.ID

@@ -86,14 +86,14 @@ func (w *writing) write(fsys shardfile.FS, dir string, to int, meanwhile func())
 			ids[i] = uint32((at*7919 + i*31 + w.o.Part.Number + len(w.o.Settings)) % 50_000)
 		}
 		document := int64(at+w.o.Part.Number*rows) + w.o.FirstDocument
-		if err := b.Append("train", &dataset.Example{InputIDs: ids, Document: document}); err != nil {
+		if err := b.Row("train", &dataset.Example{InputIDs: ids, Document: document}); err != nil {
 			return err
 		}
 		if at%50 == 24 {
 			if at+50 > to && meanwhile != nil {
 				meanwhile()
 			}
-			if err := b.Checkpoint([]byte(strconv.Itoa(at + 1))); err != nil {
+			if err := b.Save([]byte(strconv.Itoa(at + 1))); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (w *writing) write(fsys shardfile.FS, dir string, to int, meanwhile func())
 		return errStopped
 	}
 	if !w.o.Append && w.o.Part.Of == 0 {
-		if err := b.WriteFile(shardfile.RejectsName, strings.NewReader("{}\n")); err != nil {
+		if err := b.File(shardfile.RejectsName, strings.NewReader("{}\n")); err != nil {
 			return err
 		}
 	}

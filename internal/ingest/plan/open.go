@@ -341,7 +341,7 @@ func (p *Plan) CopyTo(fsys shardfile.FS, temp, path string) (err error) {
 		if err != nil {
 			return err
 		}
-		return shardfile.WriteFile(fsys, temp, path, data)
+		return shardfile.WriteFile(fsys, temp, path, bytes.NewReader(data))
 	}
 	f, err := openPlanFile(p.path)
 	if err != nil {
@@ -352,5 +352,5 @@ func (p *Plan) CopyTo(fsys shardfile.FS, temp, path string) (err error) {
 		return errors.Join(err, fault.Kindf(fault.Usage, "plan %s: it was replaced while partition %d was built; "+
 			"run the same command again", p.path, p.first))
 	}
-	return shardfile.WriteFileFrom(fsys, temp, path, io.NewSectionReader(f, 0, f.size))
+	return shardfile.WriteFile(fsys, temp, path, io.NewSectionReader(f, 0, f.size))
 }

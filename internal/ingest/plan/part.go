@@ -53,9 +53,9 @@ func (c *Chosen) Shares() []budget.Share {
 
 // Compare returns an error unless the plan's options give the same settings here as where the plan was made.
 func (c *Chosen) Compare(here json.RawMessage) error {
-	if name, have, want, differ := dataset.DiffSettings(c.Plan.Settings, here); differ {
+	if diff := dataset.DiffSettings(c.Plan.Settings, here, nil); diff != nil {
 		return fault.Kindf(fault.Usage, "build partition %v: the plan was made with %s = %s, and here it is %s; "+
-			"give this machine what the plan was made with, or make the plan again", c, name, have, want)
+			"give this machine what the plan was made with, or make the plan again", c, diff.Name, diff.Have, diff.Want)
 	}
 	return nil
 }
@@ -91,14 +91,16 @@ func (c *Chosen) Find(fsys shardfile.FS, dir string) (bool, error) {
 	case have.Seal() == c.Plan.Seal():
 		return true, nil
 	}
-	name, a, w, differ := dataset.DiffSettings(have.Settings, c.Plan.Settings)
-	if !differ {
-		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(c.Plan.Partitions)
-		if have.Partitions == c.Plan.Partitions {
-			name, a, w = "plan", have.Seal()[:16], c.Plan.Seal()[:16]
-		}
+	diff := dataset.DiffSettings(have.Settings, c.Plan.Settings, nil)
+	switch {
+	case diff != nil:
+	case have.Partitions != c.Plan.Partitions:
+		diff = &dataset.SettingsError{Name: "partitions", Have: fmt.Sprint(have.Partitions), Want: fmt.Sprint(c.Plan.Partitions)}
+	default:
+		diff = &dataset.SettingsError{Name: "plan", Have: have.Seal()[:16], Want: c.Plan.Seal()[:16]}
 	}
-	return false, &dataset.SettingsError{Dir: dir, Name: name, Have: a, Want: w}
+	diff.Dir = dir
+	return false, diff
 }
 
 // IsBuilt reports whether a folder has the part's manifest, or a dataset that was merged from the plan.

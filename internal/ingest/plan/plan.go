@@ -101,7 +101,7 @@ func (p *Plan) Write(ctx context.Context, path string) error {
 		defer store.Close()
 		_, err = store.Put(ctx, path, bytes.NewReader(data), int64(len(data)), remote.Condition{})
 	default:
-		err = shardfile.WriteFile(shardfile.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
+		err = shardfile.WriteFile(shardfile.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, bytes.NewReader(data))
 	}
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
@@ -121,7 +121,7 @@ func (p *Plan) encode() ([]byte, error) {
 	}
 	data, err = shardfile.EncodeSealed(members)
 	if err == nil {
-		p.seal, err = shardfile.CheckSealed("plan", data)
+		p.seal, err = shardfile.CheckSeal("plan", data)
 	}
 	return data, err
 }
