@@ -114,7 +114,9 @@ func (f *arrowFile) measure() error {
 	for _, n := range f.viewBytes {
 		f.values += n
 	}
-	f.values += f.measureDictionaries()
+	for _, a := range f.encoded {
+		f.values += f.mostOf(a.dictionary.id)
+	}
 	return nil
 }
 

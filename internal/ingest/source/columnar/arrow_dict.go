@@ -92,7 +92,7 @@ const (
 func (f *arrowFile) dictionaryBytes(a *arrowField, d *dictBatch, h *batchHeader) (int64, error) {
 	var lengths [3]int64
 	for j := range a.buffers() {
-		n, err := f.bufferLength(&d.batch, h.buffer(a.buffer+j), h.compression)
+		n, _, err := f.bufferLength(&d.batch, h.buffer(a.buffer+j), h.compression)
 		if err != nil {
 			return 0, err
 		}
@@ -131,34 +131,26 @@ func (f *arrowFile) dictionaryBytes(a *arrowField, d *dictBatch, h *batchHeader)
 	return n, nil
 }
 
-// bufferLength is how long a buffer is after decompression, as it says.
-func (f *arrowFile) bufferLength(b *batch, buf buffer, compression int) (int64, error) {
+// bufferLength is how long a buffer is after decompression, as it says, and whether it is compressed.
+func (f *arrowFile) bufferLength(b *batch, buf buffer, compression int) (n int64, packed bool, err error) {
 	if buf.offset < 0 || buf.length < 0 || buf.offset > b.bodySize-buf.length {
-		return 0, corrupt("a buffer lies outside its record batch")
+		return 0, false, corrupt("a buffer lies outside its record batch")
 	}
 	if compression == compressionNone || buf.length < 8 {
-		return buf.length, nil
+		return buf.length, false, nil
 	}
 	var head [8]byte
 	if err := f.readAt(head[:], b.body()+buf.offset); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	n := int64(binary.LittleEndian.Uint64(head[:]))
+	n = int64(binary.LittleEndian.Uint64(head[:]))
 	if n == -1 {
-		return buf.length - 8, nil
+		return buf.length - 8, false, nil
 	}
 	if n < 0 || n > math.MaxInt32<<8 {
-		return 0, corrupt("a buffer has an impossible length")
+		return 0, false, corrupt("a buffer has an impossible length")
 	}
-	return n, nil
-}
-
-// measureDictionaries returns what the dictionaries of all wanted columns take together at most.
-func (f *arrowFile) measureDictionaries() (sum int64) {
-	for _, a := range f.encoded {
-		sum += f.mostOf(a.dictionary.id)
-	}
-	return sum
+	return n, true, nil
 }
 
 // mostOf returns the maximum memory that a dictionary takes, with all that is added to it.
@@ -243,7 +235,7 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 	if d.text == nil {
 		d.text = make([]byte, 0, f.mostOf(m.id)) // touched as it is filled
 	}
-	none := arrowRows{limit: maxValueBytes}
+	none := object{limit: maxValueBytes}
 	for range m.rows {
 		var valid bool
 		if d.of.values.isText() {
@@ -253,9 +245,8 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 			}
 		} else {
 			none.start, none.values = len(d.text), 0
-			start := len(d.text)
 			if d.text, err = r.appendJSON(d.text, &none); err == nil {
-				valid = string(d.text[start:]) != "null"
+				valid = string(d.text[none.start:]) != "null"
 			}
 		}
 		if err != nil {
@@ -263,7 +254,7 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 		}
 		d.ends, d.valid = append(d.ends, int64(len(d.text))), append(d.valid, valid)
 	}
-	r.release()
+	r.data.release()
 	return nil
 }
 

@@ -33,11 +33,11 @@ func (b *batch) body() int64 { return b.meta + int64(b.toBody) }
 
 type arrowFile struct {
 	meter
+	columnList
 	at      io.ReaderAt
 	size    int64
 	options Options
-	isOpen  bool // its schema was read
-	columns columnList
+	isOpen  bool          // its schema was read
 	count   int           // number of fields
 	top     []*arrowField // the wanted columns
 	batches blocks[batch]
@@ -110,7 +110,13 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if f.over() {
 		return nil, f.tooLarge()
 	}
-	if err := f.checkText(); err != nil {
+	if err := checkColumns(&f.columnList, f.top, func(a *arrowField) string { return a.name }, o.Text,
+		func(a *arrowField) string {
+			if a.isText() {
+				return ""
+			}
+			return "of another type"
+		}); err != nil {
 		return nil, err
 	}
 	for _, field := range f.top {
@@ -357,8 +363,7 @@ func (f *arrowFile) block(kind byte, what string, i int, offset, metaSize, end i
 	return f.note(m, from, size, body, bodySize)
 }
 
-func (f *arrowFile) Columns() []string { return f.columns.names() }
-func (f *arrowFile) Groups() int       { return f.batches.len() }
+func (f *arrowFile) Groups() int { return f.batches.len() }
 
 // Group implements File. An Arrow file says nothing of its values, so that no group is skipped.
 func (f *arrowFile) Group(number int) Group {

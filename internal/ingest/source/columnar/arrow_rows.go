@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/flatbuf"
-	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // arrowRows reads the rows of an Arrow file, each column through the streams of its buffers.
@@ -19,17 +18,9 @@ type arrowRows struct {
 	text  *arrowReader
 	value []byte
 	null  bool
-	limit int
-	start int
-	over  bool
-
-	values  int // in the row
-	omitted omitted
-	meta    flatbuf.Buffer // describes the record batch
+	object
+	meta flatbuf.Buffer // describes the record batch
 }
-
-// maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
-const maxRowValues = 1 << 24
 
 // An arrowReader reads the values of a field.
 type arrowReader struct {
@@ -90,9 +81,6 @@ func (r *arrowReader) close() {
 	}
 }
 
-// release frees what the batch took that was read.
-func (r *arrowReader) release() { r.data.release() }
-
 func (r *arrowRows) Seek(group int) error {
 	r.group, r.row = group, 0
 	b := r.f.batches.at(group)
@@ -149,8 +137,7 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 		if i == 0 && !r.nulls {
 			continue
 		}
-		if err := r.streams[i].open(f.at, b.body(), b.bodySize, h.bufferOf(r.a, i), h.compression,
-			f.window); err != nil {
+		if err := r.streams[i].open(f, b, h.bufferOf(r.a, i), h.compression); err != nil {
 			return err
 		}
 	}
@@ -193,21 +180,11 @@ func (r *arrowRows) Next() error {
 func (r *arrowRows) Text() ([]byte, bool) { return r.value, r.null }
 
 func (r *arrowRows) AppendJSON(dst []byte, limit int) (Appended, error) {
-	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
-	dst = append(dst, '{')
-	var err error
-	for i, t := range r.top {
-		if i > 0 {
-			dst = append(dst, ',')
+	return r.object.append(dst, limit, len(r.top), func(dst []byte, i int) (_ []byte, err error) {
+		t := r.top[i]
+		if dst, err = t.appendJSON(beginMember(dst, t.a.name), &r.object); err != nil {
+			err = r.where(t, err)
 		}
-		dst = append(jsonscan.AppendString(dst, []byte(t.a.name)), ':')
-		if dst, err = t.appendJSON(dst, r); err != nil {
-			return Appended{JSON: dst[:r.start]}, r.where(t, err)
-		}
-	}
-	dst = append(dst, '}')
-	if r.over || len(dst)-r.start > limit {
-		return Appended{JSON: dst[:r.start], Over: true, Omitted: int(r.omitted)}, nil
-	}
-	return Appended{JSON: dst, Omitted: int(r.omitted)}, nil
+		return dst, err
+	})
 }

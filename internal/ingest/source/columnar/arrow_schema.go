@@ -115,7 +115,7 @@ func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField,
 		return nil, corrupt("column %.100s has values of an impossible width", name)
 	}
 	if depth == 0 && !f.over() {
-		f.columns.add(columnInfo{string(name[:min(len(name), maxNameTold)]), a.isText() && !a.json,
+		f.columnList.add(columnInfo{string(name[:min(len(name), maxNameTold)]), a.isText() && !a.json,
 			a.isList() || a.json}, a.wanted)
 	}
 	if a.wanted {
@@ -222,24 +222,6 @@ func (a *arrowField) check(path string) error {
 		if err := c.check(path + "." + c.name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkText checks that no two wanted columns have one name, and that the column of the text, if one is wanted,
-// is there and holds text.
-func (f *arrowFile) checkText() error {
-	if err := checkNames(f.top, func(a *arrowField) string { return a.name }); err != nil {
-		return err
-	}
-	name := f.options.Text
-	switch {
-	case name == "":
-		return nil
-	case len(f.top) == 0:
-		return f.columns.missing(name, "")
-	case !f.top[0].isText():
-		return f.columns.missing(name, "of another type")
 	}
 	return nil
 }

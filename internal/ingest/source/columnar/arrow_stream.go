@@ -35,40 +35,31 @@ const (
 )
 
 // open goes to a buffer. An empty one has any number of zeros, as where nothing is null.
-func (s *stream) open(at io.ReaderAt, body, bodySize int64, b buffer, compression int, window int64) error {
-	if b.offset < 0 || b.length < 0 || b.offset > bodySize-b.length {
-		return corrupt("a buffer lies outside its record batch")
+func (s *stream) open(f *arrowFile, b *batch, buf buffer, compression int) error {
+	left, packed, err := f.bufferLength(b, buf, compression)
+	if err != nil {
+		return err
 	}
-	section := io.NewSectionReader(at, body+b.offset, b.length)
-	var src io.Reader = section
 	s.read = s.r != nil && s.left == 0
-	s.left = b.length
-	if compression != compressionNone && b.length > 0 {
-		var head [8]byte
-		if b.length < 8 {
+	s.left = left
+	if compression != compressionNone && buf.length > 0 {
+		if buf.length < 8 {
 			return corrupt("a buffer ends early")
 		}
-		if err := readAt(at, head[:], body+b.offset); err != nil {
+		buf = buffer{buf.offset + 8, buf.length - 8} // after the length
+	}
+	section := io.NewSectionReader(f.at, b.body()+buf.offset, buf.length)
+	var src io.Reader = section
+	if packed && compression == compressionZstd {
+		var frame [zstdHeader]byte
+		got, _ := section.ReadAt(frame[:], 0) // what is wrong with it is met again in reading
+		if _, err := zstdNeeds(frame[:got], left); err != nil {
 			return err
 		}
-		section = io.NewSectionReader(at, body+b.offset+8, b.length-8)
-		src, s.left = section, b.length-8
-		if n := int64(binary.LittleEndian.Uint64(head[:])); n != -1 {
-			if n < 0 {
-				return corrupt("a buffer has an impossible length")
-			}
-			s.left = n
-			if compression == compressionZstd {
-				var frame [zstdHeader]byte
-				got, _ := section.ReadAt(frame[:], 0) // what is wrong with it is met again in reading
-				if _, err := zstdNeeds(frame[:got], n); err != nil {
-					return err
-				}
-			}
-			var err error
-			if src, err = s.decompressor(section, compression, window); err != nil {
-				return err
-			}
+	}
+	if packed {
+		if src, err = s.decompressor(section, compression, f.window); err != nil {
+			return err
 		}
 	}
 	if s.r == nil {

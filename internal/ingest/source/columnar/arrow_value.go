@@ -1,9 +1,10 @@
 package columnar
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
-	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/dsload/dsload/internal/jsonscan"
@@ -75,7 +76,7 @@ func (r *arrowReader) skipFirst(n int64) error {
 	if len(r.children) == 0 {
 		return r.streams[2].skip(n)
 	}
-	var none arrowRows
+	var none object
 	for range n {
 		if _, err := r.children[0].appendJSON(nil, &none); err != nil {
 			return err
@@ -115,21 +116,19 @@ func (r *arrowReader) bytes(n int64) ([]byte, error) {
 }
 
 // appendJSON appends the next value.
-func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
+func (r *arrowReader) appendJSON(dst []byte, o *object) ([]byte, error) {
 	if r.dictionary != nil || r.a.isView() {
-		return r.appendNext(dst, rows)
+		return r.appendNext(dst, o)
 	}
 	valid, err := r.valid()
 	if err != nil {
 		return dst, err
 	}
-	if rows.values++; rows.values > maxRowValues {
-		return dst, unsupported("a row has more than %d values", maxRowValues)
+	if err := o.count(maxRowValues); err != nil {
+		return dst, err
 	}
-	if len(dst)-rows.start > rows.limit {
-		dst, rows.over = dst[:rows.start], true
-	}
-	at, omitted := len(dst), rows.omitted
+	dst = o.trim(dst)
+	at, omitted := len(dst), o.omitted
 	switch a := r.a; a.kind {
 	case arrowNull:
 	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8:
@@ -140,9 +139,9 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		}
 		dst = r.a.appendText(dst, b)
 	case arrowList, arrowLargeList, arrowMap, arrowFixedList:
-		dst, err = r.appendList(dst, rows)
+		dst, err = r.appendList(dst, o)
 	case arrowStruct:
-		dst, err = r.appendStruct(dst, rows)
+		dst, err = r.appendStruct(dst, o)
 	case arrowBool:
 		var b bool
 		b, err = r.bits[1].next(&r.streams[1])
@@ -157,13 +156,13 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		return dst, err
 	}
 	if !valid {
-		rows.omitted = omitted
+		o.omitted = omitted
 		dst = append(dst[:min(at, len(dst))], "null"...)
 	}
 	return dst, nil
 }
 
-func (r *arrowReader) appendList(dst []byte, rows *arrowRows) (_ []byte, err error) {
+func (r *arrowReader) appendList(dst []byte, o *object) (_ []byte, err error) {
 	n := int64(r.a.width)
 	if r.a.kind != arrowFixedList {
 		n, err = r.extent()
@@ -173,21 +172,21 @@ func (r *arrowReader) appendList(dst []byte, rows *arrowRows) (_ []byte, err err
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst, err = r.children[0].appendJSON(dst, rows)
+		dst, err = r.children[0].appendJSON(dst, o)
 	}
 	return append(dst, ']'), err
 }
 
-func (r *arrowReader) appendStruct(dst []byte, rows *arrowRows) (_ []byte, err error) {
+func (r *arrowReader) appendStruct(dst []byte, o *object) (_ []byte, err error) {
 	dst = append(dst, '{')
 	for _, c := range r.children {
 		before := len(dst)
 		dst = beginMember(dst, c.a.name)
 		at := len(dst)
-		if dst, err = c.appendJSON(dst, rows); err != nil {
+		if dst, err = c.appendJSON(dst, o); err != nil {
 			break
 		}
-		dst = rows.omitted.end(dst, before, at, r.a.sparse)
+		dst = o.endMember(dst, before, at, r.a.sparse)
 	}
 	return append(dst, '}'), err
 }
@@ -200,9 +199,9 @@ func (a *arrowField) appendText(dst, b []byte) []byte {
 }
 
 // appendNext appends the next value of a column of views, or by a dictionary.
-func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
-	if rows.values++; rows.values > maxRowValues {
-		return dst, unsupported("a row has more than %d values", maxRowValues)
+func (r *arrowReader) appendNext(dst []byte, o *object) ([]byte, error) {
+	if err := o.count(maxRowValues); err != nil {
+		return dst, err
 	}
 	valid, b, err := r.next()
 	switch {
@@ -215,10 +214,7 @@ func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
 	default:
 		dst = append(dst, b...)
 	}
-	if len(dst)-rows.start > rows.limit {
-		dst, rows.over = dst[:rows.start], true
-	}
-	return dst, nil
+	return o.trim(dst), nil
 }
 
 // perSecond returns how many units of time a second has.
@@ -259,18 +255,11 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 	case arrowTimestamp:
 		return appendTime(dst, signed, a.perSecond(), a.utc)
 	case arrowDecimal:
-		return appendDecimal(dst, littleEndian(b), a.scale)
+		b = bytes.Clone(b)
+		slices.Reverse(b)
+		return appendDecimal(dst, bigEndian(b), a.scale)
 	case arrowFixedBinary:
 		return jsonscan.AppendString(dst, b)
 	}
 	return strconv.AppendInt(dst, signed, 10)
-}
-
-// littleEndian returns the number in two's complement, the lowest byte first.
-func littleEndian(b []byte) *big.Int {
-	turned := make([]byte, len(b))
-	for i := range b {
-		turned[len(b)-1-i] = b[i]
-	}
-	return bigEndian(turned)
 }

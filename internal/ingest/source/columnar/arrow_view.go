@@ -18,10 +18,6 @@ const (
 
 func (v *arrowView) length() int64 { return int64(int32(binary.LittleEndian.Uint32(v[:]))) }
 
-func (v *arrowView) place() (buffer, offset int64) {
-	return int64(int32(binary.LittleEndian.Uint32(v[8:]))), int64(int32(binary.LittleEndian.Uint32(v[12:])))
-}
-
 // viewData holds the buffers of a view column.
 type viewData struct {
 	f       *arrowFile
@@ -49,17 +45,12 @@ func (v *viewData) open(f *arrowFile, b *batch, h *batchHeader, first, n int) er
 	v.f, v.b, v.h, v.first, v.from = f, b, h, first, -1
 	for i := range n {
 		buf := h.buffer(first + i)
-		length, err := f.bufferLength(b, buf, h.compression)
+		length, packed, err := f.bufferLength(b, buf, h.compression)
 		if err != nil {
 			return err
 		}
-		vb := viewBuffer{at: b.body() + buf.offset, length: length}
+		vb := viewBuffer{at: b.body() + buf.offset, length: length, packed: packed}
 		if h.compression != compressionNone && buf.length >= 8 {
-			var head [8]byte
-			if err := f.readAt(head[:], vb.at); err != nil {
-				return err
-			}
-			vb.packed = int64(binary.LittleEndian.Uint64(head[:])) != -1
 			vb.at += 8
 		}
 		v.buffers = append(v.buffers, vb)
@@ -82,7 +73,7 @@ func (v *viewData) text(view *arrowView) ([]byte, error) {
 	if n <= inlineBytes {
 		return view[4 : 4+n], nil
 	}
-	i, offset := view.place()
+	i, offset := int64(int32(binary.LittleEndian.Uint32(view[8:]))), int64(int32(binary.LittleEndian.Uint32(view[12:])))
 	if i < 0 || i >= int64(len(v.buffers)) {
 		return nil, corrupt("a value lies in a missing buffer")
 	}
@@ -130,8 +121,7 @@ func (v *viewData) read(buf *viewBuffer, offset, n int64) ([]byte, error) {
 
 // unpack decompresses a buffer.
 func (v *viewData) unpack(i int) error {
-	if err := v.src.open(v.f.at, v.b.body(), v.b.bodySize, v.h.buffer(v.first+i), v.h.compression,
-		v.f.window); err != nil {
+	if err := v.src.open(v.f, v.b, v.h.buffer(v.first+i), v.h.compression); err != nil {
 		return err
 	}
 	n := v.buffers[i].length
@@ -187,7 +177,7 @@ func (f *arrowFile) viewWindow(a *arrowField, b *batch, h *batchHeader) (most in
 	var sum int64
 	for j := range h.variadic(a.views, 1) {
 		buf := h.buffer(a.buffer + h.variadic(0, a.views) + 2 + j)
-		n, err := f.bufferLength(b, buf, h.compression)
+		n, _, err := f.bufferLength(b, buf, h.compression)
 		if err != nil {
 			return 0, err
 		}

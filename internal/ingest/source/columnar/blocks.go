@@ -42,7 +42,7 @@ type columnInfo struct {
 	isText, list bool
 }
 
-// columnList holds the wanted columns, and of the others as many as fit.
+// columnList holds the wanted columns, and of the others as many as fit. Columns implements File.
 type columnList struct {
 	columns []columnInfo
 	bytes   int // length of the names that are not wanted
@@ -64,7 +64,7 @@ func (l *columnList) add(c columnInfo, wanted bool) {
 	l.columns = append(l.columns, c)
 }
 
-func (l *columnList) names() (names []string) {
+func (l *columnList) Columns() (names []string) {
 	for _, c := range l.columns {
 		names = append(names, c.name)
 	}
@@ -86,15 +86,25 @@ func (l *columnList) missing(name, kind string) *ColumnError {
 	return e
 }
 
-// checkNames refuses wanted columns of one name: it is not clear which is to be read.
-func checkNames[C any](columns []C, name func(C) string) error {
-	seen := make(map[string]bool, len(columns))
-	for _, c := range columns {
+// checkColumns checks that no two wanted columns have one name, of which it is not clear which is to be read, and that
+// the column of the text, if one is wanted, is there and holds text. other returns what it holds instead.
+func checkColumns[C any](l *columnList, wanted []C, name func(C) string, text string, other func(C) string) error {
+	seen := make(map[string]bool, len(wanted))
+	for _, c := range wanted {
 		if seen[name(c)] {
 			return unreadType("several columns are named %q; give each another name, so that it is clear which to read",
 				name(c))
 		}
 		seen[name(c)] = true
+	}
+	switch {
+	case text == "":
+		return nil
+	case len(wanted) == 0:
+		return l.missing(text, "")
+	}
+	if kind := other(wanted[0]); kind != "" {
+		return l.missing(text, kind)
 	}
 	return nil
 }

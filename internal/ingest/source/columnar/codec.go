@@ -54,27 +54,30 @@ func (c *codec) decompress(kind int, dst, src []byte) error {
 		return nil
 	case codecSnappy:
 		n, err := snappy.DecodedLen(src)
-		if err != nil || n != len(dst) {
-			return damaged("snappy", err)
+		if err == nil && n == len(dst) {
+			if _, err = snappy.Decode(dst, src); err == nil {
+				return nil
+			}
 		}
-		_, err = snappy.Decode(dst, src)
-		return damagedIf("snappy", err)
+		return damaged("snappy", err)
 	case codecLZ4Raw:
-		n, err := lz4.UncompressBlock(src, dst)
-		if err != nil || n != len(dst) {
-			return damaged("lz4", err)
-		}
-		return nil
+		return unLZ4(dst, src)
 	case codecLZ4:
 		return hadoopLZ4(dst, src)
 	case codecZstd:
 		return c.unzstd(dst, src)
 	case codecGzip:
-		r, err := c.gzipReader(src)
-		return readPage("gzip", r, dst, err)
+		c.src.Reset(src)
+		if c.gzip == nil {
+			c.gzip = new(gzip.Reader)
+		}
+		return readPage("gzip", c.gzip, dst, c.gzip.Reset(&c.src))
 	case codecBrotli:
-		r, err := c.brotliReader(src)
-		return readPage("brotli", r, dst, err)
+		c.src.Reset(src)
+		if c.brotli == nil {
+			c.brotli = new(brotli.Reader)
+		}
+		return readPage("brotli", c.brotli, dst, c.brotli.Reset(&c.src))
 	}
 	return unsupported("its pages are compressed by codec %d", kind)
 }
@@ -92,23 +95,6 @@ func (c *codec) unzstd(dst, src []byte) (err error) {
 		return damaged("zstd", err)
 	}
 	return nil
-}
-
-func (c *codec) gzipReader(src []byte) (io.Reader, error) {
-	c.src.Reset(src)
-	if c.gzip == nil {
-		c.gzip = new(gzip.Reader)
-	}
-	return c.gzip, c.gzip.Reset(&c.src)
-}
-
-func (c *codec) brotliReader(src []byte) (io.Reader, error) {
-	c.src.Reset(src)
-	if c.brotli == nil {
-		c.brotli = brotli.NewReader(&c.src)
-		return c.brotli, nil
-	}
-	return c.brotli, c.brotli.Reset(&c.src)
 }
 
 // readPage fills dst from a decompressor, which must end there. err is that of opening it.
@@ -143,18 +129,15 @@ func hadoopLZ4(dst, src []byte) error {
 	if len(out) == 0 && len(in) == 0 {
 		return nil
 	}
+	return unLZ4(dst, src)
+}
+
+func unLZ4(dst, src []byte) error {
 	n, err := lz4.UncompressBlock(src, dst)
 	if err != nil || n != len(dst) {
 		return damaged("lz4", err)
 	}
 	return nil
-}
-
-func damagedIf(codec string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return damaged(codec, err)
 }
 
 func damaged(codec string, err error) error {

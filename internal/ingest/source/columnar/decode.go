@@ -18,8 +18,6 @@ type hybrid struct {
 	left  uint64
 }
 
-func newHybrid(data []byte, width uint) hybrid { return hybrid{data: data, width: width} }
-
 func (h *hybrid) next() (uint32, error) {
 	for h.run == 0 && h.left == 0 {
 		head, n := binary.Uvarint(h.data)
@@ -129,7 +127,7 @@ func (d *delta) next() (int64, error) {
 		if n > 8 {
 			high = uint64(d.mini[8])
 		}
-		v = v>>d.bit | high<<(64-d.bit)&-boolBits(d.bit > 0)
+		v = v>>d.bit | high<<(64-d.bit)
 		if d.width < 64 {
 			v &= 1<<d.width - 1
 		}
@@ -138,13 +136,6 @@ func (d *delta) next() (int64, error) {
 	}
 	d.value += d.minDelta + int64(v)
 	return d.value, nil
-}
-
-func boolBits(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // advance goes to the next miniblock.

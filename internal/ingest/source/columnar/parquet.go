@@ -3,6 +3,7 @@ package columnar
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Options says what is wanted of a file.
@@ -113,7 +114,7 @@ func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err := f.parse(from, end); err != nil {
 		return nil, err
 	}
-	return f, f.checkText()
+	return f, checkColumns(&f.columnList, f.top, func(n *node) string { return n.name }, o.Text, (*node).otherThanText)
 }
 
 // wants reports whether a column at the top is wanted.
@@ -121,42 +122,18 @@ func (o *Options) wants(name []byte) bool {
 	if o.Text != "" {
 		return o.Text == string(name)
 	}
-	if o.Columns == nil {
-		return true
-	}
-	for _, c := range o.Columns {
-		if c == string(name) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkText checks that no two wanted columns have one name, and that the column of the text, if one is wanted,
-// is there and holds text.
-func (f *parquetFile) checkText() error {
-	if err := checkNames(f.top, func(n *node) string { return n.name }); err != nil {
-		return err
-	}
-	name := f.options.Text
-	switch {
-	case name == "":
-		return nil
-	case len(f.top) == 0:
-		return f.columns.missing(name, "")
-	}
-	if n := f.top[0]; n.kind != typeByteArray || n.leaf < 0 || n.repetition == repeated || n.mean == meansDecimal {
-		return f.columns.missing(name, n.kindName())
-	}
-	return nil
+	return o.Columns == nil || slices.Contains(o.Columns, string(name))
 }
 
 func (f *parquetFile) TextIsJSON() bool { return f.options.Text != "" && f.top[0].mean == meansJSON }
 
 func (n *node) isList() bool { return n.format == listGroup || n.repetition == repeated }
 
-func (n *node) kindName() string {
+// otherThanText returns what a column holds that does not hold text, "" for text.
+func (n *node) otherThanText() string {
 	switch {
+	case n.kind == typeByteArray && n.leaf >= 0 && n.repetition != repeated && n.mean != meansDecimal:
+		return ""
 	case n.isList():
 		return "a list"
 	case n.leaf < 0:
@@ -169,8 +146,7 @@ func (n *node) kindName() string {
 	return "a number, time or null"
 }
 
-func (f *parquetFile) Columns() []string { return f.columns.names() }
-func (f *parquetFile) Groups() int       { return f.groups.len() }
+func (f *parquetFile) Groups() int { return f.groups.len() }
 
 func (f *parquetFile) Group(number int) Group {
 	at := f.groups.at(number)

@@ -1,8 +1,6 @@
 package columnar
 
-import (
-	"slices"
-)
+import "slices"
 
 // A chunk is a column of a row group.
 type chunk struct {
@@ -44,32 +42,30 @@ func (ch *chunk) bound() int64 { return min(ch.uncompressed+ch.size+4*ch.values,
 
 // rowGroup reads a row group.
 func (f *parquetFile) rowGroup(c *compact) {
-	g := rowGroup{rows: -1}
+	var g rowGroup
+	v := [4]int64{3: -1}
 	var first *leafReader // reads the first group, whose pages are checked
 	if f.numGroups == 0 && !f.options.Remote && !f.options.Lenient {
 		first = &leafReader{f: f}
 	}
 	f.numGroups++
 	f.take(groupBytes + int64(f.numWanted)*chunkBytes)
-	c.fields(func(id int, kind byte) {
-		switch {
-		case id == 1 && kind == thriftList:
-			n, _ := c.list()
-			if n != f.leaves {
-				c.fail("a row group has %d columns, the schema %d", n, f.leaves)
-				return
-			}
-			if !f.over() {
-				g.chunks = make([]chunk, f.numWanted)
-			}
-			f.chunks(c, &g, first)
-		case id == 3 && kind == thriftI64:
-			g.rows = c.varint()
-		default:
+	c.numbers(v[:], func(id int, kind byte) {
+		if id != 1 || kind != thriftList {
 			c.skip(kind)
+			return
 		}
+		n, _ := c.list()
+		if n != f.leaves {
+			c.fail("a row group has %d columns, the schema %d", n, f.leaves)
+			return
+		}
+		if !f.over() {
+			g.chunks = make([]chunk, f.numWanted)
+		}
+		f.chunks(c, &g, first)
 	})
-	if !f.over() {
+	if g.rows = v[3]; !f.over() {
 		f.groups.add(g)
 	}
 }
@@ -109,7 +105,7 @@ func (f *parquetFile) chunks(c *compact, g *rowGroup, first *leafReader) {
 
 // columnChunk reads a chunk, and the column's path and its statistics where they are wanted.
 func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (ch chunk) {
-	data, dictionary := int64(-1), int64(0)
+	v := [12]int64{9: -1}
 	*path = (*path)[:0]
 	c.fields(func(id int, kind byte) {
 		switch {
@@ -118,22 +114,10 @@ func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (
 				c.setErr(unsupported("its columns lie in another file, %q", file))
 			}
 		case id == 3 && kind == thriftStruct:
-			c.fields(func(id int, kind byte) {
+			c.numbers(v[:], func(id int, kind byte) {
 				switch {
 				case id == 3 && kind == thriftList && wantsPath:
 					c.path(path)
-				case id == 4 && kind == thriftI32:
-					ch.codec = int(c.i32())
-				case id == 5 && kind == thriftI64:
-					ch.values = c.varint()
-				case id == 6 && kind == thriftI64:
-					ch.uncompressed = c.varint()
-				case id == 7 && kind == thriftI64:
-					ch.size = c.varint()
-				case id == 9 && kind == thriftI64:
-					data = c.varint()
-				case id == 11 && kind == thriftI64:
-					dictionary = c.varint()
 				case id == 12 && kind == thriftStruct && stats != nil:
 					*stats = c.statistics()
 				default:
@@ -144,8 +128,8 @@ func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (
 			c.skip(kind)
 		}
 	})
-	ch.offset = data
-	if dictionary > 0 && dictionary < data {
+	ch = chunk{codec: int(v[4]), values: v[5], uncompressed: v[6], size: v[7], offset: v[9]}
+	if dictionary := v[11]; dictionary > 0 && dictionary < ch.offset {
 		ch.offset = dictionary
 	}
 	return ch

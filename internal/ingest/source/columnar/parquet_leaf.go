@@ -316,8 +316,8 @@ func (l *leafReader) data(h *pageHeader) error {
 		return err
 	}
 	if h.kind == pageDataV2 {
-		l.reps = newHybrid(page[:h.repLen], levelBits(l.n.rep))
-		l.defs = newHybrid(page[h.repLen:levels], levelBits(l.n.def))
+		l.reps = hybrid{data: page[:h.repLen], width: levelBits(l.n.rep)}
+		l.defs = hybrid{data: page[h.repLen:levels], width: levelBits(l.n.def)}
 		page = page[levels:]
 	} else {
 		for _, level := range []struct {
@@ -331,7 +331,7 @@ func (l *leafReader) data(h *pageHeader) error {
 				return corrupt("the levels of a page are longer than it is")
 			}
 			n := 4 + int(binary.LittleEndian.Uint32(page))
-			*level.to = newHybrid(page[4:n], levelBits(level.max))
+			*level.to = hybrid{data: page[4:n], width: levelBits(level.max)}
 			page = page[n:]
 		}
 	}
@@ -350,17 +350,6 @@ func (l *leafReader) data(h *pageHeader) error {
 		return nil
 	}
 	return l.vals.begin(l.n, h.encoding, page, there, dict)
-}
-
-// finish checks at the end of a row group that nothing is left.
-func (l *leafReader) finish() error {
-	if err := l.peek(); err != io.EOF {
-		if err == nil {
-			err = corrupt("the column has more values than its row group has rows")
-		}
-		return err
-	}
-	return nil
 }
 
 // Of a remote chunk, the headers of the first pages are looked at: so many of them, or of those that
@@ -403,7 +392,7 @@ func (l *leafReader) largest(enough int64) (int64, error) {
 		}
 		s.page = max(s.page, int64(h.uncompressed))
 		left -= int64(max(0, h.values))
-		if pages++; !h.isIndexed() {
+		if pages++; h.encoding != encodingDictionary && h.encoding != encodingDictRLE {
 			plain++
 		}
 		if l.f.options.Remote && left > 0 && (pages == firstPages || plain == firstPlainPages) {

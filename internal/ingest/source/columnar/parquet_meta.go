@@ -16,12 +16,12 @@ import (
 // chunks.
 type parquetFile struct {
 	meter
+	columnList
 	at      io.ReaderAt
 	size    int64
 	options Options
 	footer  int64 // its length
 
-	columns   columnList
 	hasSchema bool
 	leaves    int     // how many all columns have
 	spans     []span  // the wanted ones

@@ -1,5 +1,7 @@
 package columnar
 
+import "math"
+
 // A pageHeader is what precedes a page.
 type pageHeader struct {
 	kind                     int32
@@ -8,7 +10,6 @@ type pageHeader struct {
 	values                   int32
 	encoding                 int32
 	// in pages of the second version
-	rows, nulls      int32
 	defBytes, repLen int32
 	isCompressed     bool
 }
@@ -20,56 +21,28 @@ const (
 	pageDataV2
 )
 
-// isIndexed reports whether the values of a page are places in the dictionary.
-func (h *pageHeader) isIndexed() bool {
-	return h.encoding == encodingDictionary || h.encoding == encodingDictRLE
-}
-
 func (c *compact) pageHeader() (h pageHeader) {
-	h.kind, h.values, h.isCompressed = -1, -1, true
-	inner := func(v2 bool) {
-		c.fields(func(id int, kind byte) {
-			switch {
-			case id == 1 && kind == thriftI32:
-				h.values = c.i32()
-			case id == 2 && kind == thriftI32 && !v2, id == 4 && kind == thriftI32 && v2:
-				h.encoding = c.i32()
-			case id == 2 && kind == thriftI32 && v2:
-				h.nulls = c.i32()
-			case id == 3 && kind == thriftI32 && v2:
-				h.rows = c.i32()
-			case id == 5 && kind == thriftI32 && v2:
-				h.defBytes = c.i32()
-			case id == 6 && kind == thriftI32 && v2:
-				h.repLen = c.i32()
-			case id == 7 && v2 && (kind == thriftTrue || kind == thriftFalse):
-				h.isCompressed = kind == thriftTrue
-			default:
-				c.skip(kind)
-			}
-		})
-	}
-	c.fields(func(id int, kind byte) {
-		switch {
-		case id == 1 && kind == thriftI32:
-			h.kind = c.i32()
-		case id == 2 && kind == thriftI32:
-			h.uncompressed = c.i32()
-		case id == 3 && kind == thriftI32:
-			h.compressed = c.i32()
-		case id == 4 && kind == thriftI32:
-			crc := uint32(c.i32())
-			h.crc = &crc
-		case id == 5 && kind == thriftStruct:
-			inner(false)
-		case id == 7 && kind == thriftStruct:
-			inner(false)
-		case id == 8 && kind == thriftStruct:
-			inner(true)
-		default:
+	const none = math.MinInt64
+	v := [5]int64{1: -1, 4: none}
+	h.values, h.isCompressed = -1, true
+	c.numbers(v[:], func(id int, kind byte) {
+		if kind != thriftStruct || id != 5 && id != 7 && id != 8 {
 			c.skip(kind)
+			return
+		}
+		of := [7]int64{1: -1}
+		c.numbers(of[:], func(field int, kind byte) {
+			h.isCompressed = h.isCompressed && !(id == 8 && field == 7 && kind == thriftFalse)
+			c.skip(kind)
+		})
+		if h.values, h.encoding = int32(of[1]), int32(of[2]); id == 8 {
+			h.encoding, h.defBytes, h.repLen = int32(of[4]), int32(of[5]), int32(of[6])
 		}
 	})
+	h.kind, h.uncompressed, h.compressed = int32(v[1]), int32(v[2]), int32(v[3])
+	if v[4] != none {
+		h.crc = new(uint32(v[4]))
+	}
 	if c.err == nil && (h.uncompressed < 0 || h.compressed < 0 || h.defBytes < 0 || h.repLen < 0 ||
 		h.kind == pageDataV2 && int64(h.defBytes)+int64(h.repLen) > int64(min(h.compressed, h.uncompressed))) {
 		c.fail("a page header has an impossible size")

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-
-	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // parquetRows reads the rows of a parquet file.
@@ -21,11 +19,7 @@ type parquetRows struct {
 	began     bool
 	text      *leafReader
 	null      bool
-	limit     int
-	start     int
-	over      bool
-	values    int // in the row
-	omitted   omitted
+	object
 
 	bad   int64 // where the last error was: rows of the group before it
 	ended bool  // the rest of the group cannot be read
@@ -78,7 +72,11 @@ func (r *parquetRows) Next() error {
 			return io.EOF
 		}
 		for _, l := range r.leaves {
-			if err := l.finish(); err != nil {
+			err := l.peek()
+			if err == nil {
+				err = corrupt("the column has more values than its row group has rows")
+			}
+			if err != io.EOF {
 				err = r.where(l, err)
 				r.bad = r.row
 				return err
@@ -109,23 +107,9 @@ func (r *parquetRows) Next() error {
 func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
 
 func (r *parquetRows) AppendJSON(dst []byte, limit int) (Appended, error) {
-	r.limit, r.start, r.over, r.values, r.omitted = limit, len(dst), false, 0, 0
-	dst = append(dst, '{')
-	var err error
-	for i, n := range r.f.top {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, []byte(n.name)), ':')
-		if dst, err = r.value(dst, n); err != nil {
-			return Appended{JSON: dst[:r.start]}, err
-		}
-	}
-	dst = append(dst, '}')
-	if r.over || len(dst)-r.start > limit {
-		return Appended{JSON: dst[:r.start], Over: true, Omitted: int(r.omitted)}, nil
-	}
-	return Appended{JSON: dst, Omitted: int(r.omitted)}, nil
+	return r.object.append(dst, limit, len(r.f.top), func(dst []byte, i int) ([]byte, error) {
+		return r.value(beginMember(dst, r.f.top[i].name), r.f.top[i])
+	})
 }
 
 // first returns the reader of the first leaf below a node, nil if there is none.
@@ -159,10 +143,10 @@ func (r *parquetRows) skip(n *node) error {
 }
 
 func (r *parquetRows) peek(l *leafReader) error {
-	if r.values++; r.values > 2*maxRowValues {
-		return r.where(l, unsupported("a row has more than %d values", maxRowValues))
+	err := r.count(2 * maxRowValues)
+	if err == nil {
+		err = l.peek()
 	}
-	err := l.peek()
 	if err == io.EOF {
 		err = corrupt("the column ends within a row")
 	}
@@ -200,9 +184,7 @@ func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
 		if l.def < n.def {
 			return dst, r.where(l, corrupt("a value is missing where one must be"))
 		}
-		if dst = n.appendJSON(dst, l.value); len(dst)-r.start > r.limit {
-			dst, r.over = dst[:r.start], true
-		}
+		dst = r.trim(n.appendJSON(dst, l.value))
 		l.take()
 		return dst, nil
 	}
@@ -225,7 +207,7 @@ func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
 		if dst, err = r.value(dst, c); err != nil {
 			return dst, err
 		}
-		dst = r.omitted.end(dst, before, at, n.sparse)
+		dst = r.endMember(dst, before, at, n.sparse)
 	}
 	return append(dst, '}'), nil
 }

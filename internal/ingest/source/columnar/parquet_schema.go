@@ -1,7 +1,7 @@
 package columnar
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 )
 
@@ -71,7 +71,6 @@ const (
 	meansMillis
 	meansMicros
 	meansNanos
-	meansSeconds
 	meansFloat16
 	meansUUID
 )
@@ -101,34 +100,30 @@ func (e *schemaElement) isLeaf() bool { return e.children == 0 && e.kind != type
 
 // schemaElement reads a line, and its name into name.
 func (c *compact) schemaElement(name *[]byte) (e schemaElement) {
-	e.kind, e.leaf = typeNone, -1
-	*name = (*name)[:0]
-	converted := -1
-	c.fields(func(id int, kind byte) {
+	v := [8]int64{1: int64(typeNone), 6: -1}
+	*name, e.leaf = (*name)[:0], -1
+	c.numbers(v[:], func(id int, kind byte) {
 		switch {
-		case id == 1 && kind == thriftI32:
-			e.kind = physical(c.i32())
-		case id == 2 && kind == thriftI32:
-			e.width = int(c.i32())
-		case id == 3 && kind == thriftI32:
-			e.repetition = repetition(c.i32())
 		case id == 4 && kind == thriftBinary:
 			*name, e.longName = c.text((*name)[:0], maxNameBytes)
-		case id == 5 && kind == thriftI32:
-			e.children = int(c.i32())
-		case id == 6 && kind == thriftI32:
-			converted = int(c.i32())
-		case id == 7 && kind == thriftI32:
-			e.scale = int(c.i32())
 		case id == 10 && kind == thriftStruct:
 			c.logicalType(&e)
 		default:
 			c.skip(kind)
 		}
 	})
-	e.convert(converted)
+	e.kind, e.width, e.repetition, e.children = physical(v[1]), int(v[2]), repetition(v[3]), int(v[5])
+	e.scale = cmp.Or(e.scale, int(v[7]))
+	e.convert(int(v[6]))
 	return e
 }
+
+// What the numbers of the newer form stand for.
+var (
+	logicalMeanings = map[int]meaning{1: meansText, 4: meansText, 5: meansDecimal, 6: meansDate, 12: meansJSON,
+		14: meansUUID, 15: meansFloat16}
+	logicalFormats = map[int]listFormat{2: mapGroup, 3: listGroup}
+)
 
 // logicalType reads the newer form of what a column means.
 func (c *compact) logicalType(e *schemaElement) {
@@ -137,24 +132,7 @@ func (c *compact) logicalType(e *schemaElement) {
 			c.skip(kind)
 			return
 		}
-		switch id {
-		case 1, 4:
-			e.mean = meansText
-		case 12:
-			e.mean = meansJSON
-		case 2:
-			e.format = mapGroup
-		case 3:
-			e.format = listGroup
-		case 5:
-			e.mean = meansDecimal
-		case 6:
-			e.mean = meansDate
-		case 14:
-			e.mean = meansUUID
-		case 15:
-			e.mean = meansFloat16
-		}
+		e.mean, e.format = logicalMeanings[id], logicalFormats[id]
 		c.fields(func(field int, kind byte) {
 			switch {
 			case id == 5 && field == 1 && kind == thriftI32:
@@ -228,7 +206,7 @@ func (f *parquetFile) schema(c *compact, n int) {
 		}
 		wanted := f.options.wants(s.name)
 		if !f.over() {
-			f.columns.add(columnInfo{string(s.name[:min(len(s.name), maxNameTold)]), e.isText(),
+			f.columnList.add(columnInfo{string(s.name[:min(len(s.name), maxNameTold)]), e.isText(),
 				e.isList() || e.mean == meansJSON}, wanted)
 		}
 		if !wanted {
@@ -347,5 +325,3 @@ func (f *parquetFile) wantLeaf(n *node) {
 	f.numWanted++
 	f.leaves++
 }
-
-func (n *node) String() string { return fmt.Sprintf("column %s", n.path) }

@@ -141,7 +141,7 @@ func (n *node) extent(low, high []byte) (least, greatest []byte) {
 	}
 	least, greatest = n.appendJSON(nil, low), n.appendJSON(nil, high)
 	switch n.mean {
-	case meansDate, meansMillis, meansMicros, meansNanos, meansSeconds:
+	case meansDate, meansMillis, meansMicros, meansNanos:
 		if !hasUsualYear(least) || !hasUsualYear(greatest) {
 			return nil, nil
 		}

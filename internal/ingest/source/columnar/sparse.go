@@ -54,16 +54,58 @@ func beginMember(dst []byte, name string) []byte {
 	return append(jsonscan.AppendString(dst, []byte(name)), ':')
 }
 
-// omitted counts the members that were left out of a row.
-type omitted int
+// maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
+const maxRowValues = 1 << 24
 
-// end takes a member of a sparse struct back if it is null. It begins at before, and its value at the byte at.
-func (o *omitted) end(dst []byte, before, at int, s sparseness) []byte {
+// An object is the JSON object that a row becomes.
+type object struct {
+	start, limit int  // where it begins, and how long it may be
+	over         bool // it is longer
+	values       int  // in the row
+	omitted      int  // members that were left out
+}
+
+// append appends the object of the values that value appends, one for each column.
+func (o *object) append(dst []byte, limit int, columns int, value func(dst []byte, i int) ([]byte, error)) (Appended, error) {
+	*o = object{start: len(dst), limit: limit}
+	dst = append(dst, '{')
+	var err error
+	for i := range columns {
+		if dst, err = value(dst, i); err != nil {
+			return Appended{JSON: dst[:o.start]}, err
+		}
+	}
+	dst = append(dst, '}')
+	if o.over || len(dst)-o.start > limit {
+		return Appended{JSON: dst[:o.start], Over: true, Omitted: o.omitted}, nil
+	}
+	return Appended{JSON: dst, Omitted: o.omitted}, nil
+}
+
+// count counts a value.
+func (o *object) count(most int) error {
+	if o.values++; o.values > most {
+		return unsupported("a row has more than %d values", maxRowValues)
+	}
+	return nil
+}
+
+// trim drops what is there of an object that is too long.
+func (o *object) trim(dst []byte) []byte {
+	if len(dst)-o.start <= o.limit {
+		return dst
+	}
+	o.over = true
+	return dst[:o.start]
+}
+
+// endMember takes a member of a sparse struct back if it is null. It begins at before, and its value at the byte at.
+func (o *object) endMember(dst []byte, before, at int, s sparseness) []byte {
 	if s == whole || len(dst) < at || string(dst[at:]) != "null" {
 		return dst
 	}
 	if s == sparse {
-		*o++
+		o.omitted++
 	}
 	return dst[:before]
 }

@@ -181,6 +181,20 @@ func (c *compact) fields(field func(id int, kind byte)) {
 	c.depth--
 }
 
+// numbers puts the integers among the fields of a struct into v, by their ids, and calls other for other fields.
+func (c *compact) numbers(v []int64, other func(id int, kind byte)) {
+	c.fields(func(id int, kind byte) {
+		switch isKnown := 0 < id && id < len(v); {
+		case isKnown && kind == thriftI32:
+			v[id] = int64(c.i32())
+		case isKnown && kind == thriftI64:
+			v[id] = c.varint()
+		default:
+			other(id, kind)
+		}
+	})
+}
+
 // list returns the number of elements of a list and their type. Each takes a byte at least.
 func (c *compact) list() (n int, kind byte) {
 	head := c.byte()

@@ -164,23 +164,16 @@ func (n *node) appendJSON(dst, v []byte) []byte {
 }
 
 func (n *node) appendInteger(dst []byte, v int64) []byte {
-	switch n.mean {
-	case meansDecimal:
+	perSecond := [...]int64{1e3, 1e6, 1e9}
+	switch m := n.mean; {
+	case m == meansDecimal:
 		return appendDecimal(dst, big.NewInt(v), n.scale)
-	case meansDate:
+	case m == meansDate:
 		return appendDate(dst, v)
-	case meansTimeMillis:
-		return appendClock(dst, v, 1e3)
-	case meansTimeMicros:
-		return appendClock(dst, v, 1e6)
-	case meansTimeNanos:
-		return appendClock(dst, v, 1e9)
-	case meansMillis:
-		return appendTime(dst, v, 1e3, n.utc)
-	case meansMicros:
-		return appendTime(dst, v, 1e6, n.utc)
-	case meansNanos:
-		return appendTime(dst, v, 1e9, n.utc)
+	case meansTimeMillis <= m && m <= meansTimeNanos:
+		return appendClock(dst, v, perSecond[m-meansTimeMillis])
+	case meansMillis <= m && m <= meansNanos:
+		return appendTime(dst, v, perSecond[m-meansMillis], n.utc)
 	}
 	return strconv.AppendInt(dst, v, 10)
 }

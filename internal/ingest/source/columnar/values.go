@@ -92,7 +92,7 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 		if uint64(size) > uint64(len(data)-4) {
 			return corrupt("boolean page is cut off")
 		}
-		v.indices = newHybrid(data[4:4+size], 1)
+		v.indices = hybrid{data: data[4 : 4+size], width: 1}
 		return nil
 	case encodingDelta:
 		if leaf.kind == typeInt32 || leaf.kind == typeInt64 {
@@ -136,7 +136,7 @@ func (v *values) beginIndices(data []byte) error {
 	if data[0] > 32 {
 		return corrupt("a page refers to its dictionary by numbers of more than 32 bits")
 	}
-	v.indices = newHybrid(data[1:], uint(data[0]))
+	v.indices = hybrid{data: data[1:], width: uint(data[0])}
 	return nil
 }
 
