@@ -154,7 +154,7 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 	head := a.w.Unread()
 	head = head[:min(len(head), size)]
 	if len(head) < size {
-		return skip.Readable, a.cutOff(&m)
+		return skip.Readable, cutOff(a.w, &m)
 	}
 	compression, what, err := identify(m.name, head)
 	switch {
@@ -206,15 +206,7 @@ func (a *archiveFramer) skipTo(m *member, offset int64) error {
 	if a.w.Skip(offset) {
 		return nil
 	}
-	return a.cutOff(m)
-}
-
-// cutOff is the error of an archive that ends within a member.
-func (a *archiveFramer) cutOff(m *member) error {
-	if err := a.w.Failed(); err != nil {
-		return err
-	}
-	return cutOff(m)
+	return cutOff(a.w, m)
 }
 
 // betweenMembers marks the state of a position after the end of a member; the rest of the state is
@@ -234,7 +226,7 @@ func (a *archiveFramer) seek(at *Position) error {
 			a.inner.Restore(at.State)
 			return nil
 		} else if err == nil {
-			err = a.cutOff(&a.member)
+			err = cutOff(a.w, &a.member)
 		}
 		if err == io.EOF {
 			err = fault.Of(cause.Corrupt, "the archive has no member at byte %d", at.Offset)
@@ -247,7 +239,7 @@ func (a *archiveFramer) seek(at *Position) error {
 		}
 	}
 	if !a.w.Skip(at.Offset) {
-		return a.cutOff(&a.member)
+		return cutOff(a.w, &a.member)
 	}
 	return nil
 }

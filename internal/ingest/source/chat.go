@@ -13,18 +13,6 @@ import (
 var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "contents",
 	"chosen"}
 
-// chatOf returns the format of conversations that are written in a format, if the records that the text begins with
-// are some, and else that format.
-func (o *Options) chatOf(format Format, text []byte) Format {
-	switch {
-	case format == JSONL && isChat(text, o.TextField):
-		return Chat
-	case format == JSON && isJSONChat(text, o.TextField):
-		return JSONChat
-	}
-	return format
-}
-
 // isJSONChat is isChat for the first element of an array, or the first of objects over several lines.
 func isJSONChat(text []byte, field string) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")

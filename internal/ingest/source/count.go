@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
 // Count counts the documents of the i-th input. Files of columns are not read for it, other inputs
@@ -20,7 +21,8 @@ func (s *Set) Count(ctx context.Context, i int, o CountOptions) (*Counted, error
 		c, err := s.countTable(&in, newCutting(&in, o.Cuts))
 		o.Progress(max(0, in.Size))
 		return c, err
-	case countsLines(&in):
+	case in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.Synth == nil &&
+		in.once == nil: // its lines that are not blank are its documents
 		c, err := s.countLines(ctx, &in, &o)
 		if err == nil || !errors.Is(err, errLongLine) {
 			return c, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
@@ -12,19 +13,13 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// countsLines reports whether the documents of an input are its lines that are not blank.
-func countsLines(in *Input) bool {
-	return in.Format.layout().lines && in.Compression == decompress.Plain && in.archive == "" && in.Synth == nil &&
-		in.once == nil
-}
-
 // errLongLine means that a line is so long that its framer does not read it as one.
 var errLongLine = errors.New("a long line")
 
 // A lineCount counts the lines of text that comes in blocks.
 type lineCount struct {
 	lines, documents int64
-	limit            int64 // longest line that may be counted
+	limit            int64 // longest line whose end decides nothing
 	length           int64 // bytes of the unfinished line
 	filled           bool  // it holds more than white space
 	filledLast       bool  // the line before did
@@ -116,8 +111,15 @@ type lineScan struct {
 
 // countLines reads an input whose documents are lines.
 func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
-	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts), byMarks: len(o.Cuts) > 0,
-		count: lineCount{limit: lineLimit(in, &s.opts)}}
+	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts), byMarks: len(o.Cuts) > 0}
+	switch in.Format {
+	case Text:
+		l.count.limit = math.MaxInt64
+	case JSONL:
+		l.count.limit = int64(s.opts.frame.LineBytes())
+	default:
+		l.count.limit = int64(s.opts.MaxRecordBytes)
+	}
 	fail := func(at int64, err error) (*Counted, error) {
 		r := Reader{in: *in, set: s, open: &openedInput{}}
 		r.win.MoveTo(at)
@@ -219,15 +221,4 @@ func (l *lineScan) finish() *Counted {
 	}
 	c.dropLast(l.at)
 	return c
-}
-
-// lineLimit returns the longest line whose end decides nothing.
-func lineLimit(in *Input, o *Options) int64 {
-	switch {
-	case in.Format == Text:
-		return 1 << 62
-	case in.Format == JSONL && o.TextField != "":
-		return int64(o.MaxPieceBytes)
-	}
-	return int64(o.MaxRecordBytes)
 }

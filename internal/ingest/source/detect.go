@@ -161,8 +161,10 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		}
 		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
 			in.Format = CSV
-		} else if o.FindChat {
-			in.Format = o.chatOf(in.Format, text)
+		} else if o.FindChat && in.Format == JSONL && isChat(text, o.TextField) {
+			in.Format = Chat
+		} else if o.FindChat && in.Format == JSON && isJSONChat(text, o.TextField) {
+			in.Format = JSONChat
 		}
 	}
 	if in.Format, in.Records, in.Lists, err = o.withRecords(in.Format, text, whole); err != nil {

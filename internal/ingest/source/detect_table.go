@@ -34,12 +34,8 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what ski
 	if in.why != "" {
 		in.window += in.window / 64 // buffers of many MiB leave gaps in the heap
 	}
-	rows := int64(0)
-	for g := range file.Groups() {
-		rows += file.Group(g).Rows
-	}
 	if o.Conditions != nil {
 		in.columns = file.Columns()
 	}
-	return rows > 0, skip.Readable, nil
+	return rowsBefore(file, file.Groups()) > 0, skip.Readable, nil
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ var formats = []layout{
 	{name: Document, records: Texts, frames: frame.NewDocument, buffer: ofPieces},
 	{name: WikiText, records: Texts, frames: frame.NewWikiText, buffer: ofArticles, cuts: true,
 		extensions: []string{".tokens"}},
-	{name: JSONL, frames: frame.NewJSONL, buffer: ofLines, lines: true, cuts: true,
+	{name: JSONL, frames: frame.NewJSONL, buffer: (*frame.Options).LineBytes, lines: true, cuts: true,
 		extensions: []string{".jsonl", ".ndjson", ".ldjson"}},
 	{name: JSON, frames: frame.NewJSON},
 	{name: Chat, frames: frame.NewChat, lines: true, cuts: true},
@@ -95,13 +96,6 @@ var formats = []layout{
 
 func ofPieces(o *frame.Options) int   { return o.MaxPieceBytes }
 func ofArticles(o *frame.Options) int { return o.MaxPieceBytes + 2*frame.MaxHeadingBytes }
-
-func ofLines(o *frame.Options) int {
-	if o.TextField != "" {
-		return o.MaxPieceBytes
-	}
-	return o.MaxRecordBytes
-}
 
 // ofArchives is for members of any format, and headers with long names.
 func ofArchives(o *frame.Options) int {
@@ -151,11 +145,8 @@ func ParseFormat(name string) (Format, error) {
 	if slices.Contains(Formats(), f) {
 		return f, nil
 	}
-	var names []string
-	for _, f := range Formats() {
-		names = append(names, string(f))
-	}
-	return "", fault.Of(cause.Usage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
+	names := strings.Trim(fmt.Sprint(Formats()), "[]")
+	return "", fault.Of(cause.Usage, "unknown format %q; one of %s", name, strings.ReplaceAll(names, " ", ", "))
 }
 
 // windowBytes returns the most that the window grows to for a format.

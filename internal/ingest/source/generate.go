@@ -15,9 +15,6 @@ type generator struct {
 	offset int64 // bytes generated before
 }
 
-func (g *generator) State() uint32  { return 0 }
-func (g *generator) Restore(uint32) {}
-
 // generated text is an input of its own.
 
 func (g *generator) place(p *Position)           { p.Offset = g.offset }
@@ -38,12 +35,4 @@ func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 	out := g.spec.Append(dst, g.Row)
 	g.offset += int64(len(out) - len(dst))
 	return out, nil
-}
-
-// formatOf returns the format whose documents a kind of generated text looks like.
-func formatOf(k synth.Kind) Format {
-	if k == synth.Recipe {
-		return Recipes
-	}
-	return WikiText
 }

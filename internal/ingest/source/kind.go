@@ -75,7 +75,9 @@ func identify(name string, head []byte) (decompress.Compression, skip.Kind, erro
 		switch {
 		case m.compression == decompress.Bzip2 && (len(head) < 4 || head[3] < '1' || head[3] > '9'):
 			continue // a text that begins with BZh
-		case m.compression == decompress.Zipped && isOffice(name, head):
+		case m.compression == decompress.Zipped && (slices.Contains(officeExtensions, strings.ToLower(path.Ext(name))) ||
+			bytes.HasPrefix(head[min(len(head), zipNameAt):], []byte("[Content_Types].xml")) ||
+			bytes.HasPrefix(head[min(len(head), zipNameAt):], []byte("mimetypeapplication/"))):
 			return decompress.Plain, skip.Office, fault.Of(cause.Unsupported, "this is an office document or an e-book; turn it "+
 				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
@@ -85,8 +87,8 @@ func identify(name string, head []byte) (decompress.Compression, skip.Kind, erro
 		}
 		return decompress.Plain, m.kind, fault.Of(cause.Unsupported, "this is %s", m.refusal)
 	}
-	if isSkippable(head) {
-		return decompress.Zstd, skip.Readable, nil
+	if len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
+		return decompress.Zstd, skip.Readable, nil // a skippable frame, as pzstd writes first
 	}
 	if bytes.HasPrefix(head, []byte("version https://git-lfs.github.com/spec/")) {
 		return decompress.Plain, skip.Readable, fault.Of(cause.Unsupported,
@@ -98,19 +100,8 @@ func identify(name string, head []byte) (decompress.Compression, skip.Kind, erro
 // officeExtensions are those of documents that are zip archives of markup.
 var officeExtensions = []string{".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub"}
 
-// isOffice reports whether a zip archive is such a document, by its name or its first member.
-func isOffice(name string, head []byte) bool {
-	const nameAt = 30 // where the name of the first member begins
-	first := head[min(len(head), nameAt):]
-	return slices.Contains(officeExtensions, strings.ToLower(path.Ext(name))) ||
-		bytes.HasPrefix(first, []byte("[Content_Types].xml")) ||
-		bytes.HasPrefix(first, []byte("mimetypeapplication/"))
-}
-
-// isSkippable reports whether a skippable zstd frame begins here, as pzstd writes first.
-func isSkippable(head []byte) bool {
-	return len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18"
-}
+// zipNameAt is where the name of the first member begins in a zip archive.
+const zipNameAt = 30
 
 // checkText refuses what is not text: where more than one byte in 20, and more than one, is a zero
 // byte or another control character. One zero byte among text is data that went wrong in one place:

@@ -81,6 +81,10 @@ func memberKind(name string) skip.Kind {
 	return skip.Readable
 }
 
-func cutOff(m *member) error {
+// cutOff is the error of an archive that ends within a member, if the window did not fail.
+func cutOff(w *frame.Window, m *member) error {
+	if err := w.Failed(); err != nil {
+		return err
+	}
 	return fault.Of(cause.Truncated, "the archive ends within %s; copy the file again", m.name)
 }

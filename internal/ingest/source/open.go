@@ -17,6 +17,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/listing"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -40,9 +41,14 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 	case f.Stream != nil:
 		in.once = &singleUse{reader: bufio.NewReaderSize(f.Stream, sniffBytes)}
 	case f.Synth != nil:
-		in.Format, in.textBytes = formatOf(f.Synth.Kind), f.Synth.TextBytes()
+		if in.Format, in.textBytes = WikiText, f.Synth.TextBytes(); f.Synth.Kind == synth.Recipe {
+			in.Format = Recipes
+		}
 	}
-	if s.prunes(in.URI) {
+	if _, drops := s.opts.judge(in.URI); drops {
+		if s.pruned.files++; s.pruned.files == 1 {
+			s.pruned.first = in.URI
+		}
 		return listing.Added{Skipped: skip.OtherFolder}, nil
 	}
 	if f.Listed && s.opts.Has != nil {
@@ -243,17 +249,6 @@ func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Li
 		l.Format = string(o.Format)
 	}
 	return listing.New(l)
-}
-
-// prunes reports whether an input need not be read, and counts it.
-func (s *Set) prunes(uri string) bool {
-	_, drops := s.opts.judge(uri)
-	if drops {
-		if s.pruned.files++; s.pruned.files == 1 {
-			s.pruned.first = uri
-		}
-	}
-	return drops
 }
 
 // notePruned adds a note on the files that were left out, or returns an error if none is left.

@@ -57,9 +57,7 @@ func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableF
 			Advice: "copy it here and build from that: a local file is measured before the build"}
 	}
 	t := &tableFramer{o: o, file: file, rows: file.NewRows(), group: -1, over: true}
-	for g := range file.Groups() {
-		t.total += file.Group(g).Rows
-	}
+	t.total = rowsBefore(file, file.Groups())
 	if unread := file.Columns(); o.Fields != nil {
 		unread = slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(o.Fields, name) })
 		t.unread = &unread
@@ -67,8 +65,15 @@ func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableF
 	return t, nil
 }
 
-func (t *tableFramer) State() uint32  { return uint32(t.passed) }
-func (t *tableFramer) Restore(uint32) {}
+func (t *tableFramer) State() uint32 { return uint32(t.passed) }
+
+// rowsBefore returns the rows of the groups before one.
+func rowsBefore(file columnar.File, group int) (rows int64) {
+	for g := range group {
+		rows += file.Group(g).Rows
+	}
+	return rows
+}
 
 // sum returns the checksum over the records before the position.
 func (t *tableFramer) sum() checksum.Sum { return t.sumAfter(t.base) }
@@ -155,20 +160,13 @@ func (t *tableFramer) advance() (skipped int64, err error) {
 		}
 		if t.file.Group(t.group).Skipped {
 			t.over = true
-			if n := t.file.Group(t.group).Rows; n > 0 {
-				t.noteGroup(n)
-				return n, nil
+			if group := t.file.Group(t.group); group.Rows > 0 {
+				sizes := binary.LittleEndian.AppendUint64(nil, uint64(group.Rows))
+				t.note(binary.LittleEndian.AppendUint64(sizes, uint64(group.Bytes)), true)
+				return group.Rows, nil
 			}
 		}
 	}
-}
-
-// noteGroup adds a group that is not read to the checksum.
-func (t *tableFramer) noteGroup(rows int64) {
-	var sizes [16]byte
-	binary.LittleEndian.PutUint64(sizes[:], uint64(rows))
-	binary.LittleEndian.PutUint64(sizes[8:], uint64(t.file.Group(t.group).Bytes))
-	t.note(sizes[:], true)
 }
 
 // object gives the row as a JSON object.
@@ -217,9 +215,7 @@ func (t *tableFramer) skip(rec *Record, failed error) error {
 	if err != nil {
 		return tableError(err)
 	}
-	var head [8]byte
-	binary.LittleEndian.PutUint64(head[:], uint64(lost))
-	t.note(head[:], true)
+	t.note(binary.LittleEndian.AppendUint64(nil, uint64(lost)), true)
 	rec.Last, rec.Rows, rec.Err = true, lost, &DamageError{Rows: lost, Err: failed}
 	return nil
 }
@@ -264,9 +260,7 @@ func (t *tableFramer) resume(in *Input, at *Position) error {
 		return &cause.ChangedError{URI: in.URI, What: "number of groups of rows",
 			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
-	for g := range group {
-		t.Row += t.file.Group(g).Rows
-	}
+	t.Row += rowsBefore(t.file, group)
 	t.group, t.base = group-1, at.Base
 	var data []byte
 	for t.Row < at.Row || !at.Inside && t.sum() != at.Sum {

@@ -43,10 +43,7 @@ func (t *tableFramer) border() (offset int64, ok bool) {
 		return 0, false
 	}
 	if c := &t.cut; c.of != t.group+1 {
-		c.of, c.end = t.group+1, 0
-		for g := range t.group + 1 {
-			c.end += t.file.Group(g).Rows
-		}
+		c.of, c.end = t.group+1, rowsBefore(t.file, t.group+1)
 	}
 	if t.Row != t.cut.end {
 		return 0, false

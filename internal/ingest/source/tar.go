@@ -156,10 +156,7 @@ func (t *tarMembers) end(w *frame.Window, m *member) error {
 	if w.Skip(m.end) {
 		return nil
 	}
-	if err := w.Failed(); err != nil {
-		return err
-	}
-	return cutOff(m)
+	return cutOff(w, m)
 }
 
 // header returns the next header, not yet consumed. Zero blocks end the archive; another one may

@@ -50,7 +50,8 @@ func NewCSV(w *Window, o *Options) (Framer, error) {
 			c.comma = SniffComma(c.w.Unread()[:n])
 			n, total, err = c.record(c.comma)
 		}
-		if err != nil && endsLinesInCR(c.w.Unread()) {
+		text := c.w.Unread()
+		if at := bytes.IndexByte(text, '\r'); err != nil && at >= 0 && at < len(text)-1 && bytes.IndexByte(text, '\n') < 0 {
 			return nil, fault.Of(cause.Unsupported,
 				"its lines end in a carriage return alone; convert it with `tr '\\r' '\\n'`")
 		}
@@ -67,15 +68,6 @@ func NewCSV(w *Window, o *Options) (Framer, error) {
 		return c, nil
 	}
 }
-
-// endsLinesInCR reports whether text without a line feed has carriage returns between its lines.
-func endsLinesInCR(text []byte) bool {
-	at := bytes.IndexByte(text, '\r')
-	return at >= 0 && at < len(text)-1 && bytes.IndexByte(text, '\n') < 0
-}
-
-func (c *csvFramer) State() uint32  { return 0 }
-func (c *csvFramer) Restore(uint32) {}
 
 func (c *csvFramer) setHeader(line []byte) error {
 	n := 0 // columns; those above the limit are counted and not kept
@@ -154,15 +146,7 @@ const maxColumns = 1 << 14
 // SniffComma returns the most frequent separator of the header outside quotes, a comma if there is
 // none.
 func SniffComma(header []byte) byte {
-	counts := map[byte]int{}
-	quoted := false
-	for _, b := range header {
-		if b == '"' {
-			quoted = !quoted
-		} else if !quoted {
-			counts[b]++
-		}
-	}
+	counts := countUnquoted(header)
 	best := byte(',')
 	for _, b := range []byte{'\t', ';', '|'} {
 		if counts[b] > counts[best] {
@@ -172,18 +156,24 @@ func SniffComma(header []byte) byte {
 	return best
 }
 
+// countUnquoted counts the bytes of a record outside quotes.
+func countUnquoted(record []byte) (counts [256]int) {
+	quoted := false
+	for _, b := range record {
+		if b == '"' {
+			quoted = !quoted
+		} else if !quoted {
+			counts[b]++
+		}
+	}
+	return counts
+}
+
 // separatorOf returns the separator that splits a record into as many fields as there are columns.
 func separatorOf(record []byte, columns int) byte {
+	counts := countUnquoted(record)
 	for _, comma := range []byte{'\t', ';', ',', '|'} {
-		fields, quoted := 1, false
-		for _, b := range record {
-			if b == '"' {
-				quoted = !quoted
-			} else if b == comma && !quoted {
-				fields++
-			}
-		}
-		if fields == columns && columns > 1 {
+		if counts[comma]+1 == columns && columns > 1 {
 			return comma
 		}
 	}

@@ -28,26 +28,24 @@ func NewChat(w *Window, o *Options) (Framer, error) {
 	return NewJSONL(w, &whole)
 }
 
-func (f *jsonFramer) State() uint32  { return 0 }
-func (f *jsonFramer) Restore(uint32) {}
-
-func (f *jsonFramer) limit() int {
-	if f.o.TextField != "" {
-		return f.o.MaxPieceBytes
+// LineBytes returns the longest JSON line that comes whole.
+func (o *Options) LineBytes() int {
+	if o.TextField != "" {
+		return o.MaxPieceBytes
 	}
-	return f.o.MaxRecordBytes
+	return o.MaxRecordBytes
 }
 
 func (f *jsonFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	for !f.Inside {
 		rec.Offset, rec.First = f.w.Offset(), true
-		n, found, ended, err := f.line(0, f.limit()+1)
+		n, found, ended, err := f.line(0, f.o.LineBytes()+1)
 		switch {
 		case err != nil:
 			return dst, err
 		case n == 0 && ended:
 			return dst, io.EOF
-		case n > f.limit() || !found && !ended:
+		case n > f.o.LineBytes() || !found && !ended:
 			if f.o.TextField == "" {
 				rec.Last, rec.Err = true, TooLarge(f.o.MaxRecordBytes)
 				return dst, f.skipLine()

@@ -93,10 +93,6 @@ func (f *cuttable) consume(n int) {
 	f.w.Consume(n)
 }
 
-func (f *cuttable) State() uint32 { return 0 }
-
-func (f *cuttable) Restore(uint32) {}
-
 // lines frames text with one document on each line.
 type lines struct{ *framing }
 
