@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"internal/ingest/source/listing": {"internal/fault", "internal/ingest/source/cause", "internal/ingest/source/glob",
 		"internal/ingest/source/scratch", "internal/ingest/source/skip", "internal/ingest/source/synth",
 		"internal/ingest/source/uris", "internal/lazy", "internal/remote", "internal/units"},
-	"internal/ingest/source/scratch":    {},
+	"internal/ingest/source/scratch":    {"internal/fault"},
 	"internal/ingest/source/skip":       {},
 	"internal/ingest/source/synth":      {"internal/units"},
 	"internal/ingest/source/uris":       {"internal/lazy", "internal/remote"},

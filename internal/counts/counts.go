@@ -144,7 +144,7 @@ func Of(counters, dropped map[string]int64) (c Counts) {
 	convert(counters, &c.Unread)
 	for name, n := range counters {
 		if shape, ok := strings.CutPrefix(name, shapePrefix); ok {
-			c.countShape(shape, n)
+			add(&c.Shapes, shape, n)
 		}
 		if field, ok := strings.CutPrefix(name, unusedPrefix); ok {
 			add(&c.Unused, field, n)
@@ -203,7 +203,7 @@ func (c Counts) Clone() Counts {
 func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
 // CountShape counts a conversation by its shape.
-func (c *Counts) CountShape(shape string) { c.countShape(shape, 1) }
+func (c *Counts) CountShape(shape string) { add(&c.Shapes, shape, 1) }
 
 // CountUnused counts n records, or messages, with a field that nothing used.
 func (c *Counts) CountUnused(field string, n int64) {
@@ -213,8 +213,6 @@ func (c *Counts) CountUnused(field string, n int64) {
 	}
 	add(&c.Unused, field, n)
 }
-
-func (c *Counts) countShape(shape string, n int64) { add(&c.Shapes, shape, n) }
 
 // LacksText reports whether TextBytes counts text that is in no row.
 func (c Counts) LacksText() bool {

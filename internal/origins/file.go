@@ -2,6 +2,7 @@ package origins
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -48,12 +49,23 @@ func (f *File) Find(ordinal int64) (o Origin, ok bool, err error) {
 	if err != nil {
 		return o, false, err
 	}
-	o, ok, sound := page.find(ordinal)
-	if !sound {
-		return o, false, fmt.Errorf("%w: page %d", ErrCorrupt, after-1)
+	err = page.scan(false, func(run Run) error {
+		if ok = run.Ordinal <= ordinal && ordinal < run.Ordinal+run.N; ok {
+			o = Origin{run.Name, run.Record + run.Step*(ordinal-run.Ordinal)}
+		}
+		if run.Ordinal+run.N > ordinal {
+			return errPassed
+		}
+		return nil
+	})
+	if err != nil && err != errPassed {
+		return o, false, fmt.Errorf("%w: page %d", err, after-1)
 	}
 	return o, ok, nil
 }
+
+// errPassed ends the search for a document.
+var errPassed = errors.New("it is not after this run")
 
 // page reads and checks a page.
 func (f *File) page(i int) (*page, error) {
@@ -62,19 +74,11 @@ func (f *File) page(i int) (*page, error) {
 	if _, err := f.r.ReadAt(data, at); err != nil && err != io.EOF {
 		return nil, err
 	}
-	if len(data) < headBytes {
-		return nil, fmt.Errorf("%w: page %d of %d bytes", ErrCorrupt, i, len(data))
+	p, err := newPage(data)
+	if err != nil {
+		err = fmt.Errorf("%w: page %d", err, i)
 	}
-	used := binary.LittleEndian.Uint32(data[4:])
-	if int64(used) > int64(len(data)) || used < headBytes ||
-		crc32.ChecksumIEEE(data[4:used]) != binary.LittleEndian.Uint32(data) {
-		return nil, fmt.Errorf("%w: the checksum of page %d differs", ErrCorrupt, i)
-	}
-	return &page{
-		next:   int64(binary.LittleEndian.Uint64(data[8:])),
-		record: int64(binary.LittleEndian.Uint64(data[16:])),
-		rest:   data[headBytes:used],
-	}, nil
+	return p, err
 }
 
 // A page is the state of decoding a page.
@@ -84,6 +88,20 @@ type page struct {
 	name   string
 	rest   []byte
 	bad    bool
+}
+
+// newPage checks the bytes of a page.
+func newPage(data []byte) (*page, error) {
+	if len(data) < headBytes {
+		return nil, fmt.Errorf("%w: a page of %d bytes", ErrCorrupt, len(data))
+	}
+	used := binary.LittleEndian.Uint32(data[4:])
+	if int64(used) > int64(len(data)) || used < headBytes ||
+		crc32.ChecksumIEEE(data[4:used]) != binary.LittleEndian.Uint32(data) {
+		return nil, fmt.Errorf("%w: the checksum of a page differs", ErrCorrupt)
+	}
+	return &page{next: int64(binary.LittleEndian.Uint64(data[8:])), record: int64(binary.LittleEndian.Uint64(data[16:])),
+		rest: data[headBytes:used]}, nil
 }
 
 func (p *page) uvarint() uint64 {
@@ -104,34 +122,4 @@ func (p *page) bytes(n uint64) string {
 	s := string(p.rest[:n])
 	p.rest = p.rest[n:]
 	return s
-}
-
-// find decodes the page up to a document. sound is false if the page cannot be decoded.
-func (p *page) find(ordinal int64) (o Origin, ok, sound bool) {
-	p.name = p.bytes(p.uvarint())
-	for len(p.rest) > 0 && !p.bad {
-		v := p.uvarint()
-		step, n := int64(1), int64(0)
-		switch kind := v & 3; kind {
-		case opNext:
-			n = int64(v >> 2)
-		case opStep:
-			step, n = int64(v>>3)^-int64(v>>2&1), int64(p.uvarint())
-		case opInput:
-			if v>>2 > uint64(len(p.name)) {
-				return o, false, false
-			}
-			p.name = p.name[:v>>2] + p.bytes(p.uvarint())
-			p.record = 0
-		case opGap:
-			if p.next += int64(v >> 2); p.next > ordinal {
-				return o, false, !p.bad
-			}
-		}
-		if n > 0 && ordinal < p.next+n {
-			return Origin{p.name, p.record + step*(ordinal-p.next+1)}, true, !p.bad
-		}
-		p.next, p.record = p.next+n, p.record+step*n
-	}
-	return o, false, !p.bad
 }

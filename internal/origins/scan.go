@@ -1,9 +1,7 @@
 package origins
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 )
 
@@ -36,16 +34,10 @@ func Scan(r io.Reader, visit func(Run) error) error {
 		if err != nil && err != io.ErrUnexpectedEOF {
 			return err
 		}
-		if n < headBytes {
-			return fmt.Errorf("%w: a page of %d bytes", ErrCorrupt, n)
+		p, err := newPage(buf[:n])
+		if err != nil {
+			return err
 		}
-		used := binary.LittleEndian.Uint32(buf[4:])
-		if int64(used) > int64(n) || used < headBytes ||
-			crc32.ChecksumIEEE(buf[4:used]) != binary.LittleEndian.Uint32(buf) {
-			return fmt.Errorf("%w: the checksum of a page differs", ErrCorrupt)
-		}
-		p := &page{next: int64(binary.LittleEndian.Uint64(buf[8:])),
-			record: int64(binary.LittleEndian.Uint64(buf[16:])), rest: buf[headBytes:used]}
 		if err := p.scan(begins, visit); err != nil {
 			return err
 		}

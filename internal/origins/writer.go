@@ -67,7 +67,12 @@ func (w *Writer) enter(ordinal int64, input int, name func() string, emit func([
 		}
 	}
 	if w.Page == nil {
-		w.begin(ordinal)
+		w.Page = make([]byte, 8, PageBytes)
+		w.Page = binary.LittleEndian.AppendUint64(w.Page, uint64(ordinal))
+		w.Page = binary.LittleEndian.AppendUint64(w.Page, uint64(w.Record))
+		w.Page = binary.AppendUvarint(w.Page, uint64(len(w.Name)))
+		w.Page = append(w.Page, w.Name...)
+		w.Next = ordinal
 		return nil
 	}
 	shared := 0
@@ -78,15 +83,6 @@ func (w *Writer) enter(ordinal int64, input int, name func() string, emit func([
 	w.Page = binary.AppendUvarint(w.Page, uint64(len(w.Name)-shared))
 	w.Page = append(w.Page, w.Name[shared:]...)
 	return nil
-}
-
-func (w *Writer) begin(ordinal int64) {
-	w.Page = make([]byte, 8, PageBytes)
-	w.Page = binary.LittleEndian.AppendUint64(w.Page, uint64(ordinal))
-	w.Page = binary.LittleEndian.AppendUint64(w.Page, uint64(w.Record))
-	w.Page = binary.AppendUvarint(w.Page, uint64(len(w.Name)))
-	w.Page = append(w.Page, w.Name...)
-	w.Next = ordinal
 }
 
 // op appends an operation.

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
@@ -122,33 +121,18 @@ func (in *Input) compare(now Stat) error {
 
 // appendRow writes down a file, local or remote.
 func (in *Input) appendRow(row []byte) []byte {
-	row = binary.AppendVarint(row, in.textBytes)
-	row = binary.AppendVarint(row, in.window)
-	for _, word := range []string{string(in.Format), string(in.Compression), string(in.archive), in.Records} {
-		row = binary.AppendUvarint(row, uint64(len(word)))
-		row = append(row, word...)
-	}
-	return in.AppendRow(row)
+	return in.AppendRow(scratch.AppendRow(row, []int64{in.textBytes, in.window}, string(in.Format),
+		string(in.Compression), string(in.archive), in.Records))
 }
 
 // parseRow reads what appendRow wrote.
 func (in *Input) parseRow(row []byte) error {
-	for _, v := range []*int64{&in.textBytes, &in.window} {
-		n := 0
-		*v, n = binary.Varint(row)
-		row = row[max(n, 0):]
+	rest, err := scratch.ParseRow(row, []*int64{&in.textBytes, &in.window}, (*string)(&in.Format),
+		(*string)(&in.Compression), (*string)(&in.archive), &in.Records)
+	if err != nil {
+		return err
 	}
-	var words [4]string
-	for i := range words {
-		size, n := binary.Uvarint(row)
-		if n <= 0 || size > uint64(len(row)-n) {
-			return scratch.ListError(fault.Of(cause.Corrupt, "a row of it ends early"))
-		}
-		words[i], row = string(row[n:][:size]), row[n:][size:]
-	}
-	in.Format, in.Compression, in.archive = Format(words[0]), decompress.Compression(words[1]), Format(words[2])
-	in.Records = words[3]
-	return in.ParseRow(row)
+	return in.ParseRow(rest)
 }
 
 // chainStat adds what identifies a file without reading it.

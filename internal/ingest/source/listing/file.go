@@ -1,13 +1,10 @@
 package listing
 
 import (
-	"encoding/binary"
 	"io"
 	"io/fs"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
@@ -50,13 +47,8 @@ func (f *File) Object() remote.Object {
 
 // AppendRow writes down what identifies a file, local or remote.
 func (f *File) AppendRow(row []byte) []byte {
-	row = binary.AppendVarint(row, f.Size)
-	row = binary.AppendVarint(row, f.ModTime.Unix())
-	row = binary.AppendVarint(row, int64(f.ModTime.Nanosecond()))
-	for _, s := range []string{f.Path, f.ETag, f.Revision, f.Hash} {
-		row = binary.AppendUvarint(row, uint64(len(s)))
-		row = append(row, s...)
-	}
+	row = scratch.AppendRow(row, []int64{f.Size, f.ModTime.Unix(), int64(f.ModTime.Nanosecond())}, f.Path, f.ETag,
+		f.Revision, f.Hash)
 	if f.Path != "" {
 		return row
 	}
@@ -65,20 +57,12 @@ func (f *File) AppendRow(row []byte) []byte {
 
 // ParseRow reads what AppendRow wrote, up to the end of row.
 func (f *File) ParseRow(row []byte) error {
-	number := func() int64 {
-		v, n := binary.Varint(row)
-		row = row[max(n, 0):]
-		return v
+	var seconds, nanoseconds int64
+	row, err := scratch.ParseRow(row, []*int64{&f.Size, &seconds, &nanoseconds}, &f.Path, &f.ETag, &f.Revision, &f.Hash)
+	if err != nil {
+		return err
 	}
-	f.Size = number()
-	f.ModTime = time.Unix(number(), number()).UTC()
-	for _, s := range []*string{&f.Path, &f.ETag, &f.Revision, &f.Hash} {
-		size, n := binary.Uvarint(row)
-		if n <= 0 || size > uint64(len(row)-n) {
-			return scratch.ListError(fault.Of(cause.Corrupt, "a row of it ends early"))
-		}
-		*s, row = string(row[n:][:size]), row[n:][size:]
-	}
+	f.ModTime = time.Unix(seconds, nanoseconds).UTC()
 	if f.URI = uris.OfFile(f.Path); f.Path == "" {
 		f.URI = string(row)
 	}

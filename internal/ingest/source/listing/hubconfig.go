@@ -25,15 +25,6 @@ type hubConfig struct {
 	DataFiles yaml.Node `yaml:"data_files"`
 }
 
-func manyConfigs(repository string, configs []hubConfig, at int) string {
-	other := configs[0].Name
-	if at == 0 {
-		other = configs[1].Name
-	}
-	return fmt.Sprintf("%s: read its configuration %s of %d (%s); name another as %s/%s", repository, configs[at].Name,
-		len(configs), nameConfigs(configs), repository, other)
-}
-
 // nameConfigs lists the names of configurations.
 func nameConfigs(configs []hubConfig) string {
 	const most = 8
@@ -65,22 +56,18 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 	read := &splits[at]
 	if len(splits) > 1 {
 		var left []string
-		for i := range splits {
-			if i != at {
-				left = append(left, splits[i].name)
-			}
+		for _, s := range slices.Delete(slices.Clone(splits), at, at+1) {
+			left = append(left, s.name)
 		}
 		slices.Sort(left)
 		reason := ""
 		if read.name != splitTrain {
 			reason = "there is no split train; "
 		}
-		l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: %sread the split %s; left out %s: "+
-			"name their files to read them",
-			repository, reason, read.name, strings.Join(left, ", ")))
+		l.splits.note("%s: %sread the split %s; left out %s: name their files to read them", repository, reason, read.name,
+			strings.Join(left, ", "))
 	} else if read.name != splitTrain {
-		l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: there is no split train; read %s", repository,
-			read.name))
+		l.splits.note("%s: there is no split train; read %s", repository, read.name)
 	}
 	l.splits.active = false
 	l.config = fmt.Sprintf("its README.md names %s as the files of its configuration %s, and there are none",
@@ -220,22 +207,24 @@ func (l *remoteListing) chooseDataset(ctx context.Context) error {
 		at = max(0, slices.IndexFunc(configs, func(c hubConfig) bool { return c.Default }),
 			slices.IndexFunc(configs, func(c hubConfig) bool { return c.Name == "default" }))
 		if len(configs) > 1 {
-			l.splits.notes = append(l.splits.notes, manyConfigs(repository, configs, at))
+			other := configs[0].Name
+			if at == 0 {
+				other = configs[1].Name
+			}
+			l.splits.note("%s: read its configuration %s of %d (%s); name another as %s/%s", repository, configs[at].Name,
+				len(configs), nameConfigs(configs), repository, other)
 		}
 	}
 	switch {
 	case at >= 0:
 		return l.useConfig(&configs[at], repository)
-	case remote.HubOffline(l.arg), l.exists(ctx):
+	case remote.HubOffline(l.arg):
 		return nil // if the cache lacks it, the list says so
+	}
+	exists := errors.New("the folder holds something")
+	if errors.Is(l.Store().List(ctx, l.walk.root, func(string, remote.Object) error { return exists }), exists) {
+		return nil
 	}
 	return &remote.Error{Kind: fs.ErrNotExist, Text: "there is neither a folder nor a configuration of this name",
 		Hint: "name one of the configurations " + nameConfigs(configs)}
-}
-
-// exists reports whether the folder holds anything.
-func (l *remoteListing) exists(ctx context.Context) bool {
-	enough := errors.New("one is enough")
-	err := l.Store().List(ctx, l.walk.root, func(string, remote.Object) error { return enough })
-	return errors.Is(err, enough)
 }

@@ -98,6 +98,10 @@ type splitWay struct {
 	kinds map[string]int // how many files of train have each extension of data
 }
 
+func (c *splitChoice) note(format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}
+
 func newSplitChoice() splitChoice {
 	c := splitChoice{active: true, kinds: map[string]int{}}
 	for i, of := range []func(string) string{splitOfShard, splitOfPath, splitOfFile} {
@@ -219,14 +223,12 @@ func (c *splitChoice) addNotes(l *Lister, arg string) {
 		l.Note("%s", note)
 	}
 	if len(c.left) > 0 {
-		l.Note("%s: read the split train, %d of its files; left out %s: "+
-			"name them in the address, or by a pattern, to read them", arg, c.kept,
-			countSplits(c.left))
+		l.Note("%s: read the split train, %d of its files; left out %s: name them in the address, or by a pattern, to "+
+			"read them", arg, c.kept, countSplits(c.left))
 	}
 	if c.mixed {
-		l.Note("%s: no name shows a split train; read everything, %s: "+
-			"name files in the address, or by a pattern, to read fewer",
-			arg, countSplits(c.read))
+		l.Note("%s: no name shows a split train; read everything, %s: name files in the address, or by a pattern, to "+
+			"read fewer", arg, countSplits(c.read))
 	}
 	if c.others > 0 {
 		why := ""
@@ -242,9 +244,7 @@ func (c *splitChoice) addNotes(l *Lister, arg string) {
 func countSplits(files map[string]int) string {
 	var out []string
 	for _, split := range slices.Sorted(maps.Keys(files)) {
-		name := split
-		name = cmp.Or(name, "no split")
-		out = append(out, fmt.Sprintf("%d of %s", files[split], name))
+		out = append(out, fmt.Sprintf("%d of %s", files[split], cmp.Or(split, "no split")))
 	}
 	return strings.Join(out, ", ")
 }

@@ -42,9 +42,7 @@ func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {
 		}
 		w.root += "/" // an empty name may come before the first one that is not a pattern's
 		for _, elements := range w.globs {
-			for i := range elements {
-				elements[i] = listedName(elements[i])
-			}
+			listNames(elements)
 		}
 	} else if err := listing.chooseDataset(ctx); err != nil {
 		return true, cause.OfRemote(arg, -1, err)
@@ -120,9 +118,7 @@ func (l *remoteListing) findBuilt(ctx context.Context) error {
 			return head[:n]
 		}) {
 			elements := strings.Split(o.name, "/")
-			for i := range elements {
-				elements[i] = listedName(elements[i])
-			}
+			listNames(elements)
 			l.built[strings.Join(elements[:len(elements)-1], "/")] = false
 		}
 		if failed != nil {
@@ -156,6 +152,13 @@ func (l *remoteListing) inBuilt(key string) bool {
 	return false
 }
 
+// listNames replaces elements of a key by their names in a walk.
+func listNames(elements []string) {
+	for i := range elements {
+		elements[i] = listedName(elements[i])
+	}
+}
+
 // listedName returns the name in a walk of an element of a key. To a store, "", "." and ".." are
 // names like any other; on a disk they are none, so in a walk control characters stand for them.
 func listedName(element string) string {
@@ -180,8 +183,8 @@ func (w *walk) listed(key string) error {
 		return nil
 	}
 	parent := ""
+	listNames(names)
 	for i, folder := range names {
-		folder = listedName(folder)
 		key := w.child(parent, folder)
 		at := splitKey(key)
 		last := i == len(names)-1

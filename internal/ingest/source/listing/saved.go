@@ -126,9 +126,8 @@ func (l *Lister) chooseSplit(dir string) (string, error) {
 			fault.Of(cause.Corrupt, "it names a folder outside: %q", split))
 	}
 	if len(others) > 0 {
-		l.Note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",
-			dir, split,
-			strings.Join(others, ", "))
+		l.Note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}", dir,
+			split, strings.Join(others, ", "))
 	}
 	return filepath.Join(dir, split), nil
 }

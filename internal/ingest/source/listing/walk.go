@@ -136,24 +136,21 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 	return w.choose(parent, key, at, mode)
 }
 
-// choose takes a file into the list if the patterns want it.
+// choose takes a file into the list if the patterns want it, or counts why not.
 func (w *walk) choose(parent, key string, at []string, mode fs.FileMode) error {
-	ok, explicit := w.filter.Included(at)
-	if !w.wholly(parent) && ok {
-		var said bool
-		ok, said = w.matches(at)
-		explicit = explicit || said
-		if !ok {
+	// explicit is set if a pattern restricts the name.
+	wanted, explicit := w.filter.Included(at)
+	if !w.wholly(parent) && wanted {
+		matches := false
+		for _, elements := range w.globs {
+			if glob.MatchElements(elements, at, false) {
+				matches, explicit = true, explicit || glob.Restricts(elements[len(elements)-1])
+			}
+		}
+		if !matches {
 			return nil
 		}
 	}
-	return w.file(key, mode, ok, explicit)
-}
-
-// file takes a file into the list, or counts why not. explicit is set if a pattern restricts its
-// name.
-func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
-	at := splitKey(key)
 	name := at[len(at)-1]
 	switch {
 	case !wanted:
@@ -166,24 +163,12 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 		w.skipped.Add(skip.Describing, name)
 	case !mode.IsRegular():
 		w.skipped.Add(skip.Special, name)
+	case w.row != nil:
+		return w.files.Add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
 	default:
-		if w.row != nil {
-			return w.files.Add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
-		}
 		return w.files.Add([]byte(key))
 	}
 	return nil
-}
-
-// matches reports whether a path matches the glob, and whether the glob restricts its last name, as
-// * does not.
-func (w *walk) matches(at []string) (ok, explicit bool) {
-	for _, elements := range w.globs {
-		if glob.MatchElements(elements, at, false) {
-			ok, explicit = true, explicit || glob.Restricts(elements[len(elements)-1])
-		}
-	}
-	return ok, explicit
 }
 
 func (w *walk) subfolder(parent, key string, at []string, linked bool) error {

@@ -1,12 +1,32 @@
 package listing
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
 )
+
+// answers collects what a user should know about the answers of web servers. There may be thousands
+// of addresses, so each kind is reported once, with the first of them.
+type answers struct{ moved, pages, unframed, copied answered }
+
+// answered is the addresses that one thing is said about.
+type answered struct {
+	n     int
+	first string
+}
+
+func (a *answered) add(text string) {
+	if a.n++; a.n == 1 {
+		a.first = text
+	}
+}
 
 // address adds the file at an address that cannot be listed.
 func (l *Lister) address(ctx context.Context, arg string) error {
@@ -18,7 +38,16 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	if err != nil {
 		return cause.OfRemote(object.URI, -1, err)
 	}
-	l.answers.add(&object, l.head[:n])
+	a := &l.answers
+	if to := object.Answer.MovedTo; to != "" {
+		a.moved.add(object.URI + " was redirected to " + to)
+	}
+	if !isPageName(object.URI) && (object.Answer.Page || isPage(l.head[:n])) {
+		a.pages.add(object.URI)
+	}
+	if object.Answer.Unframed {
+		a.unframed.add(object.URI)
+	}
 	if remote.Insecure(arg) {
 		l.Note("%s was read without TLS: whoever is between could have read or changed it", object.URI)
 	}
@@ -26,7 +55,7 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	f.Head = l.head[:n]
 	is, err := l.Add(f)
 	if is.Copied {
-		l.answers.copied.add(f.URI)
+		a.copied.add(f.URI)
 	}
 	return err
 }
@@ -53,4 +82,17 @@ func (l *Lister) NoteAnswers() {
 	} else if n == 1 {
 		l.Note("%s", a.moved.first)
 	}
+}
+
+// isPageName reports whether an address is that of a page by its name.
+func isPageName(uri string) bool {
+	uri, _, _ = strings.Cut(uri, "?")
+	return slices.Contains([]string{".html", ".htm", ".xhtml"}, strings.ToLower(path.Ext(uri)))
+}
+
+// isPage reports whether a file begins as a page for browsers does.
+func isPage(head []byte) bool {
+	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
+	head = bytes.ToLower(head[:min(len(head), 14)])
+	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
 }

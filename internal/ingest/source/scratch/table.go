@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A Table is a list of byte strings, reached by index. It holds TableBytes at most however long it is.
@@ -100,6 +102,37 @@ func (t *Table) Row(i int, use func(row []byte) error) error {
 	}
 	return use(t.window[start-t.at:][:n])
 }
+
+// AppendRow appends numbers and words to a row.
+func AppendRow(row []byte, numbers []int64, words ...string) []byte {
+	for _, v := range numbers {
+		row = binary.AppendVarint(row, v)
+	}
+	for _, word := range words {
+		row = binary.AppendUvarint(row, uint64(len(word)))
+		row = append(row, word...)
+	}
+	return row
+}
+
+// ParseRow reads what AppendRow wrote, and returns what follows it.
+func ParseRow(row []byte, numbers []*int64, words ...*string) (rest []byte, err error) {
+	for _, v := range numbers {
+		n := 0
+		*v, n = binary.Varint(row)
+		row = row[max(n, 0):]
+	}
+	for _, word := range words {
+		size, n := binary.Uvarint(row)
+		if n <= 0 || size > uint64(len(row)-n) {
+			return nil, ListError(errShortRow)
+		}
+		*word, row = string(row[n:][:size]), row[n:][size:]
+	}
+	return row, nil
+}
+
+var errShortRow = fault.New(fault.Corrupt, "a row of it ends early")
 
 // Close releases the files. Closing nil does nothing.
 func (t *Table) Close() error {
