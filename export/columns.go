@@ -2,7 +2,6 @@ package export
 
 import (
 	"encoding/binary"
-	"io"
 
 	"github.com/dsload/dsload/internal/arrowipc"
 )
@@ -94,7 +93,7 @@ func (c *columns) endRow() (full bool) {
 }
 
 // writeTo writes the batch, and begins another.
-func (c *columns) writeTo(w io.Writer) error {
+func (c *columns) writeTo(w *file) {
 	var lengths, sizes []int64
 	for i := range c.lists {
 		l := &c.lists[i]
@@ -102,20 +101,13 @@ func (c *columns) writeTo(w io.Writer) error {
 		sizes = append(sizes, 0, int64(len(l.offsets)), 0, int64(len(l.items)))
 	}
 	c.head = arrowipc.AppendBatch(c.head[:0], c.rows, lengths, sizes)
-	if _, err := w.Write(c.head); err != nil {
-		return err
-	}
+	w.Write(c.head)
 	var zeros [arrowipc.Alignment]byte
 	for i := range c.lists {
 		for _, data := range [][]byte{c.lists[i].offsets, c.lists[i].items} {
-			if _, err := w.Write(data); err != nil {
-				return err
-			}
-			if _, err := w.Write(zeros[:arrowipc.Padding(int64(len(data)))]); err != nil {
-				return err
-			}
+			w.Write(data)
+			w.Write(zeros[:arrowipc.Padding(int64(len(data)))])
 		}
 	}
 	c.reset()
-	return nil
 }

@@ -35,6 +35,8 @@ type documents struct {
 	sinks []sink
 	done  func(rows int64)
 
+	count, tokens int64 // of documents, and of ids
+
 	open    bool
 	current int64
 	numbers []int64
@@ -87,55 +89,11 @@ func (d *documents) window(first int64, n int) error {
 	if err := d.split.Locate(d.spans, d.rows); err != nil {
 		return err
 	}
-	return d.plainRows()
-}
-
-// plainRows reads the ids of located rows, several rows at a time, and cuts rows longer than a
-// piece.
-func (d *documents) plainRows() error {
-	width := int64(d.split.IDWidth())
-	for i := 0; i < len(d.spans); {
-		j, size := i, int64(0)
-		for ; j < len(d.spans) && size+int64(d.spans[j].Len)*width <= pieceBytes; j++ {
-			size += int64(d.spans[j].Len) * width
-		}
-		if j == i {
-			if err := d.longRow(d.numbers[i], d.spans[i], width); err != nil {
-				return err
-			}
-			i++
-			continue
-		}
-		var err error
-		if d.buf, err = d.split.AppendIDs(d.buf[:0], d.spans[i:j]); err != nil {
-			return err
-		}
-		at := int64(0)
-		for ; i < j; i++ {
-			end := at + int64(d.spans[i].Len)*width
-			if err := d.deliver(d.numbers[i], d.buf[at:end], nil); err != nil {
-				return err
-			}
-			at = end
-		}
-	}
-	return nil
-}
-
-func (d *documents) longRow(document int64, s shard.Span, width int64) error {
-	for left := s.Len; left > 0; {
-		n := min(left, int32(pieceBytes/width))
-		var err error
-		if d.buf, err = d.split.AppendIDs(d.buf[:0], []shard.Span{{Off: s.Off, Shard: s.Shard, Len: n}}); err != nil {
-			return err
-		}
-		if err := d.deliver(document, d.buf, nil); err != nil {
-			return err
-		}
-		s.Off += int64(n) * width
-		left -= n
-	}
-	return nil
+	var err error
+	d.buf, err = d.split.EachIDs(d.buf, d.spans, pieceBytes, func(i int, ids []byte) error {
+		return d.deliver(d.numbers[i], ids, nil)
+	})
+	return err
 }
 
 // wideRows reads rows with other columns than ids, one at a time.
@@ -170,6 +128,7 @@ func (d *documents) deliver(document int64, ids []byte, extras *rowExtras) error
 			}
 		}
 	}
+	d.tokens += int64(len(ids) / d.split.IDWidth())
 	for _, s := range d.sinks {
 		if err := s.ids(ids, extras); err != nil {
 			return err
@@ -183,6 +142,7 @@ func (d *documents) endDocument() error {
 		return nil
 	}
 	d.open = false
+	d.count++
 	for _, s := range d.sinks {
 		if err := s.end(); err != nil {
 			return err

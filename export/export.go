@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
@@ -154,7 +155,6 @@ func exportSplit(ctx context.Context, d *shard.Dataset, name string, o *Options,
 	if err != nil {
 		return SplitSummary{}, err
 	}
-	counter := &counter{width: split.IDWidth()}
 	sinks, err := openSinks(d.Manifest(), split, name, o)
 	defer func() {
 		for _, s := range sinks {
@@ -164,11 +164,11 @@ func exportSplit(ctx context.Context, d *shard.Dataset, name string, o *Options,
 	if err != nil {
 		return SplitSummary{}, err
 	}
-	run := documents{ctx: ctx, split: split, sinks: append([]sink{counter}, sinks...), done: progress}
+	run := documents{ctx: ctx, split: split, sinks: sinks, done: progress}
 	if err := run.run(); err != nil {
 		return SplitSummary{}, err
 	}
-	return SplitSummary{name, counter.documents, counter.tokens}, nil
+	return SplitSummary{name, run.count, run.tokens}, nil
 }
 
 // openSinks returns a sink for each format; those that share the token file have one together.
@@ -206,21 +206,6 @@ func openSinks(m *shard.Manifest, split *shard.Split, name string, o *Options) (
 	return append(sinks, t), nil
 }
 
-// counter is a sink that counts documents and tokens.
-type counter struct {
-	width             int
-	documents, tokens int64
-}
-
-func (c *counter) begin(int64) error { return nil }
-func (c *counter) ids(raw []byte, _ *rowExtras) error {
-	c.tokens += int64(len(raw) / c.width)
-	return nil
-}
-func (c *counter) end() error    { c.documents++; return nil }
-func (c *counter) finish() error { return nil }
-func (c *counter) discard()      {}
-
 // record is export.json, which names the dataset of the folder's files.
 type record struct {
 	Dataset  string   `json:"dataset"` // seal of the manifest
@@ -230,12 +215,13 @@ type record struct {
 
 // claim creates the folder. It returns an error if the folder holds files of something else.
 func claim(m *shard.Manifest, o *Options) error {
-	if err := makeFolder(o.Out); fault.OptionOf(err) != "" {
-		return err
-	} else if err != nil {
+	if info, err := os.Stat(o.Out); err == nil && !info.IsDir() {
+		return fault.BadOption("out", o.Out, "is a file; exports are written into a folder")
+	}
+	if err := os.MkdirAll(filepath.Clean(o.Out), 0o777); err != nil {
 		return fault.BadOption("out", o.Out, "%v", err)
 	}
-	formats := slices.Sorted(slices.Values(o.Formats))
+	formats := slices.Clone(o.Formats)
 	old, err := readRecord(o.Out)
 	switch {
 	case err == nil && old.Dataset == m.Seal():
@@ -259,7 +245,8 @@ func claim(m *shard.Manifest, o *Options) error {
 	default:
 		return err
 	}
-	err = writeRecord(o.Out, record{m.Seal(), formats, false})
+	slices.Sort(formats)
+	err = writeJSON(filepath.Join(o.Out, recordName), record{m.Seal(), formats, false})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return fault.BadOption("out", o.Out, "no file can be made there (%v); name another folder", err)
 	}
@@ -298,11 +285,6 @@ func readRecord(out string) (record, error) {
 	return r, nil
 }
 
-func writeRecord(out string, r record) error {
-	slices.Sort(r.Formats)
-	return writeJSON(filepath.Join(out, recordName), r)
-}
-
 // finish writes the files that cover all splits, and completes the record.
 func finish(m *shard.Manifest, o *Options, s *Summary) error {
 	s.Notes = append(s.Notes, notes(m, o)...)
@@ -325,12 +307,11 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 	for _, split := range m.Splits {
 		names = append(names, split.Name)
 	}
-	for _, f := range []string{HF, TRL} {
-		if !slices.Contains(o.Formats, f) {
-			continue
-		}
-		if err := writeHFSplits(filepath.Join(o.Out, f), names); err != nil {
-			return err
+	for _, f := range o.Formats {
+		if f == HF || f == TRL {
+			if err := writeHFSplits(filepath.Join(o.Out, f), names); err != nil {
+				return err
+			}
 		}
 	}
 	old, err := readRecord(o.Out)
@@ -338,8 +319,34 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 		return err
 	}
 	old.Complete = true
-	if err := writeRecord(o.Out, old); err != nil {
+	if err := writeJSON(filepath.Join(o.Out, recordName), old); err != nil {
 		return err
 	}
 	return syncFolder(o.Out)
+}
+
+// notes returns what a reader of the files should know about the dataset and cannot see in them.
+func notes(m *shard.Manifest, o *Options) (notes []string) {
+	if o.stale != "" {
+		notes = append(notes, o.stale)
+	}
+	if m.Schema.LossMask {
+		for _, f := range o.Formats {
+			if !holdsMask(f) {
+				notes = append(notes, f+" has no loss masks: every token of it is trained on")
+			}
+		}
+	}
+	var settings struct {
+		SpecialTokens string `json:"special-tokens"`
+	}
+	if json.Unmarshal(m.Settings, &settings) == nil && settings.SpecialTokens == "chunk" {
+		notes = append(notes, "the build put special tokens around each chunk of a document, "+
+			"so joined chunks have them in their middle")
+	}
+	if n := counts.Of(m.Counters, m.Dropped).WithoutTarget; n > 0 {
+		notes = append(notes, fmt.Sprintf("examples that the build left out because no token of the target "+
+			"was in them: %d; documents that were cut lack these parts", n))
+	}
+	return notes
 }

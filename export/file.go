@@ -3,6 +3,7 @@ package export
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,7 +15,8 @@ import (
 	"github.com/dsload/dsload/internal/shardfile"
 )
 
-// file is an output that gets its name once it is complete.
+// file is an output that gets its name once it is complete. What fails to be written is an error of its
+// commit.
 type file struct {
 	*bufio.Writer
 	f    *os.File
@@ -35,6 +37,11 @@ func create(path string) (*file, error) {
 		return nil, err
 	}
 	return &file{bufio.NewWriterSize(f, fileBufferBytes), f, path}, nil
+}
+
+// number writes the low bytes of a number, little-endian.
+func (f *file) number(v uint64, size int) {
+	f.Write(binary.LittleEndian.AppendUint64(f.AvailableBuffer(), v)[:size])
 }
 
 // commit makes the content durable and renames the file.
@@ -100,13 +107,6 @@ func writeJSON(path string, v any) error {
 
 // syncFolder makes the names in a folder durable.
 func syncFolder(dir string) error { return shardfile.OS().SyncDir(dir) }
-
-func makeFolder(dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return fault.BadOption("out", dir, "is a file; exports are written into a folder")
-	}
-	return os.MkdirAll(filepath.Clean(dir), 0o777)
-}
 
 // makeFolders creates nested folders in out. It does not follow a link with the name of one, since
 // its target is not ours to change.

@@ -31,7 +31,11 @@ type hfSink struct {
 
 func newHFSink(out, format, split, seal string, of []column) (*hfSink, error) {
 	s := &hfSink{format: format, width: of[0].width, dir: filepath.Join(out, format, split), split: split, seal: seal,
-		features: hfFeatures(of), columns: newColumns(of)}
+		features: map[string]any{}, columns: newColumns(of)}
+	types := map[int]string{0: "bool", 2: "uint16", 4: "int32"}
+	for _, c := range of { // in the terms of datasets
+		s.features[c.name] = map[string]any{"feature": map[string]any{"dtype": types[c.width], "_type": "Value"}, "_type": "List"}
+	}
 	features, err := json.Marshal(map[string]any{"info": map[string]any{"features": s.features}})
 	if err != nil {
 		return nil, err
@@ -56,16 +60,6 @@ func removeOldShards(dir string) error {
 		}
 	}
 	return nil
-}
-
-// hfFeatures describes the columns in the terms of datasets.
-func hfFeatures(of []column) map[string]any {
-	types := map[int]string{0: "bool", 2: "uint16", 4: "int32"}
-	f := map[string]any{}
-	for _, c := range of {
-		f[c.name] = map[string]any{"feature": map[string]any{"dtype": types[c.width], "_type": "Value"}, "_type": "List"}
-	}
-	return f
 }
 
 func (s *hfSink) begin(number int64) error {
@@ -104,13 +98,9 @@ func (s *hfSink) flush() error {
 			return err
 		}
 		s.files++
-		if _, err := s.out.Write(s.schema); err != nil {
-			return err
-		}
+		s.out.Write(s.schema)
 	}
-	if err := s.columns.writeTo(s.out); err != nil {
-		return err
-	}
+	s.columns.writeTo(s.out)
 	if s.bytes < hfFileBytes {
 		return nil
 	}
@@ -121,19 +111,18 @@ func (s *hfSink) closeFile() error {
 	if s.out == nil {
 		return nil
 	}
-	if _, err := s.out.WriteString(arrowipc.EndOfStream); err != nil {
-		return err
-	}
+	s.out.WriteString(arrowipc.EndOfStream)
 	err := s.out.commit()
 	s.out, s.bytes = nil, 0
 	return err
 }
 
 func (s *hfSink) finish() error {
-	if err := s.flush(); err != nil {
-		return err
+	err := s.flush()
+	if err == nil {
+		err = s.closeFile()
 	}
-	if err := s.closeFile(); err != nil {
+	if err != nil {
 		return err
 	}
 	type dataFile struct {

@@ -1,7 +1,7 @@
 package export
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -24,36 +24,21 @@ func (t *tokenFile) writeMegatron() error {
 		if t.to == 4 {
 			code = megatronInt32
 		}
-		head := append([]byte("MMIDIDX\x00\x00"), 1, 0, 0, 0, 0, 0, 0, 0, code)
-		head = binary.LittleEndian.AppendUint64(head, uint64(t.docs))
-		head = binary.LittleEndian.AppendUint64(head, uint64(t.docs+1))
-		if _, err := w.Write(head); err != nil {
-			return err
-		}
-		var b [8]byte
-		if err := t.eachLength(func(n int64) error {
-			binary.LittleEndian.PutUint32(b[:], uint32(n))
-			_, err := w.Write(b[:4])
-			return err
-		}); err != nil {
+		w.Write(append([]byte("MMIDIDX\x00\x00"), 1, 0, 0, 0, 0, 0, 0, 0, code))
+		w.number(uint64(t.docs), 8)
+		w.number(uint64(t.docs+1), 8)
+		if err := t.eachLength(func(n int64) { w.number(uint64(n), 4) }); err != nil {
 			return err
 		}
 		at := int64(0)
-		if err := t.eachLength(func(n int64) error {
-			binary.LittleEndian.PutUint64(b[:], uint64(at))
+		err := t.eachLength(func(n int64) {
+			w.number(uint64(at), 8)
 			at += n * int64(t.to)
-			_, err := w.Write(b[:])
-			return err
-		}); err != nil {
-			return err
-		}
+		})
 		for i := range t.docs + 1 {
-			binary.LittleEndian.PutUint64(b[:], uint64(i))
-			if _, err := w.Write(b[:]); err != nil {
-				return err
-			}
+			w.number(uint64(i), 8)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -62,13 +47,10 @@ func (t *tokenFile) writeMegatron() error {
 // that number for people.
 func (t *tokenFile) writeNanotron() error {
 	err := writeInto(t.base+nanotronTokens+".index", func(w *file) error {
-		var b [8]byte
 		at := int64(0)
-		return t.eachLength(func(n int64) error {
+		return t.eachLength(func(n int64) {
 			at += n
-			binary.LittleEndian.PutUint64(b[:], uint64(at))
-			_, err := w.Write(b[:])
-			return err
+			w.number(uint64(at), 8)
 		})
 	})
 	if err != nil {
@@ -106,16 +88,12 @@ func (t *tokenFile) writeOLMo() error {
 		}
 		at := int64(0)
 		var line []byte
-		if err := t.eachLength(func(n int64) error {
+		return errors.Join(t.eachLength(func(n int64) {
 			line = strconv.AppendInt(line[:0], at, 10)
 			line = append(line, ',')
 			at += n
 			line = append(strconv.AppendInt(line, at, 10), '\n')
-			_, err := z.Write(line)
-			return err
-		}); err != nil {
-			return err
-		}
-		return z.Close()
+			z.Write(line) // Close returns its error
+		}), z.Close())
 	})
 }

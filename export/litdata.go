@@ -1,7 +1,6 @@
 package export
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,19 +91,9 @@ func (s *litdataSink) chunk() error {
 	name := litdataChunkName(len(s.chunks))
 	head := 4 * (1 + len(s.offsets))
 	err := writeInto(filepath.Join(s.dir, name), func(w *file) error {
-		var b [4]byte
-		put := func(v uint32) error {
-			binary.LittleEndian.PutUint32(b[:], v)
-			_, err := w.Write(b[:])
-			return err
-		}
-		if err := put(uint32(items)); err != nil {
-			return err
-		}
+		w.number(uint64(items), 4)
 		for _, at := range s.offsets {
-			if err := put(uint32(head) + at); err != nil {
-				return err
-			}
+			w.number(uint64(uint32(head)+at), 4)
 		}
 		if err := s.data.Flush(); err != nil {
 			return err

@@ -83,9 +83,7 @@ func (t *tokenFile) ids(raw []byte, extras *rowExtras) error {
 				t.flags[len(t.flags)-1] = 1
 			}
 		}
-		if _, err := t.mask.Write(t.flags); err != nil {
-			return err
-		}
+		t.mask.Write(t.flags)
 	}
 	if t.from != t.to {
 		t.wide = appendWide(t.wide[:0], raw, t.from)
@@ -102,10 +100,8 @@ func (t *tokenFile) end() error {
 	}
 	t.docs++
 	t.tokens += t.length
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], uint32(t.length))
-	_, err := t.lengths.Write(b[:])
-	return err
+	t.lengths.number(uint64(t.length), 4)
+	return nil
 }
 
 func (t *tokenFile) finish() error {
@@ -166,7 +162,7 @@ func (t *tokenFile) discard() {
 }
 
 // eachLength calls f with the length of every document in order.
-func (t *tokenFile) eachLength(f func(n int64) error) error {
+func (t *tokenFile) eachLength(f func(n int64)) error {
 	if _, err := t.lengths.f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -176,9 +172,7 @@ func (t *tokenFile) eachLength(f func(n int64) error) error {
 		if _, err := io.ReadFull(r, b[:]); err != nil {
 			return fmt.Errorf("read back %s: %w", t.lengths.f.Name(), err)
 		}
-		if err := f(int64(binary.LittleEndian.Uint32(b[:]))); err != nil {
-			return err
-		}
+		f(int64(binary.LittleEndian.Uint32(b[:])))
 	}
 	return nil
 }

@@ -194,6 +194,45 @@ func (r *Split) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	return dst, nil
 }
 
+// EachIDs passes the input_ids or labels of spans to visit, in order, as AppendIDs gives them: those of span i at once,
+// or in several pieces if they take more than most bytes. It reads short spans together. buf is the memory for that,
+// and what EachIDs returns can be so for the next call.
+func (r *Split) EachIDs(buf []byte, spans []Span, most int64, visit func(i int, ids []byte) error) (_ []byte, err error) {
+	for i := 0; i < len(spans); {
+		n, size := 0, int64(0)
+		for ; i+n < len(spans) && size+int64(spans[i+n].Len)*r.width <= most; n++ {
+			size += int64(spans[i+n].Len) * r.width
+		}
+		if n == 0 { // a long row
+			for long := spans[i]; long.Len > 0; {
+				piece := Span{Off: long.Off, Shard: long.Shard, Len: min(long.Len, int32(most/r.width))}
+				if buf, err = r.AppendIDs(buf[:0], []Span{piece}); err != nil {
+					return buf, err
+				}
+				if err := visit(i, buf); err != nil {
+					return buf, err
+				}
+				long.Off += int64(piece.Len) * r.width
+				long.Len -= piece.Len
+			}
+			i++
+			continue
+		}
+		if buf, err = r.AppendIDs(buf[:0], spans[i:i+n]); err != nil {
+			return buf, err
+		}
+		for rest := buf; n > 0; n-- {
+			own := int64(spans[i].Len) * r.width
+			if err := visit(i, rest[:own]); err != nil {
+				return buf, err
+			}
+			rest = rest[own:]
+			i++
+		}
+	}
+	return buf, nil
+}
+
 // run returns how many leading spans are contiguous, and their size in bits. Values are width bits
 // wide.
 func (r *Split) run(spans []Span, width int64) (n int, size int64, err error) {

@@ -128,7 +128,13 @@ func newSubject(s *Split, cut, rows, documents int64) subject {
 	}
 	x.Rows = histogram("rows", s.Lengths, marks, rows)
 	x.Documents = histogram("documents", s.DocCounts, s.DocLength.marks(), documents)
-	x.Heat, x.Packed = paddingHeat(s), packingHeat(s)
+	x.Heat = paddingHeat(s, units.Count[int], func(bucket int) string {
+		if bucket == 0 {
+			return "none"
+		}
+		return units.Count(bucket)
+	})
+	x.Packed = packingHeat(s, units.Count[int])
 	return x
 }
 
@@ -211,56 +217,36 @@ func heatLevel(waste float64) int {
 	return level
 }
 
-func paddingHeat(s *Split) *heatTable {
+// paddingHeat is the table of padding by batch size and bucket, which are named by functions.
+func paddingHeat(s *Split, batch, bucket func(int) string) *heatTable {
 	t := &heatTable{}
 	for _, size := range batchSizes {
-		row := heatRow{Name: units.Count(size)}
-		least := -1
+		row, best, least := heatRow{Name: batch(size)}, -1, 0.0
 		for _, p := range s.Padding {
 			if p.BatchSize != size {
 				continue
 			}
 			if len(t.Rows) == 0 {
-				t.Head = append(t.Head, bucketName(p.Bucket))
+				t.Head = append(t.Head, bucket(p.Bucket))
+			}
+			if best < 0 || p.Waste < least {
+				best, least = len(row.Cells), p.Waste
 			}
 			row.Cells = append(row.Cells, heatCell{Text: percent(p.Waste), Level: heatLevel(p.Waste)})
-			if k := len(row.Cells) - 1; least < 0 || p.Waste < paddingOf(s, size, least).Waste {
-				least = k
-			}
 		}
-		if least >= 0 {
-			row.Cells[least].Best = true
+		if best >= 0 {
+			row.Cells[best].Best = true
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// paddingOf returns the k-th figure of a batch size.
-func paddingOf(s *Split, size, k int) Padding {
-	for _, p := range s.Padding {
-		if p.BatchSize != size {
-			continue
-		}
-		if k == 0 {
-			return p
-		}
-		k--
-	}
-	return Padding{}
-}
-
-func bucketName(bucket int) string {
-	if bucket == 0 {
-		return "none"
-	}
-	return units.Count(bucket)
-}
-
-func packingHeat(s *Split) *heatTable {
+// packingHeat is the table of packing by length, which is named by a function, and policy.
+func packingHeat(s *Split, length func(int) string) *heatTable {
 	t := &heatTable{}
 	for _, p := range s.Packing {
-		name := units.Count(p.Length)
+		name := length(p.Length)
 		if len(t.Rows) == 0 || t.Rows[len(t.Rows)-1].Name != name {
 			t.Rows = append(t.Rows, heatRow{Name: name})
 		}

@@ -159,69 +159,32 @@ func (s *scan) countPieces(n int) (err error) {
 
 // readIDs reads the ids of spans, hashes each row's into s.hashes, and passes all of them to count
 // unless it is nil. The hash of a second column is mixed with that of the first.
-func (s *scan) readIDs(spans []shard.Span, column uint64, count func(ids []byte) error) error {
-	width := s.split.IDWidth()
-	mix := func(i int, h uint64) {
+func (s *scan) readIDs(spans []shard.Span, column uint64, count func(ids []byte) error) (err error) {
+	long, hashed := xxh3.New(), 0 // what was hashed of a row in pieces
+	s.data, err = s.split.EachIDs(s.data, spans, maxReadBytes, func(i int, ids []byte) error {
+		if count != nil {
+			if err := count(ids); err != nil {
+				return err
+			}
+		}
+		h, size := uint64(0), int(spans[i].Len)*s.split.IDWidth()
+		if len(ids) == size {
+			h = xxh3.Hash(ids)
+		} else {
+			_, _ = long.Write(ids) // writing to a hash never fails
+			if hashed += len(ids); hashed < size {
+				return nil
+			}
+			h, hashed = long.Sum64(), 0
+			long.Reset()
+		}
 		if column > 0 {
 			h = xxh3.HashSeed(binary.LittleEndian.AppendUint64(nil, h), s.hashes[i])
 		}
 		s.hashes[i] = h
-	}
-	for i := 0; i < len(spans); {
-		n, size := 0, 0
-		for i+n < len(spans) && size+int(spans[i+n].Len)*width <= maxReadBytes {
-			size += int(spans[i+n].Len) * width
-			n++
-		}
-		if n == 0 { // a row above the limit
-			h, err := s.readLong(spans[i], count)
-			if err != nil {
-				return err
-			}
-			mix(i, h)
-			i++
-			continue
-		}
-		var err error
-		if s.data, err = s.split.AppendIDs(s.data[:0], spans[i:i+n]); err != nil {
-			return err
-		}
-		at := 0
-		for j := range n {
-			end := at + int(spans[i+j].Len)*width
-			mix(i+j, xxh3.Hash(s.data[at:end]))
-			at = end
-		}
-		if count != nil {
-			if err := count(s.data); err != nil {
-				return err
-			}
-		}
-		i += n
-	}
-	return nil
-}
-
-// readLong is readIDs for one row, read in parts.
-func (s *scan) readLong(span shard.Span, count func(ids []byte) error) (uint64, error) {
-	width := s.split.IDWidth()
-	hasher := xxh3.New()
-	for at := 0; at < int(span.Len); {
-		n := min(maxReadBytes/width, int(span.Len)-at)
-		part := shard.Span{Off: span.Off + int64(at*width), Shard: span.Shard, Len: int32(n)}
-		var err error
-		if s.data, err = s.split.AppendIDs(s.data[:0], []shard.Span{part}); err != nil {
-			return 0, err
-		}
-		_, _ = hasher.Write(s.data) // writing to a hash never fails
-		if count != nil {
-			if err := count(s.data); err != nil {
-				return 0, err
-			}
-		}
-		at += n
-	}
-	return hasher.Sum64(), nil
+		return nil
+	})
+	return err
 }
 
 // count counts ids.

@@ -38,9 +38,12 @@ func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 		r.Splits = append(r.Splits, *s)
 		counts[i] = ids
 	}
-	tok, err := openTokenizer(o)
-	if err != nil {
-		r.note("Figures about text are left out: %v.", err)
+	var tok *tokenize.Tokenizer
+	if o.OpenTokenizer != nil {
+		var err error
+		if tok, err = o.OpenTokenizer(); err != nil {
+			r.note("Figures about text are left out: %v.", err)
+		}
 	}
 	for i := range r.Splits {
 		split, err := d.Split(r.Splits[i].Name)
@@ -55,13 +58,6 @@ func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 	r.describeSources(m)
 	r.addNotes(m)
 	return r, nil
-}
-
-func openTokenizer(o Options) (*tokenize.Tokenizer, error) {
-	if o.OpenTokenizer == nil {
-		return nil, nil
-	}
-	return o.OpenTokenizer()
 }
 
 // describe makes the pass over a split's rows. ids are the counts by id.

@@ -38,11 +38,16 @@ func WriteText(w io.Writer, reports []*Report) error {
 	for i, s := range splits {
 		fmt.Fprintf(&b, "\n%s: padding in batches, when windows of the shuffled order are sorted by length\n",
 			titles[i])
-		b.WriteString(aligned(paddingTable(s)))
+		b.WriteString(aligned(paddingHeat(s, named("batch"), func(n int) string {
+			if n == 0 {
+				return "no bucket"
+			}
+			return named("bucket")(n)
+		}).text()))
 	}
 	for i, s := range splits {
 		fmt.Fprintf(&b, "\n%s: how full rows are when packed\n", titles[i])
-		b.WriteString(aligned(packingTable(s)))
+		b.WriteString(aligned(packingHeat(s, named("length")).text()))
 	}
 	for i, s := range splits {
 		fmt.Fprintf(&b, "\n%s: most frequent tokens\n%s", titles[i], topText(s))
@@ -50,7 +55,7 @@ func WriteText(w io.Writer, reports []*Report) error {
 	for i, s := range splits {
 		for _, x := range s.Samples[:min(1, len(s.Samples))] {
 			fmt.Fprintf(&b, "\n%s: row %d, %s\n%s\n", titles[i], x.Row, units.Plural(x.Tokens, "token"),
-				indent(sampleText(x)))
+				"  "+strings.ReplaceAll(strings.TrimRight(sampleText(x), "\n"), "\n", "\n  "))
 		}
 	}
 	b.WriteByte('\n')
@@ -69,52 +74,23 @@ func WriteText(w io.Writer, reports []*Report) error {
 // oneLine makes a space of each run of white space.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// indent puts two spaces before each line.
-func indent(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+// named returns what writes a number with a word before it.
+func named(what string) func(n int) string {
+	return func(n int) string { return fmt.Sprintf("%s %d", what, n) }
 }
 
-func paddingTable(s *Split) [][]string {
-	head := []string{""}
-	rows := map[int][]string{}
-	var order []int
-	for _, p := range s.Padding {
-		if rows[p.BatchSize] == nil {
-			order = append(order, p.BatchSize)
-			rows[p.BatchSize] = []string{fmt.Sprintf("batch %d", p.BatchSize)}
-		}
-		if p.BatchSize == order[0] {
-			title := fmt.Sprintf("bucket %d", p.Bucket)
-			if p.Bucket == 0 {
-				title = "no bucket"
+// text returns the table without shades.
+func (t *heatTable) text() [][]string {
+	table := [][]string{append([]string{""}, t.Head...)}
+	for _, r := range t.Rows {
+		row := []string{r.Name}
+		for _, c := range r.Cells {
+			if c.Note != "" {
+				c.Text += ", " + c.Note
 			}
-			head = append(head, title)
+			row = append(row, c.Text)
 		}
-		rows[p.BatchSize] = append(rows[p.BatchSize], percent(p.Waste))
-	}
-	table := [][]string{head}
-	for _, size := range order {
-		table = append(table, rows[size])
-	}
-	return table
-}
-
-func packingTable(s *Split) [][]string {
-	table := [][]string{{""}}
-	last := -1
-	for _, p := range s.Packing {
-		if p.Length != last {
-			table = append(table, []string{fmt.Sprintf("length %d", p.Length)})
-			last = p.Length
-		}
-		if len(table) == 2 {
-			table[0] = append(table[0], p.Policy)
-		}
-		cell := percent(p.Fill)
-		if p.Dropped > 0 {
-			cell += ", drops " + percent(float64(p.Dropped)/float64(s.Tokens))
-		}
-		table[len(table)-1] = append(table[len(table)-1], cell)
+		table = append(table, row)
 	}
 	return table
 }

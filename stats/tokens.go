@@ -3,7 +3,6 @@ package stats
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,21 +37,17 @@ func topTokens(counts []int64, total int64, tok *tokenize.Tokenizer) []TopToken 
 		top = top[:min(len(top), numTop)]
 	}
 	for i := range top {
-		if tok != nil {
-			top[i].Text = textOf(tok, top[i].ID)
+		if tok == nil {
+			break
+		}
+		t := &top[i]
+		t.Text = string(tok.AppendText(nil, []uint32{t.ID}, tokenize.DecodeOptions{}))
+		// Special tokens, and tokens that are part of a character, have the vocabulary's form.
+		if name, ok := tok.Token(t.ID); ok && (t.Text == "" || strings.ContainsRune(t.Text, utf8.RuneError)) {
+			t.Text = name
 		}
 	}
 	return top
-}
-
-// textOf returns the decoded text of a token. For special tokens, and tokens that are part of a
-// character, it returns the vocabulary's form.
-func textOf(tok *tokenize.Tokenizer, id uint32) string {
-	text := string(tok.AppendText(nil, []uint32{id}, tokenize.DecodeOptions{}))
-	if name, ok := tok.Token(id); ok && (text == "" || strings.ContainsRune(text, utf8.RuneError)) {
-		return name
-	}
-	return text
 }
 
 // isByteToken reports whether a token stands for one byte, as SentencePiece writes it: <0x0A>.
@@ -202,66 +197,20 @@ func (d *rowDecoder) block(first int64, n int) (replaced int64, err error) {
 	if err := d.split.Locate(d.spans, d.rows); err != nil {
 		return 0, err
 	}
-	width := d.split.IDWidth()
-	for i := 0; i < n; {
-		together, size := 0, 0
-		for i+together < n && size+int(d.spans[i+together].Len)*width <= maxReadBytes {
-			size += int(d.spans[i+together].Len) * width
-			together++
-		}
-		if together == 0 { // a very long row is decoded in parts
-			k, err := d.longRow(d.spans[i])
-			if err != nil {
-				return 0, err
-			}
-			replaced += k
-			i++
-			continue
-		}
-		if d.data, err = d.split.AppendIDs(d.data[:0], d.spans[i:i+together]); err != nil {
-			return 0, err
-		}
-		at := 0
-		for _, span := range d.spans[i : i+together] {
-			end := at + int(span.Len)*width
-			replaced += d.count(d.data[at:end], width)
-			at = end
-		}
-		i += together
-	}
-	return replaced, nil
-}
-
-func (d *rowDecoder) longRow(row shard.Span) (replaced int64, err error) {
-	width := d.split.IDWidth()
-	for at := 0; at < int(row.Len); {
-		k := min(maxReadBytes/width, int(row.Len)-at)
-		part := shard.Span{Off: row.Off + int64(at*width), Shard: row.Shard, Len: int32(k)}
-		if d.data, err = d.split.AppendIDs(d.data[:0], []shard.Span{part}); err != nil {
-			return 0, err
-		}
-		replaced += d.count(d.data, width)
-		at += k
-	}
-	return replaced, nil
+	d.data, err = d.split.EachIDs(d.data, d.spans, maxReadBytes, func(_ int, ids []byte) error {
+		replaced += d.count(ids)
+		return nil
+	})
+	return replaced, err
 }
 
 // count decodes the suspects among ids, with what may belong to the same characters.
-func (d *rowDecoder) count(data []byte, width int) (n int64) {
-	d.ids = d.ids[:0]
+func (d *rowDecoder) count(data []byte) (n int64) {
+	row := shard.Row{Width: d.split.IDWidth(), InputIDs: data}
+	d.ids = row.AppendInputIDs(d.ids[:0])
 	var any kind
-	if width == 2 {
-		for ; len(data) > 0; data = data[2:] {
-			id := uint32(binary.LittleEndian.Uint16(data))
-			any |= d.kind(id)
-			d.ids = append(d.ids, id)
-		}
-	} else {
-		for ; len(data) > 0; data = data[4:] {
-			id := binary.LittleEndian.Uint32(data)
-			any |= d.kind(id)
-			d.ids = append(d.ids, id)
-		}
+	for _, id := range d.ids {
+		any |= d.kind(id)
 	}
 	k := len(d.ids)
 	if any&suspect != 0 {

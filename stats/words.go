@@ -30,9 +30,9 @@ func (r *Report) headline() string {
 		percent(best.Waste), percent(best.Without))
 }
 
-// loader returns the advised setting as a line of Python.
+// loader returns the advised setting as a line of Python, whose escapes for printable text are Go's.
 func (r *Report) loader() string {
-	return fmt.Sprintf("dsload.Loader(%s, %s)", pythonString(r.Dataset), strings.ReplaceAll(r.parameters(), "&", ", "))
+	return fmt.Sprintf("dsload.Loader(%s, %s)", strconv.QuoteToASCII(r.Dataset), strings.ReplaceAll(r.parameters(), "&", ", "))
 }
 
 // query returns the advised setting as a query of the feed.
@@ -52,9 +52,6 @@ func (r *Report) parameters() string {
 	}
 	return text
 }
-
-// pythonString quotes as Python reads it. Go's escapes for printable text are Python's too.
-func pythonString(s string) string { return strconv.QuoteToASCII(s) }
 
 // namesOf returns a short name for each report: the last element of its folder, or the whole folder
 // if two would be equal.
@@ -127,17 +124,14 @@ const unknown = "–"
 
 // comparison lists the figures of splits, side by side.
 func comparison(splits []*Split) []figure {
-	about := func(text string, approximate bool) string {
-		if approximate {
-			return "about " + text
-		}
-		return text
-	}
 	optional := func(n *int64, total int64, approximate bool) string {
-		if n == nil {
+		switch {
+		case n == nil:
 			return unknown
+		case approximate:
+			return "about " + rate(*n, total)
 		}
-		return about(rate(*n, total), approximate)
+		return rate(*n, total)
 	}
 	type line struct {
 		name string
@@ -165,14 +159,8 @@ func comparison(splits []*Split) []figure {
 			}},
 			{"unknown tokens", func(s *Split) string { return optional(s.Unknown, s.Tokens, false) }},
 			{"byte-fallback tokens", func(s *Split) string { return optional(s.ByteFallback, s.Tokens, false) }},
-			{"characters replaced (U+FFFD)", func(s *Split) string {
-				return optional(s.Replaced, s.Tokens,
-					s.ApproximateReplaced)
-			}},
-			{"duplicate rows", func(s *Split) string {
-				return about(rate(s.Duplicates, s.Examples),
-					s.ApproximateDuplicates)
-			}},
+			{"characters replaced (U+FFFD)", func(s *Split) string { return optional(s.Replaced, s.Tokens, s.ApproximateReplaced) }},
+			{"duplicate rows", func(s *Split) string { return optional(&s.Duplicates, s.Examples, s.ApproximateDuplicates) }},
 		})
 	var out []figure
 	for _, row := range rows {
