@@ -153,6 +153,19 @@ func parseNumber(text []byte) (n number, ok bool) {
 	return n, true
 }
 
+// jsonNumber is parseNumber for a number as JSON writes it: ok is false for others, such as 007.
+func jsonNumber(text []byte) (n number, ok bool) {
+	if length, _ := jsonscan.NumberLen(text); length == 0 || length < len(text) {
+		return n, false
+	}
+	return parseNumber(text)
+}
+
+// leadingDigits returns the decimal digits that text begins with.
+func leadingDigits(text []byte) []byte {
+	return text[:len(text)-len(bytes.TrimLeft(text, "0123456789"))]
+}
+
 // parseExponent parses what follows the digits of a number: nothing, or an exponent.
 func parseExponent(text []byte) (exponent int, ok bool) {
 	if len(text) == 0 {

@@ -73,7 +73,7 @@ func (s *numberSpan) has(w wanted) bool {
 
 func (s *numberSpan) isOnly(w wanted) bool {
 	n, ok := parseNumber([]byte(w.text))
-	return ok && w.number != "" && !s.nan && s.min.compare(&n) == 0 && s.max.compare(&n) == 0
+	return ok && w.isNumber && !s.nan && s.min.compare(&n) == 0 && s.max.compare(&n) == 0
 }
 
 func (s *numberSpan) meets(b *bound) bool {

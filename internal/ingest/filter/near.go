@@ -164,14 +164,6 @@ func bandEntry(sketch []byte, band int) uint64 {
 	return mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)
 }
 
-// bandEntries returns those of all bands.
-func bandEntries(sketch []byte) (firsts [bands]uint64) {
-	for band := range firsts {
-		firsts[band] = bandEntry(sketch, band)
-	}
-	return firsts
-}
-
 // indexNear adds the bands of a sketch that no earlier document had.
 func (s *Seen) indexNear(sketch []byte, number uint64) error {
 	for band := range bands {

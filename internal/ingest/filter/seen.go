@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/blake3"
 	"github.com/zeebo/xxh3"
 )
 
@@ -61,13 +63,11 @@ type Mark struct {
 // table finds them; Restore rebuilds it.
 type Seen struct {
 	kind  Dedup
-	fs    shardfile.FS
-	path  string
-	log   shardfile.File // nil before the first write
-	size  int64          // bytes of the log, with what is in tail
-	tail  []byte         // its end, not yet written
-	dirty bool           // written, not synced
-	named bool           // its name is durable
+	log   scratch
+	size  int64  // bytes of the log, with what is in tail
+	tail  []byte // its end, not yet written
+	dirty bool   // written, not synced
+	named bool   // its name is durable
 	hash  *xxh3.Hasher
 	table *table
 	read  [sketchBytes]byte
@@ -91,7 +91,7 @@ func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailByt
 // NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
 // is open.
 func NewSeen(kind Dedup, fsys shardfile.FS, logPath, tablePath string, poolBytes int64) *Seen {
-	return &Seen{kind: kind, fs: fsys, path: logPath, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
+	return &Seen{kind: kind, log: scratch{fs: fsys, path: logPath}, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
 		table: newTable(fsys, tablePath, poolBytes)}
 }
 
@@ -100,20 +100,20 @@ func (s *Seen) Restore(m Mark) error {
 	if m.Bytes == 0 {
 		return nil // a file of that name belongs to no checkpoint and is replaced
 	}
-	f, err := s.fs.OpenFile(s.path, os.O_RDWR)
+	f, err := s.log.fs.OpenFile(s.log.path, os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("open the hashes of earlier documents: %w", err)
 	}
-	s.log, s.named = f, true
-	if err := s.load(f, s.path, m.Bytes, s.hash); err != nil {
+	s.log.file, s.named = f, true
+	if err := s.load(f, s.log.path, m.Bytes, s.hash); err != nil {
 		return err
 	}
 	if s.hash.Sum64() != m.Sum {
-		return &shardfile.FileError{File: s.path, Offset: -1, Row: -1,
+		return &shardfile.FileError{File: s.log.path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: its first %d bytes are not those of the checkpoint", shard.ErrCorrupt, m.Bytes)}
 	}
 	if err := f.Truncate(m.Bytes); err != nil {
-		return fmt.Errorf("cut %s to %d bytes: %w", s.path, m.Bytes, err)
+		return fmt.Errorf("cut %s to %d bytes: %w", s.log.path, m.Bytes, err)
 	}
 	return nil
 }
@@ -143,6 +143,54 @@ func (s *Seen) load(f io.ReaderAt, path string, n int64, sum io.Writer) error {
 	return nil
 }
 
+// A keyFile is a file of keys that a finished build left.
+type keyFile struct {
+	path  string
+	file  shardfile.File
+	first uint64 // the number of its first key
+}
+
+// Load adds the keys that a finished build stored in a file of a dataset. It must be called before
+// Restore and Add.
+func (s *Seen) Load(path string, info shard.FileInfo) (err error) {
+	key := int64(s.kind.KeyBytes())
+	f, err := s.log.fs.OpenFile(path, 0)
+	if err != nil {
+		return fmt.Errorf("open the hashes of earlier documents: %w", err)
+	}
+	s.base = append(s.base, keyFile{path, f, s.count})
+	h := blake3.New()
+	if err := s.load(f, path, info.Bytes, h); err != nil {
+		return err
+	}
+	if s.size%key != 0 || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
+		return &shardfile.FileError{File: path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
+	}
+	s.count, s.size = s.count+uint64(s.size/key), 0
+	return nil
+}
+
+// key reads the key with the given number. It is valid until the next call.
+func (s *Seen) key(number uint64) ([]byte, error) {
+	out := s.read[:s.kind.KeyBytes()]
+	if number >= s.count {
+		at := int64(number-s.count) * int64(len(out))
+		if written := s.size - int64(len(s.tail)); at >= written {
+			return s.tail[at-written:][:len(out)], nil
+		}
+		return out, s.log.readAt(out, at)
+	}
+	i := len(s.base) - 1
+	for s.base[i].first > number {
+		i--
+	}
+	if _, err := s.base[i].file.ReadAt(out, int64(number-s.base[i].first)*int64(len(out))); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.base[i].path, err)
+	}
+	return out, nil
+}
+
 // index adds a key with its number to the table.
 func (s *Seen) index(key []byte, number uint64) error {
 	if s.kind == Near {
@@ -164,7 +212,9 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 	var unseen bandSet
 	var firsts [bands]uint64
 	if s.kind == Near {
-		firsts = bandEntries(key)
+		for band := range firsts {
+			firsts[band] = bandEntry(key, band)
+		}
 		isCopy, unseen, err = s.findNear(key, &firsts)
 	} else {
 		first, second := exactEntry(key)
@@ -174,7 +224,7 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 		return isCopy, err
 	}
 	number := s.count + uint64(s.size)/uint64(len(key))
-	if err := s.append(key); err != nil {
+	if err := s.Keep(key); err != nil {
 		return false, err
 	}
 	if s.kind == Near {
@@ -184,9 +234,7 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 }
 
 // Keep adds a key to the log alone: who calls it knows from elsewhere which documents are copies.
-func (s *Seen) Keep(key []byte) error { return s.append(key) }
-
-func (s *Seen) append(key []byte) error {
+func (s *Seen) Keep(key []byte) error {
 	if len(s.tail)+len(key) > cap(s.tail) {
 		if err := s.flush(); err != nil {
 			return err
@@ -203,34 +251,11 @@ func (s *Seen) flush() error {
 	if len(s.tail) == 0 {
 		return nil
 	}
-	if s.log == nil {
-		f, err := create(s.fs, s.path)
-		if err != nil {
-			return err
-		}
-		s.log = f
-	}
-	at := s.size - int64(len(s.tail))
-	if _, err := s.log.WriteAt(s.tail, at); err != nil {
-		return fmt.Errorf("write %s at byte %d: %w", s.path, at, err)
+	if err := s.log.writeAt(s.tail, s.size-int64(len(s.tail))); err != nil {
+		return err
 	}
 	s.tail, s.dirty = s.tail[:0], true
 	return nil
-}
-
-// create creates a file in place of one that an earlier process left, which belongs to no checkpoint.
-func create(fsys shardfile.FS, path string) (shardfile.File, error) {
-	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
-	f, err := fsys.OpenFile(path, flag)
-	if errors.Is(err, os.ErrExist) {
-		if err = fsys.Remove(path); err == nil {
-			f, err = fsys.OpenFile(path, flag)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
-	}
-	return f, nil
 }
 
 // Sync makes the log durable and returns its Mark.
@@ -239,14 +264,14 @@ func (s *Seen) Sync() (Mark, error) {
 		return Mark{}, err
 	}
 	if s.dirty {
-		if err := s.log.Sync(); err != nil {
-			return Mark{}, fmt.Errorf("sync %s: %w", s.path, err)
+		if err := s.log.file.Sync(); err != nil {
+			return Mark{}, fmt.Errorf("sync %s: %w", s.log.path, err)
 		}
 		s.dirty = false
 	}
-	if s.log != nil && !s.named {
-		if err := s.fs.SyncDir(filepath.Dir(s.path)); err != nil {
-			return Mark{}, fmt.Errorf("sync folder %s: %w", filepath.Dir(s.path), err)
+	if s.log.file != nil && !s.named {
+		if err := s.log.fs.SyncDir(filepath.Dir(s.log.path)); err != nil {
+			return Mark{}, fmt.Errorf("sync folder %s: %w", filepath.Dir(s.log.path), err)
 		}
 		s.named = true
 	}
@@ -255,18 +280,18 @@ func (s *Seen) Sync() (Mark, error) {
 
 // Keys returns a reader of the whole log. It is empty if nothing was added.
 func (s *Seen) Keys() (io.Reader, error) {
-	if err := s.flush(); err != nil || s.log == nil {
+	if err := s.flush(); err != nil || s.log.file == nil {
 		return io.LimitReader(nil, 0), err
 	}
-	return io.NewSectionReader(s.log, 0, s.size), nil
+	return io.NewSectionReader(s.log.file, 0, s.size), nil
 }
 
 // Close closes the log and removes the table.
 func (s *Seen) Close() error {
-	err := errors.Join(s.table.close(), s.closeBase())
-	if s.log != nil {
-		err = errors.Join(err, s.log.Close())
-		s.log = nil
+	errs := []error{s.table.file.remove(), s.log.close()}
+	for _, b := range s.base {
+		errs = append(errs, b.file.Close())
 	}
-	return err
+	s.base = nil
+	return errors.Join(errs...)
 }

@@ -45,7 +45,7 @@ func TestTableIsAMap(t *testing.T) {
 	if len(tab.levels) < 3 || tab.file.file == nil {
 		t.Errorf("%d levels: the table hardly left its memory", len(tab.levels))
 	}
-	if err := tab.close(); err != nil {
+	if err := tab.file.remove(); err != nil {
 		t.Fatal(err)
 	}
 	if left := fsys.Files(); len(left) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"os"
 
 	"github.com/dsload/dsload/internal/shardfile"
 )
@@ -46,8 +47,6 @@ func newTable(fsys shardfile.FS, path string, poolBytes int64) *table {
 
 // tableBytes returns the memory of a table with poolBytes of entries, filter and fences.
 func tableBytes(poolBytes int64) int64 { return poolBytes + blockBytes + 3*mergeBytes }
-
-func (t *table) close() error { return t.file.close() }
 
 // get returns the second word of an entry with this first word whose second word agrees with second in the
 // bits of mask.
@@ -235,9 +234,15 @@ type scratch struct {
 
 func (s *scratch) writeAt(data []byte, at int64) error {
 	if s.file == nil {
-		f, err := create(s.fs, s.path)
+		const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+		f, err := s.fs.OpenFile(s.path, flag)
+		if errors.Is(err, os.ErrExist) { // an earlier process left it, and it belongs to no checkpoint
+			if err = s.fs.Remove(s.path); err == nil {
+				f, err = s.fs.OpenFile(s.path, flag)
+			}
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("create %s: %w", s.path, err)
 		}
 		s.file = f
 	}
@@ -254,14 +259,20 @@ func (s *scratch) readAt(data []byte, at int64) error {
 	return nil
 }
 
-// close removes the file.
-func (s *scratch) close() error {
+func (s *scratch) close() (err error) {
+	if s.file != nil {
+		err = s.file.Close()
+		s.file = nil
+	}
+	return err
+}
+
+// remove closes the file and removes it.
+func (s *scratch) remove() error {
 	if s.file == nil {
 		return nil
 	}
-	err := errors.Join(s.file.Close(), s.fs.Remove(s.path))
-	s.file = nil
-	return err
+	return errors.Join(s.close(), s.fs.Remove(s.path))
 }
 
 func putEntry(to []byte, e entry) {

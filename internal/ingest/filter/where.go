@@ -233,27 +233,20 @@ func (f *Filter) Folder(i int, value string, null bool) bool {
 
 // holdsJSON judges a JSON value. null is not a value: it equals the word, and meets no comparison.
 func (c *condition) holdsJSON(value []byte) bool {
-	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsJSON(value) }) {
-		return false
-	}
-	if !c.compares() {
-		return true
-	}
-	if value[0] == 'n' || value[0] == '{' {
-		return false
-	}
-	return !slices.ContainsFunc(c.others, func(w wanted) bool { return w.equalsJSON(value) }) &&
-		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsJSON(value) })
+	return c.holds(func(w wanted) bool { return w.equalsJSON(value) }, value[0] != 'n' && value[0] != '{',
+		func(b bound) bool { return !b.holdsJSON(value) })
 }
 
 // holdsText judges an untyped text, which may stand for a number or a boolean. An empty one is not a value.
 func (c *condition) holdsText(text []byte, equals func(w wanted, text []byte) bool) bool {
-	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return equals(w, text) }) {
+	return c.holds(func(w wanted) bool { return equals(w, text) }, len(text) > 0,
+		func(b bound) bool { return !b.holdsText(text) })
+}
+
+// holds judges what equals some values, is comparable or not, and breaks some bounds.
+func (c *condition) holds(equals func(wanted) bool, comparable bool, breaks func(bound) bool) bool {
+	if len(c.values) > 0 && !slices.ContainsFunc(c.values, equals) {
 		return false
 	}
-	if !c.compares() {
-		return true
-	}
-	return len(text) > 0 && !slices.ContainsFunc(c.others, func(w wanted) bool { return equals(w, text) }) &&
-		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsText(text) })
+	return !c.compares() || comparable && !slices.ContainsFunc(c.others, equals) && !slices.ContainsFunc(c.bounds, breaks)
 }
