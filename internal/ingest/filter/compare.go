@@ -11,15 +11,19 @@ import (
 // digits; else texts are, by their characters.
 type bound struct {
 	operator string // ">=", "<=", ">" or "<"
+	operand
+}
+
+// An operand is a text, and the number that it is.
+type operand struct {
 	text     []byte
 	number   number
 	isNumber bool
 }
 
-func newBound(operator, value string) bound {
-	b := bound{operator: operator, text: []byte(value)}
-	b.number, b.isNumber = parseNumber(b.text)
-	return b
+func newOperand(text []byte) operand {
+	n, isNumber := parseNumber(text)
+	return operand{text, n, isNumber}
 }
 
 // allows reports whether the bound holds for a value that compares so with it.

@@ -29,83 +29,56 @@ func (f *Filter) CanHold(i int, e Extent) bool {
 	if len(e.Min) == 0 || len(e.Max) == 0 {
 		return true
 	}
-	var s span
+	s := span{newOperand(e.Min), newOperand(e.Max), true, e.NaN}
 	switch {
 	case e.Min[0] == '"' && e.Max[0] == '"':
-		s = &textSpan{stringText(e.Min), stringText(e.Max)}
-	case isNumber(string(e.Min)) && isNumber(string(e.Max)):
-		n := &numberSpan{nan: e.NaN}
-		n.min, _ = parseNumber(e.Min)
-		n.max, _ = parseNumber(e.Max)
-		s = n
-	default:
+		s = span{min: operand{text: stringText(e.Min)}, max: operand{text: stringText(e.Max)}}
+	case !s.min.isNumber || !s.max.isNumber:
 		return true
 	}
-	if !s.sound() {
-		return true
-	}
-	if len(c.values) > 0 && !slices.ContainsFunc(c.values, s.has) {
-		return false
-	}
-	return !slices.ContainsFunc(c.others, s.isOnly) &&
-		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !s.meets(&b) })
+	return s.compare(&s.min, &s.max) > 0 || // its ends are not in order
+		(len(c.values) == 0 || slices.ContainsFunc(c.values, s.has)) &&
+			!slices.ContainsFunc(c.others, s.isOnly) && !slices.ContainsFunc(c.bounds, s.breaks)
 }
 
 // A span holds all values of an Extent.
-type span interface {
-	sound() bool          // its ends are in order
-	has(w wanted) bool    // a value may equal w
-	isOnly(w wanted) bool // every value equals w
-	meets(b *bound) bool  // a value may meet b
-}
-
-type numberSpan struct {
-	min, max number
+type span struct {
+	min, max operand
+	numbers  bool // they are numbers, else texts
 	nan      bool
 }
 
-func (s *numberSpan) sound() bool { return s.min.compare(&s.max) <= 0 }
-
-func (s *numberSpan) has(w wanted) bool {
-	n, ok := parseNumber([]byte(w.text))
-	return !ok || s.min.compare(&n) <= 0 && s.max.compare(&n) >= 0
-}
-
-func (s *numberSpan) isOnly(w wanted) bool {
-	n, ok := parseNumber([]byte(w.text))
-	return ok && w.isNumber && !s.nan && s.min.compare(&n) == 0 && s.max.compare(&n) == 0
-}
-
-func (s *numberSpan) meets(b *bound) bool {
-	return !b.isNumber || b.allows(s.end(b).compare(&b.number))
-}
-
-// end returns the value that meets a bound first.
-func (s *numberSpan) end(b *bound) *number {
-	if b.operator[0] == '>' {
-		return &s.max
+func (s *span) compare(end, x *operand) int {
+	if s.numbers {
+		return end.number.compare(&x.number)
 	}
-	return &s.min
+	return bytes.Compare(end.text, x.text)
 }
 
-type textSpan struct{ min, max []byte }
-
-func (s *textSpan) sound() bool { return bytes.Compare(s.min, s.max) <= 0 }
-
-// has knows that reading replaces what is not UTF-8 in some strings.
-func (s *textSpan) has(w wanted) bool {
-	text := []byte(w.text)
-	return bytes.ContainsRune(text, utf8.RuneError) || !utf8.Valid(text) ||
-		bytes.Compare(s.min, text) <= 0 && bytes.Compare(s.max, text) >= 0
-}
-
-func (s *textSpan) isOnly(w wanted) bool {
-	return utf8.ValidString(w.text) && string(s.min) == w.text && string(s.max) == w.text
-}
-
-func (s *textSpan) meets(b *bound) bool {
-	if b.operator[0] == '>' {
-		return b.allows(bytes.Compare(s.max, b.text))
+// has reports whether a value may equal w. Reading replaces what is not UTF-8 in some strings.
+func (s *span) has(w wanted) bool {
+	x := newOperand([]byte(w.text))
+	if s.numbers && !x.isNumber || !s.numbers && (bytes.ContainsRune(x.text, utf8.RuneError) || !utf8.Valid(x.text)) {
+		return true
 	}
-	return b.allows(bytes.Compare(s.min, b.text))
+	return s.compare(&s.min, &x) <= 0 && s.compare(&s.max, &x) >= 0
+}
+
+// isOnly reports whether every value equals w.
+func (s *span) isOnly(w wanted) bool {
+	x := newOperand([]byte(w.text))
+	known := utf8.Valid(x.text)
+	if s.numbers {
+		known = w.isNumber && !s.nan
+	}
+	return known && s.compare(&s.min, &x) == 0 && s.compare(&s.max, &x) == 0
+}
+
+// breaks reports whether no value meets b.
+func (s *span) breaks(b bound) bool {
+	end := &s.min
+	if b.operator[0] == '>' {
+		end = &s.max
+	}
+	return (!s.numbers || b.isNumber) && !b.allows(s.compare(end, &b.operand))
 }

@@ -48,7 +48,7 @@ func parseWhere(list []string) (out []condition, err error) {
 		case "!=":
 			c.others = append(c.others, parseWanted(value))
 		default:
-			c.bounds = append(c.bounds, newBound(operator, value))
+			c.bounds = append(c.bounds, bound{operator, newOperand([]byte(value))})
 		}
 	}
 	if len(out) > maxConditions {
