@@ -53,20 +53,6 @@ func (o *Options) checkChat() error {
 	return nil
 }
 
-// checkAppend returns an error for options that an addition cannot have.
-func (o *Options) checkAppend() error {
-	switch {
-	case !o.Append:
-		return nil
-	case len(o.ValSources) > 0:
-		return fault.BadOption("val", uris.Redact(o.ValSources[0]),
-			"an addition with {append} adds to train alone; the split val stays as it is")
-	case len(o.Sources) == 0:
-		return fault.BadOption("append", nil, "name the sources to add")
-	}
-	return nil
-}
-
 // Validate returns an error for the first option whose value is out of its limits, or contradicts another.
 func (o Options) Validate() error {
 	for _, opt := range table {
@@ -74,8 +60,8 @@ func (o Options) Validate() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{o.checkChat, o.checkOut, o.checkStdin, o.checkAppend, o.checkTextField,
-		o.checkRecords, o.checkCSV, o.checkPack} {
+	for _, check := range []func() error{o.checkChat, o.checkOut, o.checkSources, o.checkFields, o.checkCSV,
+		o.checkPack} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -103,10 +89,18 @@ func (o *Options) checkOut() error {
 		"name a folder, s3://, gs:// or az://", scheme)
 }
 
-// checkStdin returns an error if standard input is a source of both splits.
-func (o *Options) checkStdin() error {
-	if slices.Contains(o.Sources, "-") && slices.Contains(o.ValSources, "-") {
+// checkSources returns an error for sources that cannot be read together.
+func (o *Options) checkSources() error {
+	switch {
+	case slices.Contains(o.Sources, "-") && slices.Contains(o.ValSources, "-"):
 		return fault.BadOption("val", "-", "standard input is a source already; it can be read only once")
+	case !o.Append:
+		return nil
+	case len(o.ValSources) > 0:
+		return fault.BadOption("val", uris.Redact(o.ValSources[0]),
+			"an addition with {append} adds to train alone; the split val stays as it is")
+	case len(o.Sources) == 0:
+		return fault.BadOption("append", nil, "name the sources to add")
 	}
 	return nil
 }
@@ -139,17 +133,6 @@ func (o *Options) checkPack() error {
 	return nil
 }
 
-// checkTextField returns an error for fields that cannot be parsed.
-func (o *Options) checkTextField() error {
-	if o.TextField == "" {
-		return nil
-	}
-	if _, err := example.ParseFieldPaths(o.TextField); err != nil {
-		return fault.BadOption("text-field", o.TextField, "%v", err)
-	}
-	return nil
-}
-
 // checkCSV returns an error for options of CSV that are invalid or do not fit the format.
 func (o *Options) checkCSV() error {
 	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' ||
@@ -178,17 +161,21 @@ func (o *Options) checkCSV() error {
 	return nil
 }
 
-// checkRecords returns an error for paths that cannot be parsed, and for a path with a format that has none.
-func (o *Options) checkRecords() error {
+// checkFields returns an error for fields and paths that cannot be parsed, and for a path with a format that has none.
+func (o *Options) checkFields() error {
+	if o.TextField != "" {
+		if _, err := example.ParseFieldPaths(o.TextField); err != nil {
+			return fault.BadOption("text-field", o.TextField, "%v", err)
+		}
+	}
 	if o.Records == "" {
 		return nil
 	}
 	if _, err := frame.ParseRecords(o.Records); err != nil {
 		return fault.BadOption("records", o.Records, "%v", err)
 	}
-	switch o.Format {
-	case source.Auto, source.JSON, source.Chat, source.Tar:
-		return nil
+	if !slices.Contains([]source.Format{source.Auto, source.JSON, source.Chat, source.Tar}, o.Format) {
+		return fault.BadOption("records", o.Records, "{format} %s has no arrays of records; it is for JSON files", o.Format)
 	}
-	return fault.BadOption("records", o.Records, "{format} %s has no arrays of records; it is for JSON files", o.Format)
+	return nil
 }

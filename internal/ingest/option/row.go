@@ -101,8 +101,8 @@ func (opt Row) HelpFor(write func(name string) string) string {
 func (opt Row) Check(o *Options) error {
 	switch p := opt.field(o).(type) {
 	case *string:
-		if opt.Kind == Word && !slices.Contains(opt.Aliases, *p) {
-			return oneOf(opt.Name, *p, opt.Words, opt.Aliases...)
+		if opt.Kind == Word && !slices.Contains(opt.Aliases, *p) && !slices.Contains(opt.Words, *p) {
+			return fault.BadOption(fault.Option(opt.Name), *p, "%s", spelling.OneOf(*p, opt.Words, opt.Aliases...))
 		}
 	case *int:
 		return opt.checkNumber(int64(*p))
@@ -129,13 +129,6 @@ func (opt Row) checkNumber(n int64) error {
 		return fault.BadOption(fault.Option(opt.Name), n, "must be at most %d%s", opt.Max, unit)
 	}
 	return nil
-}
-
-func oneOf(option, value string, allowed []string, aliases ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fault.BadOption(fault.Option(option), value, "%s", spelling.OneOf(value, allowed, aliases...))
 }
 
 // words returns the values of an option as strings.
