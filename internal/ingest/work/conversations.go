@@ -1,7 +1,6 @@
 package work
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/dsload/dsload/internal/budget"
@@ -105,9 +104,6 @@ func (w *chatWorker) format(j *job.Job, dst *example.Formatted, d *job.Document,
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
 	d.Shape, d.Noted, d.Losses = w.text.Shape, w.text.Noted, w.text.Losses
-	if errors.Is(err, chat.ErrStopped) {
-		return example.ErrStopped
-	}
 	if cap(w.clean) > job.WorstExpansion*job.PieceBytes {
 		w.clean = nil
 	}

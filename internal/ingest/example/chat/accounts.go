@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -254,7 +255,7 @@ func (j *rendering) index(text []byte, s string) int {
 	if j.looked > comparedFactor*len(j.watch.text)+comparedBytes {
 		return 0
 	}
-	n := find(text, s)
+	n := strings.Index(values.View(text), s)
 	if n < 0 {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -322,23 +323,10 @@ func nameOf(tool any) string {
 	return name
 }
 
-// find is bytes.Index for a string, of which it copies only so much as needs no memory.
-func find(text []byte, s string) int {
-	for at := 0; ; at++ {
-		n := bytes.Index(text[at:], []byte(s[:min(len(s), 32)]))
-		if at += n; n < 0 || len(text)-at < len(s) {
-			return -1
-		}
-		if string(text[at:at+len(s)]) == s {
-			return at
-		}
-	}
-}
-
 // wordIn returns where a text has a string that is not part of a longer word, -1 if it has none.
 func wordIn(text []byte, s string) int {
 	for at := 0; ; at++ {
-		n := find(text[at:], s)
+		n := strings.Index(values.View(text[at:]), s)
 		if n < 0 || s == "" {
 			return n
 		}

@@ -79,7 +79,7 @@ func (d *decoder) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) 
 	case !ok:
 		return nil, fault.Of(ErrShape, "%q is %s, not a list", field, kindOf(v))
 	}
-	var out *jinja.List // a copy: lists are shared by records
+	out := list
 	for i, item := range list.Items {
 		tool := item
 		if s, ok := item.(string); ok && strings.HasPrefix(strings.TrimSpace(s), "{") {
@@ -92,17 +92,15 @@ func (d *decoder) toolsIn(place *jinja.Dict, field string) (*jinja.List, error) 
 		if own, ok := tool.(*jinja.Dict); ok && field == olderTools && !has(own, "function") {
 			tool = asTool(own)
 		}
-		if tool != item && out == nil {
-			out = &jinja.List{Items: append([]any(nil), list.Items...)}
+		if tool == item {
+			continue
 		}
-		if out != nil {
-			out.Items[i] = tool
+		if out == list { // other records share it
+			out = &jinja.List{Items: slices.Clone(list.Items)}
 		}
+		out.Items[i] = tool
 	}
-	if out != nil {
-		return out, nil
-	}
-	return list, nil
+	return out, nil
 }
 
 func asTool(function any) *jinja.Dict { return dict("type", "function", "function", function) }
@@ -258,9 +256,7 @@ var writeJSON = sync.OnceValue(func() *jinja.Template {
 
 // json writes a value of the record as JSON.
 func (j *rendering) json(v any) (string, error) {
-	out, _, _, err := writeJSON().Render(nil, dict("value", v), jinja.Options{
-		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
-			Output: j.r.textBytes(j.size)}})
+	out, _, _, err := writeJSON().Render(nil, dict("value", v), jinja.Options{Limits: j.limits(j.r.textBytes(j.size))})
 	if err != nil {
 		return "", fault.Of(ErrTooLarge, "%v", err)
 	}

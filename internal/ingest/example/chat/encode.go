@@ -245,12 +245,9 @@ func (e *Encoder) walk(ids []uint32, t *Text) bool {
 
 // splits reports whether a border of a span lies within a stretch.
 func splits(spans []Span, start, end int) bool {
-	for _, s := range spans {
-		if start < s.Start && s.Start < end || start < s.End && s.End < end {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(spans, func(s Span) bool {
+		return start < s.Start && s.Start < end || start < s.End && s.End < end
+	})
 }
 
 const (

@@ -115,14 +115,11 @@ func (f *finder) alike(ending, rest string) int {
 
 // endsOthers reports whether a tag ends what others than the assistant say.
 func (f *finder) endsOthers(tag string) bool {
-	ends, known := f.others[tag]
-	if !known {
-		ends = slices.ContainsFunc(f.found, func(x anchor) bool {
+	return known(f.others, tag, func() bool {
+		return slices.ContainsFunc(f.found, func(x anchor) bool {
 			return x.id&1 == 1 && get(f.messages[f.of(x).message], "role") != "assistant" && f.follows(x, tag)
 		})
-		f.others[tag] = ends
-	}
-	return ends
+	})
 }
 
 var plainEnd = kind{kindOfText: kindOfText{"assistant", "content"}, end: true}

@@ -55,6 +55,17 @@ func (j *rendering) habits() *habits {
 	return h
 }
 
+// known returns what the template is known to do with a key. It is asked once.
+func known[V any](answers map[string]V, key string, ask func() V) V {
+	answer, found := answers[key]
+	if !found {
+		if answer = ask(); len(answers) < maxKeys {
+			answers[key] = answer
+		}
+	}
+	return answer
+}
+
 // render renders messages. The text is "" if the template refuses them.
 func (h *habits) render(tools any, messages ...any) string {
 	return h.rendered(false, tools, messages...)
@@ -147,35 +158,28 @@ func (h *habits) call() *jinja.Dict {
 // writesJSON reports whether the template writes the result of a tool that is a value of a kind, as kindOf names it,
 // as JSON. A truth value it writes as Python does.
 func (h *habits) writesJSON(kind string) bool {
-	writes, found := h.values[kind]
-	if !found && kind != kindOf(true) {
+	return known(h.values, kind, func() bool {
 		var content any = 1357.5
 		want := "1357.5"
 		switch kind {
+		case kindOf(true):
+			return false
 		case kindOf((*jinja.Dict)(nil)):
 			content, want = dict(askedKey, asked), `"`+askedKey+`":"`+asked+`"`
 		case kindOf((*jinja.List)(nil)):
 			content, want = list(int64(1357), int64(2468)), "[1357,2468]"
 		}
 		text := h.render(nil, message("user", "Hi"), h.call(), result("tool", content), message("assistant", "Yo"))
-		writes = strings.Contains(strings.Join(strings.Fields(text), ""), want)
-		h.values[kind] = writes
-	}
-	return writes
+		return strings.Contains(strings.Join(strings.Fields(text), ""), want)
+	})
 }
 
 // writesTools reports whether the template writes the tools that stand in a field of a message, whose role it
 // knows.
 func (h *habits) writesTools(role, field string) bool {
-	key := role + " " + field
-	writes, found := h.ownTools[key]
-	if !found {
+	return known(h.ownTools, role+" "+field, func() bool {
 		m := message(role, "Be brief.")
 		m.Set(field, aTool(asked))
-		writes = strings.Contains(h.render(nil, m, message("user", "Hi"), message("assistant", "Yo")), asked)
-		if len(h.ownTools) < maxKeys {
-			h.ownTools[key] = writes
-		}
-	}
-	return writes
+		return strings.Contains(h.render(nil, m, message("user", "Hi"), message("assistant", "Yo")), asked)
+	})
 }

@@ -157,15 +157,11 @@ var errSame = errors.New("there is no other form")
 func (h *habits) contents(role any) contents {
 	for _, role := range [...]any{role, "user"} {
 		name, _ := role.(string)
-		known, found := h.takesContents[name]
-		if !found {
-			known = contents{h.takesParts(name, 0), h.takesParts(name, 1), h.takesParts(name, 2)}
-			if len(h.takesContents) < maxKeys {
-				h.takesContents[name] = known
-			}
-		}
-		if known != (contents{}) {
-			return known
+		takes := known(h.takesContents, name, func() contents {
+			return contents{h.takesParts(name, 0), h.takesParts(name, 1), h.takesParts(name, 2)}
+		})
+		if takes != (contents{}) {
+			return takes
 		}
 	}
 	return onlyStrings(role)

@@ -391,6 +391,12 @@ func (j *rendering) outputBytes() int64 {
 	return j.r.textBytes(j.size) + int64(2*anchorBytes*j.anchored)
 }
 
+// limits returns those of one execution, which writes so much.
+func (j *rendering) limits(output int64) jinja.Limits {
+	return jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
+		Output: output}
+}
+
 // rendering is the state of rendering one record.
 type rendering struct {
 	*Worker
@@ -430,8 +436,7 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 			given.Set(key, get(j.variables, key))
 		}
 	}
-	limits := jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
-		Output: j.outputBytes()}
+	limits := j.limits(j.outputBytes())
 	trace := j.watch.next
 	if j.watch.next = nil; trace != nil {
 		trace.Messages = list
@@ -444,10 +449,8 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	}
 	var raised *jinja.RaisedError
 	switch {
-	case err == nil:
-		return out, spans, nil
-	case errors.Is(err, jinja.ErrStopped):
-		return dst, nil, ErrStopped
+	case err == nil, errors.Is(err, ErrStopped):
+		return out, spans, err
 	case errors.As(err, &raised):
 		err = fault.Of(ErrTemplate, "the chat template refuses the conversation: %s", raised.Message)
 	case errors.Is(err, jinja.ErrLimit):

@@ -77,17 +77,11 @@ func (o *Options) meaning(role string) (meaning string, mapped bool) {
 	return role, mapped
 }
 
-// isKnown reports whether a role means something.
-func isKnown(role string) bool {
-	_, known := knownRoles[role]
-	return known
-}
-
 // unknownRoles returns the roles of the messages that mean nothing.
 func (c *conversation) unknownRoles() (roles []string) {
 	for _, m := range c.messages {
 		role := c.meaning(m)
-		if !isKnown(role) && !slices.Contains(roles, role) && len(roles) < maxFieldsTold {
+		if knownRoles[role] == "" && !slices.Contains(roles, role) && len(roles) < maxFieldsTold {
 			roles = append(roles, shorten(role))
 		}
 	}
@@ -118,30 +112,21 @@ const noRole = "zqnobodyzq"
 
 // writes reports whether the template writes what a role says at the beginning of a conversation.
 func (h *habits) writes(role string) bool {
-	written, found := h.roles[role]
-	if !found {
-		_, written = h.said(role, "system")
-		h.roles[role] = written
-	}
-	return written
+	return known(h.roles, role, func() bool {
+		_, written := h.said(role, "system")
+		return written
+	})
 }
 
 // knows reports whether the template treats a role in a way of its own: other than one that it does not know,
 // and other than what the role means.
 func (h *habits) knows(role, meaning string) bool {
-	if known, found := h.roles[role]; found {
-		return known
-	}
-	text, known := h.said(role, meaning)
-	if known {
+	return known(h.roles, role, func() bool {
+		text, written := h.said(role, meaning)
 		usual, _ := h.said(meaning, meaning)
 		other, ok := h.said(noRole, meaning)
-		known = text != usual && (!ok || !sameBut(text, other, role, noRole) || h.ownToken(text, role, meaning))
-	}
-	if len(h.roles) < maxKeys {
-		h.roles[role] = known
-	}
-	return known
+		return written && text != usual && (!ok || !sameBut(text, other, role, noRole) || h.ownToken(text, role, meaning))
+	})
 }
 
 // ownToken reports whether a text has a control token of the role, as in <|observation|>, and the role's

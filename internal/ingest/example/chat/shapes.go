@@ -130,12 +130,8 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 	}
 	for _, field := range rejectedFields {
 		switch v := peek(record, field).(type) {
-		case string:
-			c.rejected = c.rejected || v != ""
-		case *jinja.List:
-			c.rejected = c.rejected || len(v.Items) > 0
-		case *jinja.Dict:
-			c.rejected = true
+		case string, *jinja.List, *jinja.Dict:
+			c.rejected = c.rejected || jinja.HasValue(v)
 		}
 	}
 	c.use(rejectedFields[0])
@@ -321,7 +317,7 @@ func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
 	if own == "" {
 		return fault.Errorf("it has no role; its fields are %s", fields(m))
 	}
-	if shape == ShareGPT && !isKnown(c.meaning(m)) {
+	if shape == ShareGPT && knownRoles[c.meaning(m)] == "" {
 		return fault.Errorf("its role %q is not known; say what it means, as in {roles} %s=user", shorten(own), shorten(own))
 	}
 	switch content := get(m, "content").(type) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,12 +241,7 @@ func (t *templates) names() string {
 	if len(t.Named) == 0 {
 		return ""
 	}
-	var names []string
-	for name := range t.Named {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return "; it has " + strings.Join(names, ", ")
+	return "; it has " + strings.Join(slices.Sorted(maps.Keys(t.Named)), ", ")
 }
 
 // OpenRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
