@@ -117,7 +117,7 @@ func (c *Cutter) Begin(ordinal int64) {
 // Add takes the next ids of the document.
 func (c *Cutter) Add(ids []uint32, emit func(*Example) error) error {
 	if c.opts.Overflow == Chunk {
-		return c.chunk(ids, emit)
+		return c.chunk(ids, nil, false, emit)
 	}
 	room := c.full() - len(c.opts.Suffix) - len(c.ids)
 	if len(ids) > room {
@@ -152,11 +152,14 @@ func (c *Cutter) end(emit func(*Example) error) error {
 				return err
 			}
 		}
-		if err := c.chunkMasked(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
+		if err := c.chunk(c.opts.Suffix[i:i+1], nil, c.opts.Final(id), emit); err != nil {
 			return err
 		}
 	}
-	return c.emitLast(emit)
+	if len(c.ids) <= len(c.opts.RowPrefix) {
+		return nil
+	}
+	return c.emitRow(true, emit)
 }
 
 // share ends a full row before its last token: the end of the document would be alone in the next one. It does
@@ -228,10 +231,10 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 		}
 		c.Counts.Truncated++
 	}
-	if err := c.chunk(prompt, emit); err != nil {
+	if err := c.chunk(prompt, nil, false, emit); err != nil {
 		return err
 	}
-	if err := c.chunkMasked(target, nil, true, emit); err != nil {
+	if err := c.chunk(target, nil, true, emit); err != nil {
 		return err
 	}
 	return c.end(emit)
@@ -263,7 +266,7 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 		}
 		c.Counts.Truncated++
 	}
-	if err := c.chunkMasked(ids, mask, false, emit); err != nil {
+	if err := c.chunk(ids, mask, false, emit); err != nil {
 		return err
 	}
 	return c.end(emit)
@@ -283,13 +286,9 @@ func (c *Cutter) surround(dst, ids []uint32, room int) []uint32 {
 	return append(append(dst, c.opts.Suffix...), c.opts.RowSuffix...)
 }
 
-// chunk fills examples with ids and emits each full one when more ids follow.
-func (c *Cutter) chunk(ids []uint32, emit func(*Example) error) error {
-	return c.chunkMasked(ids, nil, false, emit)
-}
-
-// chunkMasked is chunk for ids with a mask, or with nil where it is loss for all of them.
-func (c *Cutter) chunkMasked(ids []uint32, mask []bool, loss bool, emit func(*Example) error) error {
+// chunk fills examples with ids, emitting each full one when more ids follow, and their mask, or loss for all of
+// them where that is nil.
+func (c *Cutter) chunk(ids []uint32, mask []bool, loss bool, emit func(*Example) error) error {
 	for len(ids) > 0 {
 		if len(c.ids) == c.full() {
 			if err := c.nextRow(emit); err != nil {
@@ -325,14 +324,6 @@ func (c *Cutter) nextRow(emit func(*Example) error) error {
 	}
 	c.ids, c.mask = append(c.ids[:0], c.opts.RowPrefix...), c.mask[:0]
 	return nil
-}
-
-// emitLast emits the rest of a document, if any.
-func (c *Cutter) emitLast(emit func(*Example) error) error {
-	if len(c.ids) <= len(c.opts.RowPrefix) {
-		return nil
-	}
-	return c.emitRow(true, emit)
 }
 
 // emitRow emits the collected ids with RowSuffix.

@@ -81,12 +81,12 @@ const judgedBytes = 4 << 10
 // add adds a field of the record to the error. text is nil for a field that is not a string.
 func (e *FieldError) add(name string, text []byte, list bool, longest *int) {
 	if len(e.Has) < maxFieldsTold {
-		e.Has = append(e.Has, printable(name))
+		e.Has = append(e.Has, values.Shorten(name))
 	} else if len(e.Has) == maxFieldsTold {
 		e.Has = append(e.Has, "…")
 	}
 	if list && e.Chat == "" && slices.Contains(chatFields, strings.ToLower(name)) {
-		e.Chat = printable(name)
+		e.Chat = values.Shorten(name)
 	}
 	rank := func(s string) int {
 		if i := slices.Index(usualFields, strings.ToLower(s)); i >= 0 {
@@ -103,16 +103,8 @@ func (e *FieldError) add(name string, text []byte, list bool, longest *int) {
 	better := *longest < 0 || is < old && 8*textBytes >= *longest || is == old && textBytes > *longest ||
 		is > old && textBytes > 8**longest
 	if better {
-		e.Likely, e.Usual, *longest = printable(name), usual, textBytes
+		e.Likely, e.Usual, *longest = values.Shorten(name), usual, textBytes
 	}
-}
-
-// printable shortens an absurdly long name.
-func printable(name string) string {
-	if len(name) > 100 {
-		return fmt.Sprintf("%.100q…", name)
-	}
-	return name
 }
 
 // missingField returns the error for a field that a well-formed JSON record lacks.
@@ -124,7 +116,7 @@ func missingField(name string, data []byte) error {
 	err := s.Members(func(key []byte) error {
 		name, kind, start := string(key), s.Token(), s.Offset()
 		if kind == '[' && holdsObjects(s.Rest()) && !slices.Contains(chatFields, strings.ToLower(name)) &&
-			len(e.Lists) < maxFieldsTold && printable(name) == name {
+			len(e.Lists) < maxFieldsTold && values.Shorten(name) == name {
 			e.Lists = append(e.Lists, name)
 		}
 		if err := s.Skip(); err != nil {
@@ -170,7 +162,7 @@ func textInside(name string, object []byte) string {
 		}
 		return err
 	})
-	if path := name + "." + e.Likely; err == nil && e.Usual && identifierLike(name) && printable(path) == path {
+	if path := name + "." + e.Likely; err == nil && e.Usual && identifierLike(name) && values.Shorten(path) == path {
 		return path
 	}
 	return ""

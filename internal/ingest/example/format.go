@@ -114,15 +114,21 @@ func (f *Formatter) ScratchBytes(recordBytes int64) int64 {
 	if f.template == nil {
 		return 0
 	}
-	return f.template.scratchBytes(recordBytes)
+	n := int64(len(f.template.parts))*f.template.limits(recordBytes).Bytes + values.Bytes(recordBytes)
+	if !f.template.isBuiltin {
+		n += stackBytes
+	}
+	return n
 }
 
 // ResidentBytes returns the memory of the parsed template.
-func (f *Formatter) ResidentBytes() int64 {
-	if f.template == nil {
-		return 0
+func (f *Formatter) ResidentBytes() (n int64) {
+	if f.template != nil {
+		for _, part := range f.template.parts {
+			n += part.ResidentBytes()
+		}
 	}
-	return f.template.residentBytes()
+	return n
 }
 
 // A Worker formats records, one at a time, with its own buffers.
@@ -197,7 +203,7 @@ func (w *Worker) parseRow(rec Record, data []byte) error {
 	err := w.fields.parse(data, rec.Comma, len(rec.Columns))
 	if err != nil && len(rec.Columns) == 1 {
 		return fault.Of(ErrMalformed, "%v; the only column is %q, which may be a line above the header, or have "+
-			"another {delimiter}", err, printable(rec.Columns[0]))
+			"another {delimiter}", err, values.Shorten(rec.Columns[0]))
 	}
 	if err == nil {
 		w.locate(rec.Columns)
@@ -222,7 +228,7 @@ func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error
 	var err error
 	switch {
 	case rec.Decoded:
-		err = w.readText(r, data)
+		w.readText(r, data)
 	case rec.Columns == nil:
 		err = values.Problem(w.readObject(r, data))
 	default:

@@ -112,9 +112,13 @@ func (v *foundValue) appendText(dst, record []byte) (text []byte, lone int) {
 // find returns the value that a path leads to in a JSON object, and checks the grammar of the whole
 // object.
 func (s *jsonFinder) find(data []byte, p *FieldPath) (found foundValue, err error) {
+	steps := p.steps
+	if p.isPlain() {
+		steps = nil
+	}
 	s.Reset(data)
 	if err = s.Object(); err == nil {
-		found, err = s.findInside(p)
+		found, err = s.object(p.name, steps, s.unused)
 	}
 	if err == nil {
 		err = s.End()
@@ -122,9 +126,10 @@ func (s *jsonFinder) find(data []byte, p *FieldPath) (found foundValue, err erro
 	return found, values.Problem(err)
 }
 
-func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {
+// object reads an object that was entered. It returns the value of its field of a name, else that which the steps
+// lead to. unused notes the others.
+func (s *jsonFinder) object(name string, steps []pathStep, unused *Unused) (literal foundValue, err error) {
 	var nested foundValue
-	plain := p.isPlain()
 	for first := true; ; first = false {
 		key, more, err := s.Member(first)
 		switch {
@@ -133,12 +138,12 @@ func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {
 			return literal, nil
 		case !more:
 			return nested, nil
-		case s.IsKey(key, p.name):
+		case s.IsKey(key, name) && name != "":
 			literal, err = s.takeValue()
-		case !plain && s.IsKey(key, p.steps[0].field):
-			nested, err = s.follow(p.steps[1:])
+		case len(steps) > 0 && s.IsKey(key, steps[0].field):
+			nested, err = s.follow(steps[1:])
 		default:
-			err = s.unused.skip(&s.Scanner, key)
+			err = unused.skip(&s.Scanner, key)
 		}
 		if err != nil {
 			return literal, err
@@ -167,29 +172,12 @@ func (s *jsonFinder) follow(steps []pathStep) (v foundValue, err error) {
 	}
 	switch b := s.Token(); {
 	case b == '{' && steps[0].index < 0:
-		return s.followField(steps)
+		s.Enter()
+		return s.object("", steps, nil)
 	case b == '[' && steps[0].index >= 0:
 		return s.followIndex(steps)
 	}
 	return v, s.Skip()
-}
-
-func (s *jsonFinder) followField(steps []pathStep) (v foundValue, err error) {
-	s.Enter()
-	for first := true; ; first = false {
-		key, more, err := s.Member(first)
-		if err != nil || !more {
-			return v, err
-		}
-		if s.IsKey(key, steps[0].field) {
-			v, err = s.follow(steps[1:])
-		} else {
-			err = s.Skip()
-		}
-		if err != nil {
-			return v, err
-		}
-	}
 }
 
 func (s *jsonFinder) followIndex(steps []pathStep) (v foundValue, err error) {

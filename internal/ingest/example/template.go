@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -153,21 +152,6 @@ func newTemplate(t Templates, parts ...*jinja.Template) *template {
 func (t *template) limits(recordBytes int64) jinja.Limits {
 	return jinja.Limits{Steps: templateSteps + templateStepsPerByte*recordBytes,
 		Bytes: templateBytes + templateBytesPerByte*recordBytes}
-}
-
-func (t *template) scratchBytes(recordBytes int64) int64 {
-	n := int64(len(t.parts))*t.limits(recordBytes).Bytes + values.Bytes(recordBytes)
-	if !t.isBuiltin {
-		n += stackBytes
-	}
-	return n
-}
-
-func (t *template) residentBytes() (n int64) {
-	for _, part := range t.parts {
-		n += part.ResidentBytes()
-	}
-	return n
 }
 
 // A rendering is a template with the fields of a worker's record: its variables are those of the names.

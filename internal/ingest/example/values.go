@@ -15,18 +15,11 @@ import (
 var decodedFields = values.Options{Depth: jsonscan.MaxNesting, ItemCost: 48, What: "the fields that the template uses"}
 
 // readText gives a template a record that is text as it stands.
-func (w *Worker) readText(r *rendering, data []byte) error {
-	text := w.decode.Build.Text(values.View(data))
-	if r.whole {
-		start, _ := w.decode.Build.Mark()
-		w.decode.Build.Member(defaultTextField, text)
-		r.putAll(w.decode.Build.Dict(start))
-		return nil
-	}
-	if i, ok := slices.BinarySearch(r.names, defaultTextField); ok {
-		r.Set(i, text)
-	}
-	return nil
+func (w *Worker) readText(r *rendering, data []byte) {
+	build := &w.decode.Build
+	start, _ := build.Mark()
+	build.Member(defaultTextField, build.Text(values.View(data)))
+	r.putAll(build.Dict(start))
 }
 
 // readObject gives a template the fields of a JSON object.

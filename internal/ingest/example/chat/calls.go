@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -127,8 +128,8 @@ func (j *rendering) liftTools(m *jinja.Dict, role string) (*jinja.Dict, error) {
 		if err != nil || tools == nil || len(tools.Items) == 0 {
 			return m, err
 		}
-		if m = m.Clone(); j.habits().writesTools(role, field) {
-			m.Set(field, tools)
+		if j.habits().writesTools(role, field) {
+			m = with(m, field, tools)
 		} else if !notEmpty(j.tools) {
 			m = m.Without(func(key string, _ any) bool { return key == field })
 			j.tools = tools
@@ -162,7 +163,7 @@ func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
 			}
 			if _, ok := v.(*jinja.Dict); !ok || err != nil {
 				return fault.Errorf("the arguments of its call %d are a string that holds no JSON object, %s, and the chat "+
-					"template takes objects", k+1, shorten(arguments))
+					"template takes objects", k+1, values.Shorten(arguments))
 			}
 			call.Set("arguments", v)
 		case *jinja.Dict:
@@ -224,7 +225,7 @@ func (j *rendering) takeResult(m *jinja.Dict) (*jinja.Dict, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withContent(m, text), nil
+	return with(m, "content", text), nil
 }
 
 // areParts reports whether a list is a content in parts: strings, or objects whose type says what they hold.

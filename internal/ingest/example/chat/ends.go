@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-
-	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
 // compared finds the spans of turn i by the text whose last message it is.
@@ -129,9 +127,7 @@ func (f *finder) findEnd(i int) error {
 	if strings.TrimSpace(f.ends[plainEnd]) != "" {
 		return nil
 	}
-	m := &jinja.Dict{}
-	m.Set("role", "assistant")
-	m.Set("content", "."+string(f.append(nil, 1)))
+	m := message("assistant", "."+string(f.append(nil, 1)))
 	out, list, ok, err := f.anchoredText(f.after, append(slices.Clone(f.messages[:i]), m), false)
 	if f.after = out; ok && len(list) > 0 {
 		f.ends[plainEnd] = f.ending(string(out[list[len(list)-1].pos:]))

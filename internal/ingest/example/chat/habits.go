@@ -95,7 +95,7 @@ func dict(pairs ...any) *jinja.Dict {
 	return d
 }
 
-func message(role string, content any) *jinja.Dict { return dict("role", role, "content", content) }
+func message(role, content any) *jinja.Dict { return dict("role", role, "content", content) }
 
 func list(items ...any) *jinja.List { return &jinja.List{Items: items} }
 

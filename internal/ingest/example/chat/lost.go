@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 )
 
 // lostError returns the error of a conversation of which the template leaves out what some messages say: which is
@@ -23,7 +24,7 @@ func (j *rendering) lostError(lost []int) error {
 	}
 	err := fault.Of(ErrTemplate, "%s, of the role %s: the chat template writes nothing of %s%s, and a model would be "+
 		"trained without it",
-		j.name(first.index), shorten(role), what, others)
+		j.name(first.index), values.Shorten(role), what, others)
 	candidates := []string{"user", "assistant", "system"}
 	switch meaning, _ := j.r.opts.meaning(role); meaning {
 	case "user", "assistant":
@@ -52,9 +53,7 @@ func (j *rendering) writes(role, as string) bool {
 	c.messages = slices.Clone(c.messages)
 	for i, m := range c.messages {
 		if c.origins[i].role == role {
-			m = m.Clone()
-			m.Set("role", as)
-			c.messages[i] = m
+			c.messages[i] = with(m, "role", as)
 		}
 	}
 	lost, err := (&rendering{Worker: j.Worker, conversation: &c, form: j.form, size: j.size}).attempt(new(Text))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -152,7 +153,7 @@ func (o *Options) checkMark(m mark, role string) error {
 	switch {
 	case m == wanted && role != "assistant" && o.TrainOn != TrainAll:
 		return fault.Errorf("it is marked to be trained on and its role is %s, but only what the assistant says is; "+
-			"leave the mark out, as with {map}, or pass {train-on} all", shorten(role))
+			"leave the mark out, as with {map}, or pass {train-on} all", values.Shorten(role))
 	case m == unwanted && o.TrainOn == TrainAll:
 		return fault.Errorf("it is marked not to be trained on, and {train-on} all trains on every token; " +
 			"leave {train-on} out, or the mark, as with {map}")

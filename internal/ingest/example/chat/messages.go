@@ -62,8 +62,7 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 	m = m.Without(func(_ string, v any) bool { return v == nil })
 	role := j.role(own)
 	if role != own {
-		m = m.Clone()
-		m.Set("role", role)
+		m = with(m, "role", role)
 	}
 	if _, isText := get(m, "content").(string); isText && bare(m) && !isCallRole(own) {
 		return m, false, nil
@@ -74,8 +73,7 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 			if err != nil {
 				return nil, false, fault.Errorf("its %q is a string that is not JSON: %v", field, err)
 			}
-			m = m.Clone()
-			m.Set(field, calls)
+			m = with(m, field, calls)
 		}
 	}
 	if made = isCallRole(own) && !has(m, "tool_calls"); made {
@@ -83,13 +81,11 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		m = m.Clone()
-		m.Set("content", thoughts)
-		m.Set("tool_calls", calls)
+		m = with(with(m, "content", thoughts), "tool_calls", calls)
 	}
 	if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !j.form.calledOlder {
-		m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()
-		m.Set("tool_calls", list(asTool(call)))
+		m = m.Without(func(key string, _ any) bool { return key == "function_call" })
+		m = with(m, "tool_calls", list(asTool(call)))
 	}
 	switch {
 	case j.meaning(m) == "tool":

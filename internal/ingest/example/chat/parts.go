@@ -60,14 +60,11 @@ func (c *conversation) unifyParts() (lists bool, err error) {
 			switch text, isText := get(part, "text").(string); get(part, "type") {
 			case nil, "input_text", "output_text":
 				if isText {
-					part = part.Clone()
-					part.Set("type", "text")
-					part.Set("text", text)
-					unified.Items[k] = part
+					unified.Items[k] = with(with(part, "type", "text"), "text", text)
 				}
 			}
 		}
-		c.messages[i] = withContent(m, unified)
+		c.messages[i] = with(m, "content", unified)
 	}
 	return lists, nil
 }
@@ -83,10 +80,10 @@ func (c *conversation) parts(m *jinja.Dict) *jinja.List {
 
 func textPart(text any) *jinja.Dict { return dict("type", "text", "text", text) }
 
-// withContent returns a message with another content.
-func withContent(m *jinja.Dict, content any) *jinja.Dict {
+// with returns a message, or a part of one, with another value of a field.
+func with(m *jinja.Dict, field string, value any) *jinja.Dict {
 	m = m.Clone()
-	m.Set("content", content)
+	m.Set(field, value)
 	return m
 }
 
@@ -97,7 +94,7 @@ func (c *conversation) fit(takes func(role any) contents) error {
 		t, parts := takes(get(m, "role")), c.parts(m)
 		if parts == nil {
 			if text, ok := get(m, "content").(string); ok && !t.strings && t.one {
-				messages[i] = withContent(m, list(textPart(text)))
+				messages[i] = with(m, "content", list(textPart(text)))
 			}
 			continue
 		}
@@ -109,9 +106,9 @@ func (c *conversation) fit(takes func(role any) contents) error {
 			return c.at(c.origins[i].index, fault.Errorf("part %d of its content is not text, with the fields %s, and the "+
 				"chat template takes text only", other+1, fields(parts.Items[other].(*jinja.Dict))))
 		case t.strings:
-			messages[i] = withContent(m, text)
+			messages[i] = with(m, "content", text)
 		case t.one:
-			messages[i] = withContent(m, list(textPart(text)))
+			messages[i] = with(m, "content", list(textPart(text)))
 		}
 	}
 	c.messages = messages

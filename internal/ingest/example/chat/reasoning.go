@@ -53,7 +53,7 @@ func (j *rendering) dropReasoning(m *jinja.Dict) (_ *jinja.Dict, had bool, err e
 	out := m.Without(func(key string, v any) bool { return v != nil && slices.Contains(reasoningFields, key) })
 	had = out.Len() < m.Len()
 	if content, thoughts := j.form.withoutThoughts(get(m, "content")); thoughts {
-		out, had = withContent(out, content), true
+		out, had = with(out, "content", content), true
 	}
 	said := func(field string) bool { return has(out, field) }
 	if had && blank(get(out, "content")) && !slices.ContainsFunc(saidFields, said) {
@@ -75,8 +75,7 @@ func (f *form) withoutThoughts(content any) (_ any, had bool) {
 		}
 		text, had := f.withoutThoughts(get(v, "text"))
 		if had {
-			v = v.Clone()
-			v.Set("text", text)
+			v = with(v, "text", text)
 		}
 		return v, had
 	case *jinja.List:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/spelling"
 )
 
@@ -82,7 +83,7 @@ func (c *conversation) unknownRoles() (roles []string) {
 	for _, m := range c.messages {
 		role := c.meaning(m)
 		if knownRoles[role] == "" && !slices.Contains(roles, role) && len(roles) < maxFieldsTold {
-			roles = append(roles, shorten(role))
+			roles = append(roles, values.Shorten(role))
 		}
 	}
 	return roles

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -281,7 +282,7 @@ func fields(d *jinja.Dict) string {
 		keys, more = keys[:maxFieldsTold], ", …"
 	}
 	for i := range keys {
-		keys[i] = shorten(keys[i])
+		keys[i] = values.Shorten(keys[i])
 	}
 	return strings.Join(keys, ", ") + more
 }
@@ -290,18 +291,11 @@ func fields(d *jinja.Dict) string {
 func shown(v any) string {
 	switch v := v.(type) {
 	case string:
-		return fmt.Sprintf("the string %q", shorten(v))
+		return fmt.Sprintf("the string %q", values.Shorten(v))
 	case bool, *jinja.List, *jinja.Dict, nil:
 		return kindOf(v)
 	}
 	return fmt.Sprintf("the number %v", v)
-}
-
-func shorten(s string) string {
-	if len(s) > 100 {
-		return fmt.Sprintf("%.100q…", s)
-	}
-	return s
 }
 
 // PairOf returns the fields of a prompt and its answer among the names of a record's fields, as they are

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -241,20 +242,18 @@ func (c *conversation) addList(field string, list *jinja.List, marks []mark) (sh
 		hasRole, hasContent := has(m, "role"), has(m, "content")
 		if !hasRole && has(m, "from") || !hasContent && has(m, "value") {
 			shape = ShareGPT
-			m, err = fromShareGPT(m)
+			m = fromShareGPT(m)
 		} else if !hasRole && c.addTurn(m) {
 			shape = ShareGPT
 			m = nil
 		} else if !hasContent && has(m, "parts") {
-			m = m.Clone()
-			m.Set("content", ofParts(get(m, "parts")))
+			m = with(m, "content", ofParts(get(m, "parts")))
 		}
-		if err == nil && m != nil {
+		if m != nil {
 			c.messages = append(c.messages, m)
-			err = c.checkMessage(m, shape)
-		}
-		if err != nil {
-			return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
+			if err := c.checkMessage(m, shape); err != nil {
+				return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
+			}
 		}
 		if marks != nil {
 			c.mark(c.messages[before:], marks[i])
@@ -288,24 +287,22 @@ func (c *conversation) add(role string, content any) {
 	c.messages = append(c.messages, message(role, content))
 }
 
-func fromShareGPT(m *jinja.Dict) (*jinja.Dict, error) {
+func fromShareGPT(m *jinja.Dict) *jinja.Dict {
 	role := get(m, "from")
 	if role == nil {
 		role = get(m, "role")
 	}
-	out := &jinja.Dict{}
-	out.Set("role", role)
 	value, exists := m.Get("value")
 	if !exists {
 		value = get(m, "content")
 	}
-	out.Set("content", value)
+	out := message(role, value)
 	for _, key := range m.Keys() {
 		if key != "from" && key != "value" && key != "role" && key != "content" {
 			out.Set(key, get(m, key))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // checkMessage returns an error if m is not a valid message.
@@ -318,13 +315,13 @@ func (c *conversation) checkMessage(m *jinja.Dict, shape Shape) error {
 		return fault.Errorf("it has no role; its fields are %s", fields(m))
 	}
 	if shape == ShareGPT && knownRoles[c.meaning(m)] == "" {
-		return fault.Errorf("its role %q is not known; say what it means, as in {roles} %s=user", shorten(own), shorten(own))
+		return fault.Errorf("its role %q is not known; say what it means, as in {roles} %s=user", values.Shorten(own), values.Shorten(own))
 	}
 	switch content := get(m, "content").(type) {
 	case string:
 	case nil:
 		if !slices.ContainsFunc(saidFields, func(field string) bool { return has(m, field) }) {
-			return fault.Errorf("it, of role %q, has no content", shorten(own))
+			return fault.Errorf("it, of role %q, has no content", values.Shorten(own))
 		}
 	case *jinja.List:
 		if c.meaning(m) == "tool" || isCallRole(own) {

@@ -54,6 +54,14 @@ func Problem(err error) error {
 	return err
 }
 
+// Shorten shortens an absurdly long name for an error.
+func Shorten(name string) string {
+	if len(name) > 100 {
+		return fmt.Sprintf("%.100q…", name)
+	}
+	return name
+}
+
 // View returns bytes as a string that shares their memory.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
