@@ -197,10 +197,7 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 			e.asWhole(b)
 			e.charge(int64(len(x)+len(y)) * valueBytes)
 			all := append(append(make([]any, 0, len(x)+len(y)), x...), y...)
-			if _, ok := a.(*List); ok {
-				return &List{all}, true
-			}
-			return &tuple{Items: all}, true
+			return &List{Items: all, kind: a.(*List).kind}, true
 		}
 	case "*":
 		e.touch(a, b)
@@ -249,10 +246,7 @@ func (e *execution) repeated(v any, n int64) (any, bool) {
 			all = append(all, items...)
 		}
 	}
-	if _, ok := v.(*List); ok {
-		return &List{all}, true
-	}
-	return &tuple{Items: all}, true
+	return &List{Items: all, kind: v.(*List).kind}, true
 }
 
 func (e *execution) unary(n *unaryExpr, v any) any {

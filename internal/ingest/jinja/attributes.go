@@ -45,10 +45,10 @@ func (e *execution) item(of, key any) any {
 				return v
 			}
 		}
-	case *List, *tuple, *numberRange:
+	case *List:
 		if i, ok := toInt(key); ok {
 			e.indexed(of, i)
-			items := listed(of)
+			items := of.Items
 			if i < 0 {
 				i += int64(len(items))
 			}
@@ -145,23 +145,18 @@ func (e *execution) member(of any, name string) (any, bool) {
 		} else if forbidden(name, changingDicts...) {
 			return refused(of, name), true
 		}
-	case *numberRange:
-		if i := slices.Index([]string{"start", "stop", "step"}, name); i >= 0 {
-			return [...]int64{v.start, v.stop, v.step}[i], true
-		}
-		if m := listMethods[name]; m != nil {
-			f = func(e *execution, a *arguments) any { return m(e, v.items, a) }
-		}
-	case *List, *tuple:
+	case *List:
 		e.asWhole(v)
-		items, _ := sequence(v)
-		if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
-			return t.Items[btoi(name == "list")], true
+		if i := slices.Index([]string{"start", "stop", "step"}, name); i >= 0 && v.kind == ofRange {
+			return v.numbers[i], true
+		}
+		if v.kind == ofGroup && (name == "grouper" || name == "list") {
+			return v.Items[btoi(name == "list")], true
 		}
 		if m := listMethods[name]; m != nil {
-			f = func(e *execution, a *arguments) any { return m(e, items, a) }
-		} else if _, isList := v.(*List); isList && forbidden(name, "append", "clear", "extend", "insert", "pop",
-			"remove", "reverse", "sort") {
+			f = func(e *execution, a *arguments) any { return m(e, v.Items, a) }
+		} else if v.kind == ofList && forbidden(name, "append", "clear", "extend", "insert", "pop", "remove", "reverse",
+			"sort") {
 			return refused(of, name), true
 		}
 	case *loop:
@@ -258,7 +253,7 @@ func (l *loop) field(name string) (any, bool) {
 		}}, true
 	case "changed":
 		return &function{name, func(e *execution, a *arguments) any {
-			now := &tuple{Items: a.positional}
+			now := tupleOf(a.positional...)
 			if l.changed != nil && e.equal(l.changed, now) {
 				return false
 			}

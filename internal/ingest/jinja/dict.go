@@ -191,7 +191,10 @@ func hashOf(v any) (hash any, ok bool) {
 		return v, true
 	case *big.Int:
 		return tupleHash(v.String()), true
-	case *tuple:
+	case *List:
+		if v.kind == ofRange {
+			return v, true
+		}
 		s := ""
 		for _, item := range v.Items {
 			h, ok := hashOf(item)
@@ -200,8 +203,8 @@ func hashOf(v any) (hash any, ok bool) {
 			}
 			s += fmt.Sprintf("%T%q,", h, fmt.Sprint(h))
 		}
-		return tupleHash(s), true
-	case *List, *Dict, *view:
+		return tupleHash(s), v.kind != ofList
+	case *Dict, *view:
 		return nil, false
 	}
 	return v, true

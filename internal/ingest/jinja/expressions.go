@@ -88,9 +88,9 @@ func (e *execution) value(n node, s *scope) any {
 		e.concat(n, s)
 		return e.joinParts(base)
 	case *listExpr:
-		return &List{e.evalAll(n.items, s)}
+		return &List{Items: e.evalAll(n.items, s)}
 	case *tupleExpr:
-		return &tuple{Items: e.evalAll(n.items, s)}
+		return tupleOf(e.evalAll(n.items, s)...)
 	case *dictExpr:
 		d := &Dict{}
 		for i := range n.keys {
@@ -248,10 +248,6 @@ func (e *execution) iterate(v any) []any {
 	case *List:
 		e.asWhole(v)
 		items = v.Items
-	case *tuple:
-		items = v.Items
-	case *numberRange:
-		items = v.items
 	case *Dict:
 		e.charge(int64(v.Len()) * valueBytes)
 		for i := range v.entries {
@@ -274,7 +270,7 @@ func (e *execution) iterate(v any) []any {
 		v.counted(e)
 		e.charge(int64(len(v.items)-v.at) * valueBytes)
 		for i := v.at; i < len(v.items); i++ {
-			items = append(items, &tuple{Items: []any{v.items[i], v}})
+			items = append(items, tupleOf(v.items[i], v))
 		}
 	default:
 		e.fail("'%s' object is not iterable", typeName(v))
@@ -298,7 +294,7 @@ func (v *view) items(e *execution) []any {
 			items = append(items, entry.value)
 		default:
 			e.charge(2 * valueBytes)
-			items = append(items, &tuple{Items: []any{entry.key, entry.value}})
+			items = append(items, tupleOf(entry.key, entry.value))
 		}
 	}
 	return items

@@ -27,7 +27,7 @@ func init() {
 			return e.pad(e.str(v), e.integer(a.get(0, "width", int64(80)), "center wants a whole number"), " ", 0)
 		},
 		"forceescape": func(e *execution, v any, _ *arguments) any { return markup(e.escape(e.str(v))) },
-		"list":        func(e *execution, v any, _ *arguments) any { return &List{e.clone(e.iterate(v))} },
+		"list":        func(e *execution, v any, _ *arguments) any { return &List{Items: e.clone(e.iterate(v))} },
 		"safe":        func(e *execution, v any, _ *arguments) any { return markup(e.str(v)) },
 		"string":      func(e *execution, v any, _ *arguments) any { return sameKind(v, e.str(v)) },
 		"tojson": func(e *execution, v any, a *arguments) any {
@@ -111,10 +111,6 @@ func (e *execution) length(v any) int64 {
 	case *List:
 		e.measured(v)
 		return int64(len(v.Items))
-	case *tuple:
-		return int64(len(v.Items))
-	case *numberRange:
-		return int64(len(v.items))
 	case *Dict:
 		return int64(v.Len())
 	case *view:
@@ -299,7 +295,7 @@ func filterFormat(e *execution, v any, a *arguments) any {
 		}
 		return e.printf(e.str(v), &a.named)
 	}
-	return e.printf(e.str(v), &tuple{Items: a.positional})
+	return e.printf(e.str(v), tupleOf(a.positional...))
 }
 
 func filterAttr(e *execution, v any, a *arguments) any {

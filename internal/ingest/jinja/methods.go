@@ -53,7 +53,7 @@ var listMethods = map[string]func(*execution, []any, *arguments) any{
 		}
 		return n
 	},
-	"copy": func(e *execution, items []any, _ *arguments) any { return &List{e.clone(items)} },
+	"copy": func(e *execution, items []any, _ *arguments) any { return &List{Items: e.clone(items)} },
 }
 
 func (e *execution) required(function string, a *arguments, i int) any {

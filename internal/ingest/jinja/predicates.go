@@ -77,8 +77,7 @@ var predicates = map[string]func(any) bool{
 	"string":    func(v any) bool { return is[string](v) || is[markup](v) },
 	"mapping":   is[*Dict],
 	"sequence": func(v any) bool {
-		return is[string](v) || is[markup](v) || is[*List](v) || is[*tuple](v) || is[*Dict](v) || is[*undefined](v) ||
-			is[*numberRange](v)
+		return is[string](v) || is[markup](v) || is[*List](v) || is[*Dict](v) || is[*undefined](v)
 	},
 	"iterable": func(v any) bool {
 		switch v.(type) {

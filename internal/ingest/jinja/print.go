@@ -80,15 +80,18 @@ func (p *printer) repr(v any) {
 		p.write("Undefined")
 	case *List:
 		p.e.asWhole(v)
-		p.items("[", v.Items, "]")
-	case *tuple:
-		if len(v.Items) == 1 {
+		switch {
+		case v.kind == ofList:
+			p.items("[", v.Items, "]")
+		case v.kind == ofRange && v.numbers[2] == 1:
+			p.write(fmt.Sprintf("range(%d, %d)", v.numbers[0], v.numbers[1]))
+		case v.kind == ofRange:
+			p.write(fmt.Sprintf("range(%d, %d, %d)", v.numbers[0], v.numbers[1], v.numbers[2]))
+		case len(v.Items) == 1:
 			p.items("(", v.Items, ",)")
-		} else {
+		default:
 			p.items("(", v.Items, ")")
 		}
-	case *numberRange:
-		p.write(v.String())
 	case *Dict:
 		p.dict(v)
 	case *namespace:
@@ -238,15 +241,15 @@ func (p *printer) json(v any, o *jsonOptions) {
 		p.jsonString(v, o)
 	case markup:
 		p.jsonString(string(v), o)
-	case *List:
-		p.e.asWhole(v)
-		p.jsonList(v.Items, o)
-	case *tuple:
-		p.jsonList(v.Items, o)
 	case *Dict:
 		p.jsonDict(v, o)
 	default:
-		p.e.fail("Object of type %s is not JSON serializable", typeName(v))
+		items, ok := sequence(v)
+		if !ok {
+			p.e.fail("Object of type %s is not JSON serializable", typeName(v))
+		}
+		p.e.asWhole(v)
+		p.elements("[", len(items), "]", o, func(i int) { p.json(items[i], o) })
 	}
 }
 
@@ -271,10 +274,6 @@ func (p *printer) newline(o *jsonOptions) {
 	for range o.depth {
 		p.out = append(p.out, o.indent...)
 	}
-}
-
-func (p *printer) jsonList(items []any, o *jsonOptions) {
-	p.elements("[", len(items), "]", o, func(i int) { p.json(items[i], o) })
 }
 
 func (p *printer) jsonDict(d *Dict, o *jsonOptions) {

@@ -8,11 +8,11 @@ import (
 
 // printf implements Python's format % values.
 func (e *execution) printf(format string, values any) string {
-	rest := []any{values}
-	if list, ok := values.(*tuple); ok {
-		rest = list.Items
+	rest, kind := []any{values}, typeName(values)
+	if kind == "tuple" {
+		rest = values.(*List).Items
 	}
-	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // unused values are not an error
+	mapped := kind == "dict" || kind == "list" || kind == "Undefined" // unused values are not an error
 	take := func() any {
 		if len(rest) == 0 {
 			e.fail("not enough arguments for format string")

@@ -79,12 +79,12 @@ func filterSort(e *execution, v any, a *arguments) any {
 	for i := range names {
 		keys[i] = e.sortKey(e.getter(names[i], nil), isTrue(a.get(1, "case_sensitive", false)))
 	}
-	return &List{e.sorted(items, func(v any) any {
+	return &List{Items: e.sorted(items, func(v any) any {
 		list := make([]any, len(keys)) // two attributes that are missing are equal, in Python too
 		for i, key := range keys {
 			list[i] = key(v)
 		}
-		return &List{list}
+		return &List{Items: list}
 	}, isTrue(a.get(0, "reverse", false)))}
 }
 
@@ -101,7 +101,7 @@ func filterDictsort(e *execution, v any, a *arguments) any {
 	}
 	items := (&view{d, viewItems}).items(e)
 	key := e.sortKey(e.getter(by, nil), isTrue(a.get(0, "case_sensitive", false)))
-	return &List{e.sorted(items, key, isTrue(a.get(2, "reverse", false)))}
+	return &List{Items: e.sorted(items, key, isTrue(a.get(2, "reverse", false)))}
 }
 
 func filterGroupby(e *execution, v any, a *arguments) any {
@@ -114,13 +114,13 @@ func filterGroupby(e *execution, v any, a *arguments) any {
 		k := key(item)
 		if i == 0 || !e.equal(k, last) {
 			e.charge(4 * valueBytes)
-			out = append(out, &tuple{Items: []any{get(item), &List{}}, group: true})
+			out = append(out, &List{Items: []any{get(item), &List{}}, kind: ofGroup})
 			last = k
 		}
-		list := out[len(out)-1].(*tuple).Items[1].(*List)
+		list := out[len(out)-1].(*List).Items[1].(*List)
 		list.Items = append(list.Items, item)
 	}
-	return &List{out}
+	return &List{Items: out}
 }
 
 func filterUnique(e *execution, v any, a *arguments) any {
@@ -310,7 +310,7 @@ func filterBatch(e *execution, v any, a *arguments) any {
 				line = append(line, fill)
 			}
 		}
-		out = append(out, &List{line})
+		out = append(out, &List{Items: line})
 		items = items[k:]
 	}
 	return &iterator{out, "do_batch"}
@@ -338,7 +338,7 @@ func filterSlice(e *execution, v any, a *arguments) any {
 		if fill != nil && i >= more {
 			line = append(line, fill)
 		}
-		out = append(out, &List{line})
+		out = append(out, &List{Items: line})
 		at = end
 	}
 	return &iterator{out, "sync_do_slice"}

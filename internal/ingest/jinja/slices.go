@@ -34,8 +34,8 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 			out = append(out, chars[i]...)
 		}
 		return sameKind(of, string(out))
-	case *List, *tuple, *numberRange:
-		items := listed(of)
+	case *List:
+		items := of.Items
 		from, to := sliceBounds(start, hasStart, stop, hasStop, step, int64(len(items)))
 		var out []any
 		if step == 1 {
@@ -48,15 +48,12 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 				out = append(out, items[i])
 			}
 		}
-		switch of := of.(type) {
-		case *List:
-			result := &List{out}
-			e.sliced(of, from, step == 1 && !hasStop && start >= 0, result)
-			return result
-		case *numberRange:
-			return of.slice(out, from, to, step)
+		result := &List{Items: out, kind: of.kind}
+		e.sliced(of, from, step == 1 && !hasStop && start >= 0, result)
+		if n := of.numbers; of.kind == ofRange {
+			result.numbers = &[3]int64{n[0] + from*n[2], n[0] + to*n[2], n[2] * step}
 		}
-		return &tuple{Items: out}
+		return result
 	}
 	e.fail("'%s' object cannot be sliced", typeName(of))
 	return nil

@@ -287,7 +287,7 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 		more = a.positional[len(n.params):]
 	}
 	if n.varargs {
-		s.set(varargsID, &tuple{Items: more})
+		s.set(varargsID, tupleOf(more...))
 	} else if len(more) > 0 {
 		e.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
 	}

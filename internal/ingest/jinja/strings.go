@@ -41,7 +41,7 @@ func (e *execution) listOf(parts []string) *List {
 	for i, p := range parts {
 		items[i] = p
 	}
-	return &List{items}
+	return &List{Items: items}
 }
 
 func splitting(name string) stringMethod {
@@ -155,11 +155,11 @@ func partition(name string, index func(s, sep string) int) stringMethod {
 		at := index(s, sep)
 		switch {
 		case at >= 0:
-			return &tuple{Items: []any{s[:at], sep, s[at+len(sep):]}}
+			return tupleOf(s[:at], sep, s[at+len(sep):])
 		case name == "partition":
-			return &tuple{Items: []any{s, "", ""}}
+			return tupleOf(s, "", "")
 		}
-		return &tuple{Items: []any{"", "", s}}
+		return tupleOf("", "", s)
 	}
 }
 
@@ -195,8 +195,8 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 		if from < 0 {
 			return false
 		}
-		if t, ok := want.(*tuple); ok {
-			for _, item := range t.Items {
+		if typeName(want) == "tuple" {
+			for _, item := range want.(*List).Items {
 				if one, ok := text(item); ok && has(part, one) {
 					e.touchText(s)
 					return true

@@ -7,14 +7,13 @@ import (
 )
 
 // The values of a template are these Go values: nil for None, bool, int64, *big.Int for larger
-// integers, float64, string, *List, *tuple, *Dict, and the types below.
+// integers, float64, string, *List, *Dict, and the types below.
 type (
-	// A List is a Python list.
-	List struct{ Items []any }
-	// tuple is a Python tuple.
-	tuple struct {
-		Items []any
-		group bool // made by groupby: its items are also called grouper and list
+	// A List is a Python list, or a tuple or a range.
+	List struct {
+		Items   []any
+		kind    listKind
+		numbers *[3]int64 // the start, the stop and the step of a range
 	}
 
 	// undefined is a variable, attribute or item that does not exist. hint is the error of using it; or it is an
@@ -43,7 +42,7 @@ type (
 		items   []any
 		at      int
 		depth   int
-		changed *tuple
+		changed *List
 		again   func(*execution, any) any // a recursive loop
 		main    bool                      // it is traced
 		pooled  bool
@@ -53,6 +52,17 @@ type (
 		at    int
 	}
 )
+
+type listKind uint8
+
+const (
+	ofList listKind = iota
+	ofTuple
+	ofGroup // a tuple that groupby made: its items are also called grouper and list
+	ofRange
+)
+
+func tupleOf(items ...any) *List { return &List{Items: items, kind: ofTuple} }
 
 type viewKind int
 
@@ -78,9 +88,7 @@ func typeName(v any) string {
 	case markup:
 		return "Markup"
 	case *List:
-		return "list"
-	case *tuple:
-		return "tuple"
+		return [...]string{"list", "tuple", "tuple", "range"}[v.kind]
 	case *Dict:
 		return "dict"
 	case *undefined:
@@ -89,8 +97,6 @@ func typeName(v any) string {
 		return [...]string{"dict_keys", "dict_values", "dict_items"}[v.kind]
 	case *iterator:
 		return "generator"
-	case *numberRange:
-		return "range"
 	case *namespace:
 		return "Namespace"
 	case *loop:
@@ -142,10 +148,6 @@ func isTrue(v any) bool {
 		return v != ""
 	case *List:
 		return len(v.Items) > 0
-	case *tuple:
-		return len(v.Items) > 0
-	case *numberRange:
-		return len(v.items) > 0
 	case *Dict:
 		return v.Len() > 0
 	case *view:
@@ -186,13 +188,7 @@ func (e *execution) equal(a, b any) bool {
 		e.asWhole(a)
 		e.asWhole(b)
 		b, ok := b.(*List)
-		return ok && e.equalItems(a.Items, b.Items)
-	case *tuple:
-		b, ok := b.(*tuple)
-		return ok && e.equalItems(a.Items, b.Items)
-	case *numberRange:
-		b, ok := b.(*numberRange)
-		return ok && e.equalItems(a.items, b.items)
+		return ok && typeName(a) == typeName(b) && e.equalItems(a.Items, b.Items)
 	case *Dict:
 		b, ok := b.(*Dict)
 		if !ok || a.Len() != b.Len() {
@@ -309,15 +305,6 @@ func (e *execution) compare(a, b any, operator string) int {
 	return len(x) - len(y)
 }
 
-// listed returns the items of a list, tuple or range.
-func listed(v any) []any {
-	if r, ok := v.(*numberRange); ok {
-		return r.items
-	}
-	items, _ := sequence(v)
-	return items
-}
-
 // clone copies items.
 func (e *execution) clone(items []any) []any {
 	e.charge(int64(len(items)) * valueBytes)
@@ -326,13 +313,11 @@ func (e *execution) clone(items []any) []any {
 
 // sequence returns the items of a list or tuple.
 func sequence(v any) ([]any, bool) {
-	switch v := v.(type) {
-	case *List:
-		return v.Items, true
-	case *tuple:
-		return v.Items, true
+	list, ok := v.(*List)
+	if !ok || list.kind == ofRange {
+		return nil, false
 	}
-	return nil, false
+	return list.Items, true
 }
 
 // HasValue reports whether a value says anything: None, and empty text, lists and dicts do not.
