@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -10,54 +11,29 @@ type output struct {
 	data  []byte
 	from  int
 	top   bool
-	marks bool   // data holds markStart and markEnd
-	spans []Span // generation blocks that wrote here directly
+	marks bool // data holds markStart and markEnd
 }
 
-// finish removes the marks.
-func (o *output) finish() ([]byte, []Span) {
+// finish removes the marks, and returns the generation blocks that they surround.
+func (o *output) finish() (text []byte, spans []Span) {
 	if !o.marks {
-		return o.data, o.spans
+		return o.data, nil
 	}
-	var spans []Span
 	var open []int
-	direct, kept := o.spans, o.data[:o.from]
-	removed := 0
-	moved := make([]Span, len(direct))
-	copy(moved, direct)
-	next := 0 // direct spans whose borders have been moved; they do not nest
-	for i := o.from; i <= len(o.data); i++ {
-		at := i - o.from
-		for next < 2*len(direct) {
-			s := &direct[next/2]
-			if next%2 == 0 && s.Start == at {
-				moved[next/2].Start = at - removed
-			} else if next%2 == 1 && s.End == at {
-				moved[next/2].End = at - removed
-				spans = append(spans, moved[next/2])
-			} else {
-				break
-			}
-			next++
+	text = o.data[:o.from]
+	for rest := o.data[o.from:]; ; {
+		n := slices.IndexFunc(rest, func(b byte) bool { return b >= markStart[0] })
+		if n < 0 {
+			return append(text, rest...), spans
 		}
-		if i == len(o.data) {
-			break
+		text = append(text, rest[:n]...)
+		if at, last := len(text)-o.from, len(open)-1; rest[n] == markStart[0] {
+			open = append(open, at)
+		} else if last >= 0 {
+			spans, open = append(spans, Span{open[last], at}), open[:last]
 		}
-		switch o.data[i] {
-		case markStart[0]:
-			open = append(open, at-removed)
-			removed++
-		case markEnd[0]:
-			if len(open) > 0 {
-				spans = append(spans, Span{open[len(open)-1], at - removed})
-				open = open[:len(open)-1]
-			}
-			removed++
-		default:
-			kept = append(kept, o.data[i])
-		}
+		rest = rest[n+1:]
 	}
-	return kept, spans
 }
 
 // room makes sure that n more bytes may be written. Text of a value is charged, text of the result has its

@@ -82,7 +82,7 @@ const (
 	doneEvery = 1 << 12
 )
 
-// markStart and markEnd surround what a generation block wrote into a value, as in a macro or a set
+// markStart and markEnd surround what a generation block wrote, which may be a value, as in a macro or a set
 // block. No valid text contains these bytes.
 const (
 	markStart = "\xfe"

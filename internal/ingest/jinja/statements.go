@@ -97,20 +97,12 @@ func (e *execution) callStatement(n *callNode, s *scope) {
 	e.write(e.str(e.call(f, a)))
 }
 
-// generation records where the block's text lies: in the result as a span, in a value between
-// marks.
+// generation surrounds a block's text with marks.
 func (e *execution) generation(n *generationNode, s *scope) control {
-	o := e.out
-	if !o.top {
-		e.write(markStart)
-		c := e.runIn(n.body, s)
-		e.write(markEnd)
-		return c
-	}
-	start := len(o.data) - o.from
-	c := e.runIn(n.body, s)
 	e.charge(valueBytes)
-	o.spans = append(o.spans, Span{start, len(o.data) - o.from})
+	e.write(markStart)
+	c := e.runIn(n.body, s)
+	e.write(markEnd)
 	return c
 }
 
