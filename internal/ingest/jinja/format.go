@@ -164,19 +164,14 @@ func (e *execution) layOut(s string, f *fieldFormat) string {
 	return e.pad(s, f.width, f.fill, -1)
 }
 
-// formatMethod implements Python's str.format: {}, {0}, {name}, attributes and items of them, !r,
-// !s, and format specifications, which may hold fields themselves.
-func formatMethod(e *execution, s string, a *arguments) any {
-	return e.formatText(s, a, &fieldNumbers{}, 2)
-}
-
 // fieldNumbers counts the fields of str.format that have no number; all or none of them have one.
 type fieldNumbers struct {
 	next   int
 	manual bool
 }
 
-// formatText writes a text with fields that are nested at most depth deep.
+// formatText implements Python's str.format: {}, {0}, {name}, attributes and items of them, !r, !s, and format
+// specifications, which may hold fields themselves, nested at most depth deep.
 func (e *execution) formatText(s string, a *arguments, numbers *fieldNumbers, depth int) string {
 	if depth == 0 {
 		e.fail("Max string recursion exceeded")

@@ -13,8 +13,21 @@ const maxRange = 100_000
 // globalFunctions are the functions that every template has, by name. Only a template with a date has
 // strftime_now.
 var globalFunctions = functions(map[string]func(*execution, *arguments) any{
-	"range": rangeFunction, "dict": dictFunction, "namespace": namespaceFunction, "cycler": cyclerFunction,
-	"joiner": joinerFunction, "raise_exception": raiseFunction,
+	"range": rangeFunction, "namespace": namespaceFunction, "joiner": joinerFunction,
+	"cycler": func(e *execution, a *arguments) any {
+		if len(a.positional) == 0 {
+			e.fail("at least one item has to be provided")
+		}
+		return &cycler{items: a.positional}
+	},
+	"dict": func(e *execution, a *arguments) any {
+		d := &Dict{}
+		e.pairs(d, "dict", a)
+		return d
+	},
+	"raise_exception": func(e *execution, a *arguments) any {
+		panic(&RunError{0, &RaisedError{e.str(e.required("raise_exception", a, 0))}})
+	},
 	"strftime_now": func(e *execution, a *arguments) any { return e.strftime(e.textArgument("strftime_now", a, 0)) },
 })
 
@@ -24,10 +37,6 @@ func functions(list map[string]func(*execution, *arguments) any) map[string]any 
 		g[name] = &function{name, f}
 	}
 	return g
-}
-
-func raiseFunction(e *execution, a *arguments) any {
-	panic(&RunError{0, &RaisedError{e.str(e.required("raise_exception", a, 0))}})
 }
 
 // pairs adds the arguments of dict() or namespace() to a dict.
@@ -56,12 +65,6 @@ func (e *execution) pairs(d *Dict, function string, a *arguments) {
 	}
 }
 
-func dictFunction(e *execution, a *arguments) any {
-	d := &Dict{}
-	e.pairs(d, "dict", a)
-	return d
-}
-
 func namespaceFunction(e *execution, a *arguments) any {
 	n := &namespace{}
 	e.pairs(&n.Dict, "namespace", a)
@@ -71,13 +74,6 @@ func namespaceFunction(e *execution, a *arguments) any {
 		}
 	}
 	return n
-}
-
-func cyclerFunction(e *execution, a *arguments) any {
-	if len(a.positional) == 0 {
-		e.fail("at least one item has to be provided")
-	}
-	return &cycler{items: a.positional}
 }
 
 func joinerFunction(e *execution, a *arguments) any {

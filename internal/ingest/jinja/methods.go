@@ -89,7 +89,8 @@ func init() {
 		"startswith": affix("startswith", strings.HasPrefix), "endswith": affix("endswith", strings.HasSuffix),
 		"find": finding("find", strings.Index, false), "rfind": finding("rfind", strings.LastIndex, false),
 		"index": finding("index", strings.Index, true), "rindex": finding("rindex", strings.LastIndex, true),
-		"count": counting, "replace": replacing, "join": joining, "format": formatMethod,
+		"count": counting, "replace": replacing, "join": joining,
+		"format": func(e *execution, s string, a *arguments) any { return e.formatText(s, a, &fieldNumbers{}, 2) },
 		"removeprefix": func(e *execution, s string, a *arguments) any {
 			return strings.TrimPrefix(s, e.textArgument("removeprefix", a, 0))
 		},

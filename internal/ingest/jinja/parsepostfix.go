@@ -17,7 +17,10 @@ func (p *parser) postfix(n node) node {
 				if of, ok := n.(*nameExpr); ok && of.id == loopID && slices.Contains(plainLoopFields, name.text) {
 					p.loopFields++
 				}
-				n = attributeOf(t.line, n, name.text)
+				a := &attributeExpr{line: t.line, of: n, name: name.text, text: stringMethods[name.text],
+					dict: dictMethods[name.text]}
+				a.field = a.dict == nil && !forbidden(name.text, changingDicts...)
+				n = a
 			case tokenInteger:
 				n = &itemExpr{line: t.line, of: n, key: &constExpr{p.integer(name)}}
 			default:
@@ -31,12 +34,6 @@ func (p *parser) postfix(n node) node {
 			return n
 		}
 	}
-}
-
-func attributeOf(line int, of node, name string) node {
-	n := &attributeExpr{line: line, of: of, name: name, text: stringMethods[name], dict: dictMethods[name]}
-	n.field = n.dict == nil && !forbidden(name, changingDicts...)
-	return n
 }
 
 func (p *parser) subscript() node {

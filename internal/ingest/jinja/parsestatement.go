@@ -78,7 +78,12 @@ func (p *parser) statement() (list []node) {
 		p.skipName(name)
 		n = &blockNode{name, body}
 	case "print":
-		list = p.printStatement(t)
+		for p.peek().kind != tokenBlockEnd {
+			if len(list) > 0 {
+				p.expectOperator(",")
+			}
+			list = append(list, &printNode{t.line, p.expression(true)})
+		}
 	case "break", "continue":
 		if p.loops == 0 {
 			p.fail(t, "%s outside a loop", t.text)
@@ -94,16 +99,6 @@ func (p *parser) statement() (list []node) {
 	p.expect(tokenBlockEnd)
 	if n != nil {
 		list = append(list, n)
-	}
-	return list
-}
-
-func (p *parser) printStatement(t token) (list []node) {
-	for p.peek().kind != tokenBlockEnd {
-		if len(list) > 0 {
-			p.expectOperator(",")
-		}
-		list = append(list, &printNode{t.line, p.expression(true)})
 	}
 	return list
 }

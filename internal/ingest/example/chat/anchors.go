@@ -48,13 +48,6 @@ func (p *place) set(s string) {
 	}
 }
 
-// restore takes the anchors out of the messages.
-func (a *anchors) restore() {
-	for n := range a.places {
-		a.places[n].set(a.places[n].text)
-	}
-}
-
 // kindOfText is what a string is, such as the content of what the user says.
 type kindOfText struct{ role, key string }
 

@@ -34,7 +34,10 @@ func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsD
 // commonStart returns how many bytes two texts have in common at their beginnings, up to a border.
 // If b begins with all of a, that is all of a.
 func commonStart(a, b string) int {
-	n := commonPrefix(a, b)
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
 	if n == len(a) {
 		return n
 	}
@@ -91,14 +94,6 @@ func beforeHeader(a, b string, n int) int {
 	other, _ := utf8.DecodeRuneInString(b[n:])
 	if tag := inTag(a[:n-1]); tag >= 0 && isWord(next) && isWord(other) {
 		return tag
-	}
-	return n
-}
-
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
 	}
 	return n
 }

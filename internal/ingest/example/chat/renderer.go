@@ -359,7 +359,9 @@ func (j *rendering) attempt(dst *Text) (lost []int, err error) {
 		lost = j.account(&dst.Losses, dst.Text)
 	}
 	if err != nil || len(lost) > 0 || w.r.opts.SplitTurns {
-		j.restore()
+		for n := range j.places { // takes the anchors out
+			j.places[n].set(j.places[n].text)
+		}
 	}
 	return lost, err
 }

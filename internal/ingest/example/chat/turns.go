@@ -80,7 +80,7 @@ func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
 	if i != len(j.messages)-1 || j.withResults(i) || around.opening != "" {
 		return s, false, nil
 	}
-	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
+	j.before, _, ok, err = j.marked(j.before, j.messages[:i], true)
 	start, end := len(j.before), len(text)
 	if !ok || start >= end || !bytes.HasPrefix(text, j.before) || i > 0 && !around.leads(j.before, j.messages[i-1]) {
 		return s, false, err
@@ -96,16 +96,7 @@ func (j *rendering) withResults(i int) bool {
 	return slices.ContainsFunc(resultFields, func(field string) bool { return has(j.messages[i], field) })
 }
 
-// compare renders messages for a comparison. A template may refuse a part of a conversation; then
-// ok is false.
-func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
-	if out, _, ok := j.prefix(dst, messages, prompt); ok {
-		return out, true, nil
-	}
-	return j.rendered(dst, messages, prompt)
-}
-
-// rendered is compare without the trace.
+// rendered renders messages for a comparison. A template may refuse a part of a conversation; then ok is false.
 func (j *rendering) rendered(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
 	if j.watch.pending {
 		j.write(j.used)
@@ -202,27 +193,27 @@ func (f *finder) indexOf(x anchor) int {
 }
 
 // marked renders messages that hold anchors, and returns the text without them.
-func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
-	if out, list, ok := f.prefix(dst, messages, prompt); ok {
+func (j *rendering) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
+	if out, list, ok := j.prefix(dst, messages, prompt); ok {
 		return out, list, true, nil
 	}
-	out, list, ok, err := f.watched(dst, messages, prompt)
+	out, list, ok, err := j.watched(dst, messages, prompt)
 	if !ok && err == nil {
-		out, list, ok, err = f.anchoredText(dst, messages, prompt)
+		out, list, ok, err = j.anchoredText(dst, messages, prompt)
 	}
-	if f.repeated {
-		f.markStrays(list)
+	if j.repeated {
+		j.markStrays(list)
 	}
 	return out, list, ok, err
 }
 
 // anchoredText is marked without traces.
-func (f *finder) anchoredText(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
-	out, ok, err := f.rendered(dst, messages, prompt)
-	if !ok || f.lead == "" {
+func (j *rendering) anchoredText(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
+	out, ok, err := j.rendered(dst, messages, prompt)
+	if !ok || j.lead == "" {
 		return out, nil, ok, err
 	}
-	out, list := f.take(out)
+	out, list := j.take(out)
 	return out, list, true, nil
 }
 
