@@ -295,3 +295,78 @@ func (sc *readScratch) take(n int) []byte {
 	sc.buf = slices.Grow(sc.buf[:0], n)[:n]
 	return sc.buf
 }
+
+// Documents stores the document number of row first+i in dst[i]. It costs one read for each record
+// batch of these rows.
+func (r *Split) Documents(dst []int64, first int64) error {
+	sc := getScratch()
+	defer putScratch(sc)
+	for at := 0; at < len(dst); {
+		p, err := r.openRow(first + int64(at))
+		if err != nil {
+			return err
+		}
+		n := min(len(dst)-at, int(p.rows-p.row))
+		err = r.documentsOf(sc, p, dst[at:at+n])
+		p.s.mu.RUnlock()
+		if err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// documentsOf is Documents for rows of one record batch, from p's row on.
+func (r *Split) documentsOf(sc *readScratch, p rowRef, dst []int64) error {
+	places, err := r.readPlaces(sc, p)
+	if err != nil {
+		return err
+	}
+	at := p.body + places[r.d.layout.ColIndex[shardfile.ColDocument]].ValuesAt + 8*p.row
+	raw := sc.take(8 * len(dst))
+	if err := p.s.read(raw, at); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return nil
+}
+
+// Extent is a record batch: what is read of a shard when one of its rows is first read.
+type Extent struct {
+	Path       string // where the shard is
+	Off, Len   int64  // in bytes
+	First, End int64  // its rows, as the split numbers them
+}
+
+// ShardOf returns the number of the shard that holds a row.
+func (r *Split) ShardOf(row int64) (int, error) {
+	if row < 0 || row >= r.info.Examples {
+		return 0, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
+	}
+	i, _, err := r.table.find(row)
+	return i, err
+}
+
+// OpenShard opens a shard as reading a row of it does, and checks its footer.
+func (r *Split) OpenShard(i int) error {
+	s, err := r.acquire(i)
+	if err == nil {
+		s.mu.RUnlock()
+	}
+	return err
+}
+
+// Extent returns the record batch of a row. It reads nothing where the shard is open.
+func (r *Split) Extent(row int64) (Extent, error) {
+	p, err := r.findRow(row)
+	if err != nil {
+		return Extent{}, err
+	}
+	defer p.s.mu.RUnlock()
+	first := row - p.row
+	return Extent{Path: p.s.path, Off: p.start, Len: p.body + p.bodyLen - p.start, First: first,
+		End: first + p.rows}, nil
+}

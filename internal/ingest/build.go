@@ -127,8 +127,7 @@ func (b *build) prepare(ctx context.Context) (err error) {
 // open prepares a build of what is read of the sources. needs returns what the place of the rows needs, and may change
 // the settings that it keeps.
 func (b *build) open(ctx context.Context, r setup.Reading, needs func() (setup.Needs, error)) (err error) {
-	pins := pins{opts: &b.opts}
-	r.Revision, r.Partition, r.Resumes = pins.of, b.partition != nil, b.resumes
+	r.Revision, r.Partition, r.Resumes = pins(&b.opts), b.partition != nil, b.resumes
 	if b.Prepared, err = setup.Open(ctx, &b.opts, r); err != nil {
 		return err
 	}

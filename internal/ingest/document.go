@@ -46,10 +46,12 @@ func (f *flusher) keepToBytes(t *arrival) (keep bool, err error) {
 	}
 	f.cutBy(f.stopped)
 	t.last = true
-	if t.text, t.bytes, err = f.cutText(t.Job, t.Document, left); err != nil {
-		return false, err
+	if t.text, t.bytes = nil, 0; f.b.kind() == report.Texts { // a pair of prompt and target, or a conversation, is left out
+		w := f.b.newWorker(setup.TailCacheBytes) // once in a build
+		w.Begin(f.b.Phases[f.state.Phase].Formatter, true, nil)
+		t.text, t.bytes, err = w.Beginning(t.Document, t.Job.Raw[t.Document.Raw.Start:t.Document.Raw.End], int(left))
 	}
-	return t.bytes > 0 || !t.First, nil
+	return t.bytes > 0 || !t.First, err
 }
 
 // route chooses the split of a document at its first piece, and counts it.
@@ -124,17 +126,6 @@ func (b *build) cut() cut {
 }
 
 func (t *arrival) targetIDs() []uint32 { return t.Job.IDs[t.Target.Start:t.Target.End] }
-
-// cutText re-tokenizes the first maxBytes of a document's text, for the byte budget that ends inside it. It
-// happens once per build. A pair of prompt and target, or a conversation, is left out instead.
-func (f *flusher) cutText(j *job.Job, d *job.Document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if f.b.kind() != report.Texts {
-		return nil, 0, nil
-	}
-	w := f.b.newWorker(setup.TailCacheBytes)
-	w.Begin(f.b.Phases[f.state.Phase].Formatter, true, nil)
-	return w.Beginning(d, j.Raw[d.Raw.Start:d.Raw.End], int(maxBytes))
-}
 
 // noteKept counts the fields that nothing used of a document of which rows are made, and a line, or a piece of one.
 func (f *flusher) noteKept(t *arrival) (keep bool, err error) {

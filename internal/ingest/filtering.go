@@ -60,16 +60,6 @@ func (f *flusher) drop(t *arrival) (keep bool, err error) {
 	return false, nil
 }
 
-// saveSeen makes the record durable and puts its length into the cursor.
-func (f *flusher) saveSeen() error {
-	if f.seen == nil {
-		return nil
-	}
-	mark, err := f.seen.Sync()
-	f.state.Seen = &mark
-	return err
-}
-
 // writeSeen keeps the record in the dataset, so that additions can be compared with it.
 func (f *flusher) writeSeen() error {
 	if f.seen == nil {
@@ -90,15 +80,6 @@ func (f *flusher) closeSeen() error {
 	err := f.seen.Close()
 	f.seen = nil
 	return err
-}
-
-// allDropped reports whether filters left out all that was read.
-func (f *flusher) allDropped() bool {
-	var n int64
-	for _, dropped := range f.state.DroppedBy {
-		n += dropped
-	}
-	return n > 0 && n == f.state.Documents
 }
 
 // noneLeft describes which filters left out how many, and fields that no record has.

@@ -178,18 +178,8 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if len(s.Ends) > 1 && s.Ends[1].Cut {
 		add("%v: the rest of the sources of val was left unread", b.stopped(s.Ends[1]))
 	}
-	if s.ValRest > 0 {
-		notes = append(notes, report.ValRest(s.ValRest))
-	}
-	notes = slices.Concat(notes, report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(), s.Bad.Notes(), s.Shared.Notes())
-	for _, note := range []string{s.Unfound.String(), report.Shapes(s.Shapes)} {
-		if note != "" {
-			notes = append(notes, fault.Plain(note))
-		}
-	}
-	if note := b.EndNote(); !note.IsZero() {
-		notes = append(notes, note)
-	}
+	notes = slices.Concat(notes, report.ValRest(s.ValRest), report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(),
+		s.Bad.Notes(), s.Shared.Notes(), s.Unfound.Notes(), report.Shapes(s.Shapes), b.EndNotes())
 	if s.ForcedCuts > 0 {
 		add("cuts at a character where %s of text have no place that suits the tokenizer: %s; ids next to them "+
 			"can differ from those of the whole text", units.Size(job.PieceBytes), units.Count(s.ForcedCuts))
@@ -312,8 +302,11 @@ func (b *build) kind() report.Kind {
 
 // noExamples returns the error of a build without examples: what happened to the documents.
 func (f *flusher) noExamples() error {
-	s := &f.state
-	if f.allDropped() {
+	s, dropped := &f.state, int64(0)
+	for _, n := range s.DroppedBy {
+		dropped += n
+	}
+	if dropped > 0 && dropped == s.Documents {
 		return f.noneLeft()
 	}
 	var reasons []fault.Text

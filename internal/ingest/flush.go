@@ -342,7 +342,13 @@ func (f *flusher) checkpoint(now bool) error {
 func (f *flusher) save() ([][]byte, error) {
 	f.state.Held, f.state.Share = f.hold.Hashes(), f.hold.Share
 	f.state.Cutter = f.cutter.State()
-	if err := errors.Join(f.saveSeen(), f.origins.sync()); err != nil {
+	var err error
+	if f.seen != nil { // its length is part of the cursor
+		var mark filter.Mark
+		mark, err = f.seen.Sync()
+		f.state.Seen = &mark
+	}
+	if err := errors.Join(err, f.origins.sync()); err != nil {
 		return nil, err
 	}
 	data, err := json.Marshal(&f.state)

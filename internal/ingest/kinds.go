@@ -154,11 +154,10 @@ func (f *flusher) finishAddition() (*report.Summary, error) {
 
 // nothingNew returns the summary of an addition whose files the dataset has already.
 func nothingNew(o *option.Options) (*report.Summary, error) {
-	m, err := shard.ReadManifest(o.FS, o.Out)
+	s, err := ReadFinished(o.FS, o.Out)
 	if err != nil {
 		return nil, err
 	}
-	s := summaryOf(o.Out, m)
 	s.CapBytes = o.Memory
 	s.Stopped = fault.Plain("nothing to do: the dataset has every file of the sources")
 	s.Notes = append(s.Notes, fault.Textf("nothing new: the dataset has every file of %s",

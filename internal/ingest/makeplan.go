@@ -58,10 +58,7 @@ func MakePlan(ctx context.Context, o option.Options, partitions int) (_ *plan.Pl
 	for i := range b.Phases {
 		p.Notes = append(p.Notes, b.Phases[i].Set.Notes()...)
 	}
-	p.Notes = append(p.Notes, b.Warnings()...)
-	if note := b.EndNote(); !note.IsZero() {
-		p.Notes = append(p.Notes, note)
-	}
+	p.Notes = slices.Concat(p.Notes, b.Warnings(), b.EndNotes())
 	return p, nil
 }
 

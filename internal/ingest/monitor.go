@@ -37,7 +37,7 @@ func (b *build) details() (d report.Details) {
 	now := b.meter.read()
 	d.Progress = b.progress(false)
 	d.Tokenizer = b.Tokenizer.Name()
-	d.Toward = b.toward(d.Progress)
+	d.Toward, _ = b.toward(&d.Progress)
 	d.Ledger, d.Leased = b.Memory.Shares, max(0, b.Ledger.Used()-b.Ledger.Cap()+b.Ledger.Free())
 	d.Formats = b.meter.formats
 	for i, n := range [...]int64{now.Train, now.Val} {
@@ -67,9 +67,10 @@ func (b *build) stages() report.Stages {
 	return s
 }
 
-// toward names what the fraction of p counts toward.
-func (b *build) toward(p report.Progress) (name fault.Text) {
-	best := -1.0
+// toward returns how far the build is to the nearest budget, or to the end of the sources, and names that; negative
+// if that is unknown.
+func (b *build) toward(p *report.Progress) (name fault.Text, fraction float64) {
+	fraction = -1
 	for _, c := range []struct {
 		name       fault.Text
 		have, want int64
@@ -79,11 +80,11 @@ func (b *build) toward(p report.Progress) (name fault.Text) {
 		{fault.Textf("{max-bytes}"), p.TextBytes, b.opts.MaxBytes},
 		{fault.Textf("{max-tokens}"), p.Tokens, b.opts.MaxTokens},
 	} {
-		if c.want > 0 && float64(c.have)/float64(c.want) > best {
-			name, best = c.name, float64(c.have)/float64(c.want)
+		if c.want > 0 && float64(c.have)/float64(c.want) > fraction {
+			name, fraction = c.name, float64(c.have)/float64(c.want)
 		}
 	}
-	return name
+	return name, min(1, fraction)
 }
 
 // addSources lists the sources around the current one.
@@ -191,16 +192,7 @@ func (b *build) progress(done bool) report.Progress {
 		SourceBytes: m.sourceBytes.Load(), TotalBytes: m.totalBytes.Load(),
 		Elapsed: b.elapsed(), Resumed: m.resumed, Memory: resident.Bytes(), CapBytes: b.opts.Memory, Done: done,
 	}
-	p.Fraction = -1
-	toward := func(have, want int64) {
-		if want > 0 {
-			p.Fraction = max(p.Fraction, min(1, float64(have)/float64(want)))
-		}
-	}
-	toward(p.SourceBytes, p.TotalBytes)
-	toward(p.Examples, budgetSum(b.opts.MaxExamples, b.opts.MaxValExamples))
-	toward(p.TextBytes, b.opts.MaxBytes)
-	toward(p.Tokens, b.opts.MaxTokens)
+	_, p.Fraction = b.toward(&p)
 	return p
 }
 

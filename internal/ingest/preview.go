@@ -100,7 +100,7 @@ func (v *previewer) notes() (notes []fault.Text) {
 		}
 	}
 	return slices.Concat(notes, v.b.Warnings(), report.Rendered(s.Counts), report.UnusedFields(s.Counts),
-		s.IllFormed.Warnings(s.Replaced), []fault.Text{v.b.EndNote()}, s.Lines.Notes())
+		s.IllFormed.Warnings(s.Replaced), v.b.EndNotes(), s.Lines.Notes())
 }
 
 // phase looks at the inputs of a phase.

@@ -3,12 +3,12 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
-	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/shardfile"
 )
@@ -57,44 +57,28 @@ func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
 // Losses are sentences about what filters left out so far.
 func (u *Unfinished) Losses() []fault.Text { return report.Dropped(u.Counts) }
 
-// pins are the commits at which an earlier run of a build read repositories. A resumed build reads what it began
-// with, even if the branch has moved since.
-type pins struct {
-	opts    *option.Options
-	commits map[string]string // nil before the first question
-}
-
-// of returns the commit of a repository, "" for none.
-func (p *pins) of(repository string) string {
-	if p.commits == nil {
-		p.commits = map[string]string{}
-		if !p.opts.Overwrite {
-			p.read()
+// pins returns the commits at which an earlier run of a build read repositories, "" for none. A resumed build reads what
+// it began with, even if the branch has moved since. What cannot be read of the folder's checkpoint is reported later,
+// when the build resumes from it.
+func pins(o *option.Options) (of func(repository string) (commit string)) {
+	commits := sync.OnceValue(func() map[string]string {
+		saved, err := dataset.ReadUnfinished(o.FS, o.Out)
+		if o.Overwrite || err != nil || saved.Cursor == nil {
+			return nil
 		}
-	}
-	return p.commits[repository]
-}
-
-// read reads the checkpoint of the folder. What cannot be read is reported later, when the
-// build resumes from it.
-func (p *pins) read() {
-	saved, err := dataset.ReadUnfinished(p.opts.FS, p.opts.Out)
-	if err != nil || saved.Cursor == nil {
-		return
-	}
-	c, _, err := decodeCursor(saved.Cursor)
-	if err != nil {
-		return
-	}
-	positions := []source.Position{c.Position}
-	for _, end := range c.Ends {
-		positions = append(positions, end.Position)
-	}
-	for _, at := range positions {
-		for _, in := range at.Known {
-			if in.Revision != "" {
-				p.commits[remote.Repository(in.URI)] = in.Revision
+		c, _, err := decodeCursor(saved.Cursor)
+		if err != nil {
+			return nil
+		}
+		commits := map[string]string{}
+		for _, end := range append([]phaseEnd{{Position: c.Position}}, c.Ends...) {
+			for _, in := range end.Position.Known {
+				if in.Revision != "" {
+					commits[remote.Repository(in.URI)] = in.Revision
+				}
 			}
 		}
-	}
+		return commits
+	})
+	return func(repository string) string { return commits()[repository] }
 }

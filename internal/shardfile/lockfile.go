@@ -3,6 +3,7 @@ package shardfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,3 +42,24 @@ func LockFile(fsys FS, path string) (Lock, error) {
 type HeldError struct{ Holder []byte }
 
 func (e *HeldError) Error() string { return "lock is held by another process" }
+
+// osLock is a lock that a file of the operating system stands for.
+type osLock struct {
+	f    *os.File
+	name string
+}
+
+func (l *osLock) Held() error {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Lstat(l.name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err != nil || !os.SameFile(mine, now) {
+		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
+	}
+	return nil
+}

@@ -113,3 +113,11 @@ func MissingFile(name string) string {
 	}
 	return text
 }
+
+// First lists words, of which it names the first n and counts the others.
+func First(words []string, n int) string {
+	if more := len(words) - n; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), more)
+	}
+	return strings.Join(words, ", ")
+}

@@ -245,7 +245,7 @@ func missingColumn(_ Facts, err error) (error, bool) {
 
 // NoField is the sentence about a field of a condition that no record has.
 func NoField(field, has string, names []string) string {
-	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, listed(names))
+	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, spelling.First(names, maxListed))
 	if near := spelling.Nearest(field, names); near != "" {
 		s += "; did you mean " + near + "?"
 	}
@@ -254,10 +254,3 @@ func NoField(field, has string, names []string) string {
 
 // maxListed is the maximum number of names that a message lists.
 const maxListed = 100
-
-func listed(names []string) string {
-	if len(names) > maxListed {
-		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
-	}
-	return strings.Join(names, ", ")
-}

@@ -3,13 +3,13 @@ package advice
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -64,7 +64,7 @@ func additionNames(value string) string {
 	for _, a := range additions {
 		all = append(all, a.Sources...)
 	}
-	return firstNames(all)
+	return spelling.First(all, maxSourcesNamed)
 }
 
 // sourceNames names the sources in a value of the setting sources.
@@ -73,18 +73,11 @@ func sourceNames(value string) string {
 	if json.Unmarshal([]byte(value), &names) != nil {
 		return "other sources"
 	}
-	return firstNames(names)
+	return spelling.First(names, maxSourcesNamed)
 }
 
 // maxSourcesNamed is the maximum number of sources that an error names.
 const maxSourcesNamed = 5
-
-func firstNames(names []string) string {
-	if more := len(names) - maxSourcesNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxSourcesNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
 
 // lockedFolder is about a folder that another process builds in.
 func lockedFolder(f Facts, err error) (error, bool) {

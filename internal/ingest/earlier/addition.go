@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
@@ -121,16 +122,10 @@ func (a *Addition) merged(o *option.Options, rendered json.RawMessage, known []s
 	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // the tokenizer decides about eos and others
 		return nil, &AppendError{Dir: o.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
 	}
-	all := maps.Clone(old)
-	maps.Copy(all, now)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if slices.Contains(ofAddition, name) || slices.Contains(notCompared, name) {
-			continue
-		}
-		if !bytes.Equal(old[name], now[name]) {
-			return nil, &AppendError{Dir: o.Out, Name: name, Have: settingText(old[name]),
-				Want: settingText(now[name])}
-		}
+	if diff := dataset.DiffSettings(a.Manifest.Settings, rendered, func(name, _, _ string) bool {
+		return slices.Contains(ofAddition, name) || slices.Contains(notCompared, name)
+	}); diff != nil {
+		return nil, &AppendError{Dir: o.Out, Name: diff.Name, Have: diff.Have, Want: diff.Want}
 	}
 	own := map[string]json.RawMessage{}
 	for _, name := range ofAddition {
@@ -138,8 +133,10 @@ func (a *Addition) merged(o *option.Options, rendered json.RawMessage, known []s
 			own[name] = value
 		}
 	}
-	// Standard input brings something new on every run.
-	additions, err := a.add(old["additions"], own, a.bringsNew(o.Sources, known))
+	// Even with equal settings, standard input brings something new on every run, and a folder may have more files.
+	fresh := slices.Contains(o.Sources, "-") ||
+		a.passed && slices.ContainsFunc(known, func(s source.Stat) bool { return !a.named(s.URI) })
+	additions, err := a.add(old["additions"], own, fresh)
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", o.Out, err)
 	}
@@ -214,21 +211,17 @@ func settingText(value json.RawMessage) string {
 func (a *Addition) checkNew(out string, known []source.Stat) error {
 	for _, s := range known {
 		if a.named(s.URI) && s.URI != "-" {
+			again := ""
+			if !strings.Contains(s.URI, "://") { // an address cannot be added twice
+				folder, file := filepath.Split(s.URI)
+				again = "; to add it once more, write its path differently, as in " + shell.Quote(folder+"./"+file)
+			}
 			return fault.BadOption("append", nil,
 				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
-					"of which new files are added%s", s.URI, out, onceMore(s.URI))
+					"of which new files are added%s", s.URI, out, again)
 		}
 	}
 	return nil
-}
-
-// onceMore returns how a file is added twice, which an address cannot be.
-func onceMore(name string) string {
-	if strings.Contains(name, "://") {
-		return ""
-	}
-	folder, file := filepath.Split(name)
-	return "; to add it once more, write its path differently, as in " + shell.Quote(folder+"./"+file)
 }
 
 // readFirst finds the first ordinal after those of the dataset.

@@ -1,7 +1,6 @@
 package earlier
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -110,22 +110,9 @@ func (a *Addition) Explain(err error) error {
 	if len(a.changed) == 0 {
 		return err
 	}
-	names := strings.Join(a.changed[:min(len(a.changed), maxChangedListed)], ", ")
-	if more := len(a.changed) - maxChangedListed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	return fault.BadOption("append", nil, "changed since the dataset was made from it: %s; nothing was added; "+
 		"build the dataset afresh with {overwrite}, leave it out with {exclude}, "+
-		"or name the new files one by one", names)
-}
-
-// bringsNew reports whether the addition differs from the dataset's last one, even with equal settings: standard
-// input brings something new on every run, and a folder may have more files than before.
-func (a *Addition) bringsNew(sources []string, known []source.Stat) bool {
-	if slices.Contains(sources, "-") {
-		return true
-	}
-	return a.passed && slices.ContainsFunc(known, func(s source.Stat) bool { return !a.named(s.URI) })
+		"or name the new files one by one", spelling.First(a.changed, maxChangedListed))
 }
 
 // Times returns the times of the sources, of the dataset and of the addition, for run.json.

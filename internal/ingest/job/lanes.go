@@ -1,6 +1,10 @@
 package job
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
 
 // Lanes are the ways on which jobs change hands. Every parcel goes to both: in order to the flusher, in any
 // order to the workers.
@@ -69,3 +73,12 @@ func (l *Lanes) ReleaseUnfinished() {
 		Release(p.Jobs)
 	}
 }
+
+// Waiting is how long a stage has waited for the others. Safe for concurrent use.
+type Waiting struct{ total atomic.Int64 }
+
+// Since adds the time since start.
+func (w *Waiting) Since(start time.Time) { w.total.Add(int64(time.Since(start))) }
+
+// Time returns the sum, over the stage's goroutines.
+func (w *Waiting) Time() time.Duration { return time.Duration(w.total.Load()) }

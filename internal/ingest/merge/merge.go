@@ -102,7 +102,13 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.linesKept(m).Notes(), g.bad.Notes())
+		var lines report.LineStats // of the parts of which rows were kept
+		for part, of := range g.lines {
+			if kept := m.Kept(part); kept[0] > of.Before[0] || kept[1] > of.Before[1] {
+				lines.Add(of)
+			}
+		}
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, lines.Notes(), g.bad.Notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -127,10 +133,7 @@ func (s *Summary) add(m *shard.Manifest) {
 	full.AddSplits(m)
 	c := counts.Of(m.Counters, m.Dropped)
 	s.Splits, s.Documents = full.Splits, c.Documents
-	if c.ValRest > 0 {
-		s.Notes = append(s.Notes, report.ValRest(c.ValRest))
-	}
-	s.Notes = append(s.Notes, report.Losses(m)...)
+	s.Notes = slices.Concat(s.Notes, report.ValRest(c.ValRest), report.Losses(m))
 	if cut := report.DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
@@ -190,17 +193,6 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds
 	return nil
-}
-
-// linesKept adds up the lines of the parts of which rows were kept.
-func (g *merged) linesKept(m *dataset.Merger) *report.LineStats {
-	all := &report.LineStats{}
-	for part, lines := range g.lines {
-		if kept := m.Kept(part); kept[0] > lines.Before[0] || kept[1] > lines.Before[1] {
-			all.Add(lines)
-		}
-	}
-	return all
 }
 
 // addColumnSums joins the checksums of files of columns, whose parts come in order.

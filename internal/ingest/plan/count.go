@@ -19,25 +19,17 @@ type wantedCut struct {
 	text   float64 // estimated text before it
 }
 
-// A partCutter divides the inputs of all phases into partitions of equal text.
-type partCutter struct {
-	partitions, marks   int
-	total, target, base float64
-}
-
-// cuts returns where partitions should begin in an input, or right after it.
-func (c *partCutter) cuts(l *source.Listed) (cuts []wantedCut) {
-	size := float64(max(0, l.TextBytes))
-	for c.marks+1 < c.partitions && c.target <= c.base+size {
-		w := wantedCut{offset: -1, text: c.base + size}
+// cuts returns where partitions should begin in an input, or right after it. before is the estimated text before the input.
+func (s *Scan) cuts(l *source.Listed, before float64) (cuts []wantedCut) {
+	end := before + float64(max(0, l.TextBytes))
+	for s.marks+1 < s.plan.Partitions && s.target <= end {
+		w := wantedCut{offset: -1, text: end}
 		if l.Cuttable() {
-			w = wantedCut{offset: max(1, l.OffsetOf(c.target-c.base)), text: c.target}
+			w = wantedCut{offset: max(1, l.OffsetOf(s.target-before)), text: s.target}
 		}
 		cuts = append(cuts, w)
-		c.marks++
-		c.target = w.text + (c.total-w.text)/float64(c.partitions-c.marks)
+		s.mark(w.text)
 	}
-	c.base += size
 	return cuts
 }
 
@@ -50,8 +42,10 @@ func (s *Scan) Count(ctx context.Context, set *source.Set, readers int, progress
 	}
 	inputs := s.plan.Phases[phase].Inputs
 	wanted := make([][]wantedCut, len(inputs))
+	before := s.base
 	for i := range inputs {
-		wanted[i] = s.cutter.cuts(&inputs[i])
+		wanted[i] = s.cuts(&inputs[i], before)
+		before += float64(max(0, inputs[i].TextBytes))
 	}
 	counted := make([]*source.Counted, len(inputs))
 	var next atomic.Int64

@@ -167,7 +167,11 @@ func (r *planReader) read() error {
 		if err := r.d.Decode(p); err != nil {
 			return err
 		}
-		return p.check()
+		if p.Partitions != len(p.Parts) || p.Partitions < 1 || len(p.Phases) < 1 || len(p.Phases) > 2 {
+			return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases),
+				shard.ErrCorrupt)
+		}
+		return p.checkParts()
 	}
 	err := r.members(func(name string) error {
 		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "given": &p.Given,
@@ -263,20 +267,19 @@ func (r *planReader) wanted(phase int) (from, to int) {
 
 // members calls visit for each member of an object, which it must read.
 func (r *planReader) members(visit func(name string) error) error {
-	if err := r.open('{'); err != nil {
-		return err
+	token, err := r.d.Token()
+	if err == nil && token != json.Delim('{') {
+		err = fmt.Errorf("%v in place of {: %w", token, shard.ErrCorrupt)
 	}
-	for r.d.More() {
-		name, err := r.d.Token()
-		if err != nil {
-			return err
-		}
-		text, _ := name.(string) // a member's name is nothing else
-		if err := visit(text); err != nil {
-			return err
+	for err == nil && r.d.More() {
+		if token, err = r.d.Token(); err == nil {
+			name, _ := token.(string) // a member's name is nothing else
+			err = visit(name)
 		}
 	}
-	_, err := r.d.Token()
+	if err == nil {
+		_, err = r.d.Token()
+	}
 	return err
 }
 
@@ -295,14 +298,6 @@ func (r *planReader) elements(visit func(i int) error) error {
 		}
 	}
 	_, err = r.d.Token()
-	return err
-}
-
-func (r *planReader) open(delimiter json.Delim) error {
-	token, err := r.d.Token()
-	if err == nil && token != delimiter {
-		err = fmt.Errorf("%v in place of %v: %w", token, delimiter, shard.ErrCorrupt)
-	}
 	return err
 }
 

@@ -1,3 +1,6 @@
+// Package plan is what plan, part and merge share: the plan, which is read whole or for one partition alone; the scan
+// that makes one while the sources are read; the partition that is chosen to be built; and what a part leaves to the
+// merge. The stages that a scan watches, and those that build a part, are in package ingest.
 package plan
 
 import (
@@ -134,15 +137,7 @@ func New(partitions int) *Plan {
 	return &Plan{Format: shardfile.PlanFormat, Version: planVersion, Partitions: partitions}
 }
 
-// check makes sure that no number leads outside a list.
-func (p *Plan) check() error {
-	if p.Partitions != len(p.Parts) || p.Partitions < 1 || len(p.Phases) < 1 || len(p.Phases) > 2 {
-		return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases),
-			shard.ErrCorrupt)
-	}
-	return p.checkParts()
-}
-
+// checkParts makes sure that no number leads outside a list.
 func (p *Plan) checkParts() error {
 	for i := range p.Parts {
 		part := &p.Parts[i]

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -38,7 +40,6 @@ type Scan struct {
 	copied    int64 // documents in the lists
 
 	// Of counting.
-	cutter partCutter
 	known  int   // inputs of the phases before
 	unread []int // inputs that were not read, so that their checksums are not known
 }
@@ -54,7 +55,6 @@ func NewScan(o *option.Options, p *Plan, sets []*source.Set) *Scan {
 		s.total = min(s.total, m)
 	}
 	s.target = s.total / float64(p.Partitions)
-	s.cutter = partCutter{partitions: p.Partitions, total: s.total, target: s.target}
 	p.Parts = append(p.Parts, Entry{})
 	return s
 }
@@ -110,15 +110,20 @@ func (s *Scan) goTo(i int) {
 	}
 }
 
-// due reports whether a partition may end at text, and if so sets where the next one does: the text
-// that is left is divided evenly among the partitions that are left.
+// due reports whether a partition may end at text, and if so marks it.
 func (s *Scan) due(text float64) bool {
 	if s.marks+1 >= s.plan.Partitions || text < s.target {
 		return false
 	}
+	s.mark(text)
+	return true
+}
+
+// mark ends a partition at text, and sets where the next one ends: the text that is left is divided evenly among the
+// partitions that are left.
+func (s *Scan) mark(text float64) {
 	s.marks++
 	s.target = text + (s.total-text)/float64(s.plan.Partitions-s.marks)
-	return true
 }
 
 // Inside returns the border at a position after a record, nil if there is none. It is called
@@ -200,8 +205,8 @@ func (s *Scan) noteSums(phase int, documents int64, spans []source.Span) {
 		sums[[2]int64{int64(span.Input), span.From}] = span.Sum
 	}
 	for i := range p.Inputs {
-		if _, cut := sums[[2]int64{int64(i), 0}]; cut {
-			p.Inputs[i].Sum = sums[[2]int64{int64(i), 0}]
+		if sum, cut := sums[[2]int64{int64(i), 0}]; cut {
+			p.Inputs[i].Sum = sum
 		}
 	}
 	for i := range s.plan.Parts {
@@ -237,8 +242,7 @@ func (s *Scan) Complete(hold *heldout.Chooser, sources []shard.SourceInfo, unrea
 		s.noteHeld(hold)
 	}
 	s.endCopies()
-	phase, end := len(p.Phases)-1, source.Mark{}
-	end.Input, end.Ordinal = len(p.Phases[phase].Inputs), p.Phases[phase].Documents
+	phase, end := p.Start(p.Partitions)
 	last := p.Parts[len(p.Parts)-1].Before
 	for len(p.Parts) < p.Partitions {
 		p.Parts = append(p.Parts, Entry{Phase: phase, From: end, TextBytes: int64(s.total), Before: last})
@@ -250,17 +254,9 @@ func (s *Scan) Complete(hold *heldout.Chooser, sources []shard.SourceInfo, unrea
 		}
 		p.Parts[i].TextBytes = max(0, next-p.Parts[i].TextBytes)
 	}
-	cut := map[[2]int]bool{}
-	for i := range p.Parts {
+	for i := range p.Parts { // what is listed for a whole input is the sum of all of it
 		if part := &p.Parts[i]; part.From.Offset > 0 {
-			cut[[2]int{part.Phase, part.From.Input}] = true
-		}
-	}
-	for i := range p.Phases { // what is listed for a whole input is the sum of all of it
-		for j := range p.Phases[i].Inputs {
-			if cut[[2]int{i, j}] {
-				p.Phases[i].Inputs[j].Sum = checksum.Sum{}
-			}
+			p.Phases[part.Phase].Inputs[part.From.Input].Sum = checksum.Sum{}
 		}
 	}
 }
@@ -281,4 +277,23 @@ func (s *Scan) Copy(phase int, ordinal int64) error {
 func (s *Scan) endCopies() {
 	s.plan.Parts[len(s.plan.Parts)-1].Copies = s.copies.Lists()
 	s.copies = CopyWriter{}
+}
+
+// A plan holds a line for each input and each partition, and writes them as one document.
+const (
+	// planLineBytes bounds what a line takes: the values, and the text of several stages of writing.
+	planLineBytes = 2 << 10
+	// copiesShare is the part of the cap that the lists of copies may take.
+	copiesShare = 16
+)
+
+// Shares returns the shares of the memory cap that making a plan of so many inputs takes.
+func Shares(o *option.Options, inputs, partitions int) []budget.Share {
+	shares := []budget.Share{{Name: "plan", Bytes: int64(inputs+partitions) * planLineBytes,
+		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, partitions)}}
+	if o.Dedup != filter.None {
+		shares = append(shares, budget.Share{Name: "copies", Bytes: o.Memory / copiesShare,
+			Why: "lists of the documents that are left out as copies"})
+	}
+	return shares
 }

@@ -56,17 +56,6 @@ func (f *IllFormed) Add(raw []byte) {
 	}
 }
 
-// encoding returns the name by which iconv knows the likely encoding, "" if it does not show.
-func (f *IllFormed) encoding() string {
-	switch {
-	case 4*f.Valid > f.High, 3*f.Runs < 2*f.High, 2*f.Usual < f.High, f.Undef > 0:
-		return ""
-	case f.C1 > 0:
-		return "WINDOWS-1252"
-	}
-	return "LATIN1"
-}
-
 // Warnings returns the sentence about replaced bytes.
 func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	if replaced == 0 {
@@ -74,16 +63,18 @@ func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	}
 	where := fmt.Sprintf("ill-formed UTF-8 sequences that became U+FFFD: %s, the first in %s, row %s",
 		units.Count(replaced), f.First, units.Count(f.Row))
-	from := f.encoding()
 	if f.High == 0 { // no byte is ill-formed: what is read has numbers of characters
 		return []fault.Text{fault.Textf("%s; they are halves of surrogate pairs, such as \\ud83d, which are left where "+
 			"a text was cut inside a character", where)}
 	}
-	if from == "" {
+	from, name := "WINDOWS-1252", "Windows-1252"
+	if f.C1 == 0 {
+		from, name = "LATIN1", "Latin-1 (ISO 8859-1)"
+	}
+	if 4*f.Valid > f.High || 3*f.Runs < 2*f.High || 2*f.Usual < f.High || f.Undef > 0 { // it does not show which it is
 		return []fault.Text{fault.Textf("%s; if the text is in another encoding, convert it with %s and build from that",
 			where, source.Iconv("ENCODING", f.Iconv))}
 	}
-	name := map[string]string{"LATIN1": "Latin-1 (ISO 8859-1)", "WINDOWS-1252": "Windows-1252"}[from]
 	return []fault.Text{fault.Textf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
 		name, where, source.Iconv(from, f.Iconv))}
 }

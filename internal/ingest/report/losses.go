@@ -41,17 +41,23 @@ const (
 
 // LossesOf makes sentences of the counters.
 func LossesOf(c counts.Counts, kind Kind) []fault.Text {
-	return slices.Concat(mapNotes(c), damageLosses(c), Dropped(c), ComparedAsText(c), Rendered(c), CutOff(c, kind),
+	return slices.Concat(counted(c.Mapped, "records that went through {map}: %s"), damageLosses(c), Dropped(c),
+		ComparedAsText(c), Rendered(c), CutOff(c, kind),
 		UnusedFields(c))
+}
+
+// counted returns a sentence with a number, nothing for 0.
+func counted(n int64, format string) []fault.Text {
+	if n == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf(format, units.Count(n))}
 }
 
 // ComparedAsText warns of numbers that were compared with texts.
 func ComparedAsText(c counts.Counts) []fault.Text {
-	if c.WhereAsText == 0 {
-		return nil
-	}
-	return []fault.Text{fault.Textf("documents in which {where} compared a number with a text: %s; texts are compared by "+
-		"their characters, where 10 comes before 9", units.Count(c.WhereAsText))}
+	return counted(c.WhereAsText, "documents in which {where} compared a number with a text: %s; texts are compared by "+
+		"their characters, where 10 comes before 9")
 }
 
 // Rendered warns of texts that a chat template wrote.
@@ -81,9 +87,7 @@ func LeftOut(c counts.Counts) map[string]int64 {
 // CutOff makes sentences of what was cut, or left out because nothing of it can be trained on.
 func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 	add := func(n int64, format string) {
-		if n > 0 {
-			sentences = append(sentences, fault.Textf(format, units.Count(n)))
-		}
+		sentences = append(sentences, counted(n, format)...)
 	}
 	if c.DroppedTokens != nil && c.Truncated > 0 {
 		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
@@ -152,14 +156,6 @@ func chunked(c counts.Counts, kind Kind) fault.Text {
 		"raise {max-length}, or %v", what, units.Count(c.Chunked), units.Count(c.LaterRows), cure)
 }
 
-// mapNotes returns a sentence about how many records went through the command.
-func mapNotes(c counts.Counts) []fault.Text {
-	if c.Mapped == 0 {
-		return nil
-	}
-	return []fault.Text{fault.Textf("records that went through {map}: %s", units.Count(c.Mapped))}
-}
-
 // damageLosses returns the sentence about damaged inputs.
 func damageLosses(c counts.Counts) []fault.Text {
 	if c.DamagedInputs == 0 {
@@ -193,38 +189,27 @@ func Dropped(c counts.Counts) (notes []fault.Text) {
 	return notes
 }
 
-// trailingNote describes bytes after compressed data that were ignored.
-func trailingNote(t *source.Trailing) string {
-	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were skipped", t.URI, t.Bytes,
-		t.Offset)
-	if t.Inputs > 1 {
-		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
-	}
-	return note
-}
-
-// membersNote describes the members of archives that were skipped.
-func membersNote(m *source.Members) string {
-	note := fmt.Sprintf("%s: skipped %s", m.URI, m.Text)
-	if m.More > 0 {
-		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
-	}
-	return note
-}
-
 // ValRest returns the sentence on n examples that are in neither split.
-func ValRest(n int64) fault.Text {
-	return fault.Textf("examples in neither split: %s, the rest of a held-out document that was cut where val was full",
-		units.Count(n))
+func ValRest(n int64) []fault.Text {
+	return counted(n, "examples in neither split: %s, the rest of a held-out document that was cut where val was full")
 }
 
-// Skipped returns sentences on what a build skipped in the inputs before a position.
+// Skipped returns sentences on what a build skipped in the inputs before a position: bytes after compressed data, and
+// members of archives.
 func Skipped(p *source.Position) (notes []fault.Text) {
 	if t := p.Trailing; t != nil {
-		notes = append(notes, fault.Plain(trailingNote(t)))
+		note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were skipped", t.URI, t.Bytes, t.Offset)
+		if t.Inputs > 1 {
+			note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
+		}
+		notes = append(notes, fault.Plain(note))
 	}
 	if m := p.Members; m != nil {
-		notes = append(notes, fault.Plain(membersNote(m)))
+		note := fmt.Sprintf("%s: skipped %s", m.URI, m.Text)
+		if m.More > 0 {
+			note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+		}
+		notes = append(notes, fault.Plain(note))
 	}
 	return notes
 }

@@ -16,25 +16,25 @@ type Unfound struct {
 	First         string `json:"first"` // where the first of these turns is
 }
 
-// String returns where the turns are, or "" if there are none.
-func (u *Unfound) String() string {
+// Notes returns a sentence on where the turns are.
+func (u *Unfound) Notes() []fault.Text {
 	if u.Conversations == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+
-		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
+	return []fault.Text{fault.Textf("the turns that were not found are in %d conversations; the first is %s; "+
+		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)}
 }
 
-// Shapes returns a sentence on how the records held their conversations, "" if there are none.
-func Shapes(shapes map[string]int64) string {
+// Shapes returns a sentence on how the records held their conversations.
+func Shapes(shapes map[string]int64) []fault.Text {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {
 		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
 	}
 	if len(parts) == 0 {
-		return ""
+		return nil
 	}
-	return "conversations found: " + strings.Join(parts, ", ")
+	return []fault.Text{fault.Plain("conversations found: " + strings.Join(parts, ", "))}
 }
 
 // Shared counts the documents of the sources of val that train has too.
@@ -68,7 +68,33 @@ func (d *Damaged) Warnings(inputs int64) []fault.Text {
 	if inputs == 0 {
 		return nil
 	}
-	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
-		"the first: %s",
+	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; the first: %s",
 		inputs, d.First)}
+}
+
+// LineStats describes the documents that are lines of text because no format was given. It shows readers of
+// the summary what a document is.
+type LineStats struct {
+	Documents int64 `json:"documents"`
+	Tokens    int64 `json:"tokens"`
+	Bytes     int64 `json:"bytes"`
+	// Before are the rows of train and val, in this part of the build, before those of the first line.
+	Before [2]int64 `json:"before,omitzero"`
+}
+
+// Add adds what another part of the build counted.
+func (l *LineStats) Add(other LineStats) {
+	l.Documents += other.Documents
+	l.Tokens += other.Tokens
+	l.Bytes += other.Bytes
+}
+
+// Notes returns a sentence on how long the lines are, nothing if there are none.
+func (l *LineStats) Notes() []fault.Text {
+	if l.Documents == 0 {
+		return nil
+	}
+	n := float64(l.Documents)
+	return []fault.Text{fault.Textf("a line of text is a document: %.1f tokens, %.0f bytes of text on average; "+
+		"{format} document makes one of a whole file", float64(l.Tokens)/n, float64(l.Bytes)/n)}
 }

@@ -1,3 +1,6 @@
+// Package report is what a build says of itself: how far it is while it runs, what it made, and
+// sentences about what it left out, cut or skipped. It is made of counts and manifests, and knows
+// nothing of how they came about.
 package report
 
 import (
@@ -96,11 +99,6 @@ type PackSummary struct {
 	Truncated int64 `json:"truncated"`
 }
 
-// fill returns the share of the rows' room that tokens take.
-func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
-	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
-}
-
 // Packed describes how a dataset was packed; nil if it was not.
 func Packed(m *shard.Manifest) *PackSummary {
 	var settings struct {
@@ -118,7 +116,7 @@ func Packed(m *shard.Manifest) *PackSummary {
 // Fill returns the share of a packed split's rows that tokens take; 0 for a split that is not packed.
 func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
 	if p := Packed(m); p != nil {
-		return p.fill(s)
+		return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
 	}
 	return 0
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/filter"
-	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/units"
@@ -75,15 +74,6 @@ func (p *Prepared) checkFields(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// filterShares returns the shares of the memory cap that filters take, none without them.
-func filterShares(o *option.Options, f *filter.Filter) (parts []budget.Share) {
-	if o.Filter.Active() {
-		parts = append(parts, budget.Share{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
-			Why: "conditions and expressions, and what each worker's matches take"})
-	}
-	return parts
 }
 
 // seenShare returns the share of the memory cap that Dedup takes with pool bytes of pages.

@@ -14,12 +14,14 @@ import (
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/read"
+	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
 	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -156,7 +158,7 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 	if p.Jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
-	p.Readers = countReaders(o, phases, o.Memory-need)
+	p.Readers = int(max(1, min(workers, (o.Memory-need)/(sourceBytes(phases)+2*source.CountBytes))))
 	fixed = append(fixed, budget.Share{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %v, or longer records", p.Jobs, units.Size(p.JobLease))})
 	p.Shares, p.Sum = fixed, o.Memory
@@ -223,7 +225,10 @@ func encodersBytes(o *option.Options, t *tokenize.Tokenizer, cacheBytes int) int
 func (p *Prepared) fixedShares(n Needs) []budget.Share {
 	o, t, phases, builder := p.Options, p.Tokenizer, p.Phases, p.Shards
 	builder.MaxShards = leastShards
-	f, workers := phases[0].Formatter, int64(o.Workers)
+	f, workers, computed := phases[0].Formatter, int64(o.Workers), ""
+	if n := f.ScratchBytes(job.PieceBytes); n > 0 {
+		computed = fmt.Sprintf(", each with %v for what the template computes", units.Size(n))
+	}
 	shares := []budget.Share{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
@@ -234,18 +239,25 @@ func (p *Prepared) fixedShares(n Needs) []budget.Share {
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, job.MaxRecordBytes)),
 			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(job.PieceBytes)) + f.ResidentBytes(),
-			Why: whyScratch(workers, f)},
+			Why: fmt.Sprintf("%d workers' decoded text%s", workers, computed)},
 	}
 	if n.Bucket {
 		shares = append(shares, budget.Share{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if o.Pack != pack.None {
-		shares = append(shares, p.packingMemory(builder.Schema))
+		c, splits := p.PackConfig(builder.Schema), int64(1)
+		if o.MaxValExamples > 0 || len(o.ValSources) > 0 {
+			splits++
+		}
+		shares = append(shares, budget.Share{Name: "packing", Bytes: c.MemoryBytes(splits), Why: c.Why()})
 	}
 	if o.Map != "" {
 		shares = append(shares, read.MapShare())
 	}
-	shares = append(shares, filterShares(o, p.Filter)...)
+	if o.Filter.Active() {
+		shares = append(shares, budget.Share{Name: "filters", Bytes: p.Filter.MemoryBytes(o.Workers),
+			Why: "conditions and expressions, and what each worker's matches take"})
+	}
 	if p.Chat != nil {
 		shares = append(shares, p.Chat.MemoryShare(workers))
 	}
@@ -254,13 +266,6 @@ func (p *Prepared) fixedShares(n Needs) []budget.Share {
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
 	return append(shares, n.More...)
-}
-
-func whyScratch(workers int64, f *example.Formatter) string {
-	if n := f.ScratchBytes(job.PieceBytes); n > 0 {
-		return fmt.Sprintf("%d workers' decoded text, each with %v for what the template computes", workers, units.Size(n))
-	}
-	return fmt.Sprintf("%d workers' decoded text", workers)
 }
 
 // sourceBytes returns the memory of the sets of all phases and of one reader.
@@ -301,8 +306,9 @@ func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
 	return l, nil
 }
 
-// countReaders returns how many inputs can be counted at once in the free bytes.
-func countReaders(o *option.Options, phases []Phase, free int64) int {
-	each := sourceBytes(phases) + 2*source.CountBytes
-	return int(max(1, min(int64(o.Workers), free/each)))
+// PackConfig returns how documents share rows.
+func (p *Prepared) PackConfig(schema shard.Schema) rows.Config {
+	o := p.Options
+	return rows.Config{Policy: o.Pack, Length: o.MaxLength, Window: rows.WindowTokens(o.PackWindow, o.MaxLength),
+		IDWidth: schema.IDWidth(), Masked: schema.LossMask, Suffix: len(p.CutterOptions().Suffix)}
 }

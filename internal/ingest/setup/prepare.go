@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/tokenizers"
 )
 
@@ -61,7 +62,12 @@ func (p *Prepared) checkTargets(context.Context) error {
 					"give both the same {format}")
 		}
 	}
-	return p.checkPackable()
+	if p.Options.Pack != pack.None && hasTarget && !p.Options.CausalPairs {
+		return fault.BadOption("pack", string(p.Options.Pack),
+			"prompts with targets in a column of their own cannot share rows; "+
+				"put both into one row with {causal-pairs}, or leave {pack} out")
+	}
+	return nil
 }
 
 // HasTarget reports whether records make a prompt and a target.

@@ -33,12 +33,6 @@ func (p *Prepared) openSources(ctx context.Context) error {
 	return nil
 }
 
-// isPair reports whether fields are a question and its answer.
-func isPair(names []string) bool {
-	_, answer, _ := chat.PairOf(names)
-	return answer != ""
-}
-
 func (p *Prepared) openPhase(ctx context.Context, args []string) (phase Phase, err error) {
 	o := p.Options
 	phase.Formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Templates: p.Templates,
@@ -71,7 +65,10 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 		MaxRecordBytes: job.MaxRecordBytes,
 		Cut:            p.Tokenizer.SafeCut, Whole: !p.Templates.IsZero() || o.JudgesDocuments() || o.Map != "",
 		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
-		IsPair:   isPair,
+		IsPair: func(names []string) bool { // a question and its answer
+			_, answer, _ := chat.PairOf(names)
+			return answer != ""
+		},
 		FindChat: o.TextField == "" && p.Templates.IsZero() && o.Map == "",
 		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) },
 		Revision: p.reading.Revision,

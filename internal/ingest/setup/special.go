@@ -142,16 +142,16 @@ func (p *Prepared) DocumentEnd() string {
 	return fmt.Sprintf("%s (%d)", name, *id)
 }
 
-// EndNote returns a sentence if nothing marks where a document ends.
-func (p *Prepared) EndNote() (note fault.Text) {
+// EndNotes returns a sentence if nothing marks where a document ends.
+func (p *Prepared) EndNotes() []fault.Text {
 	if p.Ends.eos != nil || len(p.Tokenizer.Suffix()) > 0 || p.Chat != nil {
-		return note
+		return nil
 	}
-	note = fault.Textf("no token marks where a document ends: %s adds none", p.Tokenizer.Name())
+	adds := fault.Textf("{eos}=TOKEN adds one")
 	if name, ok := p.Tokenizer.Token(uint32(max(0, p.Tokenizer.Special().EOS))); ok && p.Tokenizer.Special().EOS >= 0 {
-		return fault.Textf("%v; {eos} adds %s", note, name)
+		adds = fault.Textf("{eos} adds %s", name)
 	}
-	return fault.Textf("%v; {eos}=TOKEN adds one", note)
+	return []fault.Text{fault.Textf("no token marks where a document ends: %s adds none; %v", p.Tokenizer.Name(), adds)}
 }
 
 // roles names the special ids that a tokenizer has.
