@@ -157,7 +157,6 @@ var allowed = map[string][]string{
 	"tokenize/internal":            {"tokenize/wellformed"},
 	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
 	"tokenize/internal/regex":      {},
-	"tokenize/internal/ucd":        {},
 	"tokenize/train":               {"tokenize"},
 	"tokenize/wellformed":          {"tokenize/internal/cpu"},
 }

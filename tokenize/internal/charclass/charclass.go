@@ -1,7 +1,7 @@
 // Package charclass answers questions about characters as Hugging Face tokenizers does. Parts of
 // that library follow different versions of Unicode (the Rust standard library, the regex crate,
-// unicode_categories, …), so gen/tables.py made every table here by asking it about each code
-// point.
+// unicode_categories, Oniguruma, …), so gen/tables.py made every table here by asking it about each
+// code point. White space alone is the same in all of them, and in unicode.IsSpace (tested).
 package charclass
 
 import (
@@ -24,92 +24,41 @@ const (
 	BertChinese                     // set apart by BertNormalizer's handle_chinese_chars
 )
 
-type runeRange struct{ lo, hi rune }
-
-// lowerRun says that lo, lo+step, ... hi become lower case by adding delta.
-type lowerRun struct{ lo, hi, delta, step rune }
-
-type scriptRun struct {
-	lo, hi rune
-	class  uint8
-}
-
-// pages is a two-level table: pages of 256 characters, equal ones shared.
-type pages[T comparable] struct {
-	index [0x1100]uint16
-	data  [][256]T
-}
-
-func (p *pages[T]) at(r rune) T {
-	if uint32(r) > 0x10FFFF {
-		var zero T
-		return zero
-	}
-	return p.data[p.index[r>>8]][r&255]
-}
-
-// build fills a table from a function that calls set for each run of characters.
-func build[T comparable](fill func(set func(lo, hi rune, v T))) *pages[T] {
-	flat := make([]T, 0x110000)
-	fill(func(lo, hi rune, v T) {
-		for r := lo; r <= hi; r++ {
-			flat[r] = v
-		}
-	})
-	return compress(flat)
-}
-
-func compress[T comparable](flat []T) *pages[T] {
-	p := new(pages[T])
-	seen := map[[256]T]uint16{}
-	for i := range p.index {
-		page := [256]T(flat[i*256:])
-		k, ok := seen[page]
-		if !ok {
-			k = uint16(len(p.data))
-			seen[page] = k
-			p.data = append(p.data, page)
-		}
-		p.index[i] = k
-	}
-	return p
-}
-
 var classes = sync.OnceValue(func() *pages[Class] {
-	flat := make([]Class, 0x110000)
-	for _, t := range []struct {
-		class  Class
-		ranges []runeRange
-	}{
-		{Whitespace, whitespaceRanges}, {Numeric, numericRanges}, {Punctuation, punctuationRanges}, {Word, wordRanges},
-		{CombiningMark, combiningMarkRanges}, {Nonspacing, nonspacingMarkRanges}, {BertDropped, bertDroppedRanges},
-		{BertSpace, bertSpaceRanges}, {BertChinese, bertChineseRanges},
-	} {
-		for _, r := range t.ranges {
-			for c := r.lo; c <= r.hi; c++ {
-				flat[c] |= t.class
-			}
-		}
+	b := newBuilder[Class]()
+	for i, name := range []string{"space", " numeric", " punctuation", " word", " accents", " bert marks", " bert dropped",
+		" bert spaces", " bert chinese"} {
+		b.add(1<<i, Set(name)...)
 	}
-	return compress(flat)
+	return b.build()
 })
 
 var scripts = sync.OnceValue(func() *pages[uint8] {
-	return build(func(set func(lo, hi rune, v uint8)) {
-		for _, r := range scriptRuns {
-			set(r.lo, r.hi, r.class)
-		}
-	})
+	b := newBuilder[uint8]()
+	eachValue(" scripts", func(x Range, class uint8) { b.add(class, x) })
+	return b.build()
 })
 
-var lowers = sync.OnceValue(func() *pages[rune] {
-	return build(func(set func(lo, hi rune, v rune)) {
-		for _, r := range lowerDeltas {
-			for c := r.lo; c <= r.hi; c += r.step {
-				set(c, c, r.delta)
-			}
+// lowerCase maps characters to the distance of their lower case, or to several, which lie in special.
+type lowerCase struct {
+	distance *pages[uint32]
+	special  map[rune]string
+}
+
+const severalChars = 1 << 31
+
+var lowers = sync.OnceValue(func() lowerCase {
+	b := newBuilder[uint32]()
+	special := map[rune]string{}
+	for c, s := range stringsOf(lowerTable) {
+		if l, n := utf8.DecodeRuneInString(s); n == len(s) {
+			b.add(uint32(l-c), Range{c, c})
+		} else {
+			b.add(severalChars, Range{c, c})
+			special[c] = s
 		}
-	})
+	}
+	return lowerCase{b.build(), special}
 })
 
 // Table gives fast access to the classes.
@@ -136,8 +85,9 @@ func AppendLower(dst []byte, r rune) []byte {
 		}
 		return append(dst, byte(r))
 	}
-	if s, ok := lowerSpecial[r]; ok {
-		return append(dst, s...)
+	l := lowers()
+	if d := l.distance.at(r); d != severalChars {
+		return utf8.AppendRune(dst, r+rune(d))
 	}
-	return utf8.AppendRune(dst, r+lowers().at(r))
+	return append(dst, l.special[r]...)
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/tokenize/internal/ucd"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
 // Map is SentencePiece's precompiled character map: a double array (Darts-clone) from strings to
@@ -132,7 +132,7 @@ func (c *Map) AppendClusters(dst, text []byte, joined bool) []byte {
 	if joined {
 		for len(text) > 0 {
 			r, n := utf8.DecodeRune(text)
-			if ucd.GraphemeOf(r) != ucd.GraphemeExtend {
+			if charclass.GraphemeOf(r) != charclass.GraphemeExtend {
 				break
 			}
 			dst = c.appendChar(dst, text[:n])
@@ -257,15 +257,15 @@ func cluster(text []byte) (short, end int) {
 	n := 0
 	for n < len(text) { // Prepend* and the base
 		r, size := utf8.DecodeRune(text[n:])
-		g := ucd.GraphemeOf(r)
-		if g == ucd.GraphemeControl {
+		g := charclass.GraphemeOf(r)
+		if g == charclass.GraphemeControl {
 			if n == 0 {
 				return short1(size)
 			}
 			return shortN(n)
 		}
 		n += size
-		if g != ucd.GraphemePrepend {
+		if g != charclass.GraphemePrepend {
 			break
 		}
 	}
@@ -274,7 +274,7 @@ func cluster(text []byte) (short, end int) {
 			break
 		}
 		r, size := utf8.DecodeRune(text[n:])
-		if ucd.GraphemeOf(r) != ucd.GraphemeExtend {
+		if charclass.GraphemeOf(r) != charclass.GraphemeExtend {
 			break
 		}
 		n += size

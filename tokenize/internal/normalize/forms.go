@@ -3,6 +3,7 @@ package normalize
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"sync"
 	"unicode/utf8"
 
@@ -251,16 +252,8 @@ func newer(r rune) bool {
 	if r < 0x7FD {
 		return false
 	}
-	_, found := slices.BinarySearchFunc(newerRanges, r, func(x [2]rune, r rune) int {
-		switch {
-		case x[1] < r:
-			return -1
-		case x[0] > r:
-			return 1
-		}
-		return 0
-	})
-	return found
+	i := sort.Search(len(newerRanges), func(i int) bool { return newerRanges[i][1] >= r })
+	return i < len(newerRanges) && newerRanges[i][0] <= r
 }
 
 // newerRanges lists those characters. It was made by comparing each character's forms and order

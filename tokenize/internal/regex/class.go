@@ -19,7 +19,7 @@ func (p *parser) class(start int) *node {
 		return &node{kind: nodeSet, set: set.negate()}
 	}
 	alternatives := []*node{{kind: nodeSet, set: set}}
-	for _, e := range loadProperties().expansions {
+	for _, e := range expansions() {
 		if plain.has(e.char) {
 			alternatives = append(alternatives, foldedText(e.text))
 		}
@@ -131,7 +131,7 @@ func (p *parser) classChar() (rune, runeSet) {
 // bracketWord returns the set that \w stands for inside brackets. Unlike \w elsewhere and \b, it
 // lacks the superscripts and fractions of Latin-1.
 func bracketWord() runeSet {
-	return intersect(mustProperty("word"), runeSet{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}.negate())
+	return intersect(property("word"), runeSet{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}.negate())
 }
 
 var posixNames = []string{"alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
@@ -160,10 +160,10 @@ func (p *parser) posixBracket() (runeSet, bool) {
 			continue
 		}
 		p.pos += end + 2
-		set := mustProperty(name)
+		set := property(name)
 		switch name {
 		case "punct":
-			set = mustProperty("posixpunct") // with symbols, which \p{punct} lacks
+			set = property("posixpunct") // with symbols, which \p{punct} lacks
 		case "word":
 			set = bracketWord()
 		}

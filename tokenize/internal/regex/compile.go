@@ -145,7 +145,7 @@ func (c *compiler) emitNode(n *node, back bool) {
 		c.prog.insts[at].x = c.emitSub(n.subs[0], back, at)
 	case nodeAssert:
 		if n.assert == assertWord || n.assert == assertNotWord {
-			c.prog.word = c.set(mustProperty("word"))
+			c.prog.word = c.set(property("word"))
 		}
 		c.emit(inst{op: opAssert, assert: n.assert, ascii: n.ascii})
 	case nodeGrapheme:

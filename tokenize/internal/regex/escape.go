@@ -49,16 +49,16 @@ func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
 	ascii := false
 	switch c {
 	case 'w', 'W':
-		set, ascii = mustProperty("word"), p.opts.asciiWord
+		set, ascii = property("word"), p.opts.asciiWord
 		if inside {
 			set = bracketWord()
 		}
 	case 'd', 'D':
-		set, ascii = mustProperty("digit"), p.opts.asciiDigit
+		set, ascii = property("digit"), p.opts.asciiDigit
 	case 's', 'S':
-		set, ascii = mustProperty("space"), p.opts.asciiSpace
+		set, ascii = property("space"), p.opts.asciiSpace
 	case 'h', 'H':
-		set = mustProperty("xdigit")
+		set = property("xdigit")
 	case 'p', 'P':
 		if !p.take("{") {
 			return nil, false // a literal p, as in Oniguruma

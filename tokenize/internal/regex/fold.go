@@ -37,7 +37,7 @@ func (p *parser) foldRun(run []*node) []*node {
 		p.grow(run[i])
 		width := 0
 		var chars runeSet
-		for _, e := range loadProperties().expansions {
+		for _, e := range expansions() {
 			if n := len(e.text); i+n <= len(run) && equalFolded(run[i:i+n], e.text) {
 				if n < width {
 					continue
@@ -79,7 +79,7 @@ func finishFold(n *node) *node {
 		return n
 	}
 	alternatives := []*node{{kind: nodeSet, set: n.set}}
-	for _, e := range loadProperties().expansions {
+	for _, e := range expansions() {
 		if e.char == n.literal {
 			alternatives = append(alternatives, foldedText(e.text))
 		}

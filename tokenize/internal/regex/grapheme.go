@@ -6,15 +6,15 @@ type clusterSets struct {
 }
 
 func newClusterSets(c *compiler) *clusterSets {
-	left := mustProperty(setJoinsLeft)
+	left := property(setJoinsLeft)
 	return &clusterSets{
-		control: c.set(intersect(union(union(mustProperty("control"), mustProperty("lineseparator")),
-			union(mustProperty("paragraphseparator"), mustProperty("format"))),
-			union(left, mustProperty(setJoinsRight)).negate())),
+		control: c.set(intersect(union(union(property("control"), property("lineseparator")),
+			union(property("paragraphseparator"), property("format"))),
+			union(left, property(setJoinsRight)).negate())),
 		joinsLeft:    c.set(left),
-		joinsRight:   c.set(mustProperty(setJoinsRight)),
-		extend:       c.set(intersect(left, mustProperty(setExtend))),
-		pictographic: c.set(mustProperty("extendedpictographic")),
+		joinsRight:   c.set(property(setJoinsRight)),
+		extend:       c.set(intersect(left, property(setExtend))),
+		pictographic: c.set(property("extendedpictographic")),
 	}
 }
 

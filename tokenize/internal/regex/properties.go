@@ -1,38 +1,18 @@
 package regex
 
 import (
-	_ "embed"
-	"encoding/binary"
-	"sort"
 	"strings"
 	"sync"
+
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
-// gen/properties.py describes the format of propertyData.
-//
-//go:embed properties.bin
-var propertyData []byte
-
-// Sets in properties.bin that \p{} cannot name; they make \X.
+// Sets that \p{} cannot name; they make \X.
 const (
 	setJoinsLeft  = " joins left"    // no boundary between a letter and one of these
 	setJoinsRight = " joins right"   // no boundary between one of these and a letter
 	setExtend     = " between emoji" // may come between an emoji and the joiner that joins it to the next
 )
-
-type propertyName struct {
-	name string
-	set  int
-}
-
-// properties is the decoded directory of properties.bin. Sets are decoded on demand.
-type properties struct {
-	sets        [][]byte // encoded ranges
-	names       []propertyName
-	foldClasses [][]rune        // characters equal under (?i)
-	folds       map[rune][]rune // the class of each of them
-	expansions  []expansion
-}
 
 // expansion is a character that equals a string under (?i), as U+00DF equals ss.
 type expansion struct {
@@ -40,71 +20,43 @@ type expansion struct {
 	text []rune
 }
 
-var loadProperties = sync.OnceValue(func() *properties {
-	data := propertyData
-	next := func() int {
-		n, size := binary.Uvarint(data)
-		data = data[size:]
-		return int(n)
+var expansions = sync.OnceValue(func() (list []expansion) {
+	for _, e := range charclass.Lists(" expansions") {
+		list = append(list, expansion{e[0], e[1:]})
 	}
-	p := &properties{sets: make([][]byte, next()), folds: make(map[rune][]rune)}
-	for i := range p.sets {
-		start := data
-		for range 2 * next() {
-			next()
-		}
-		p.sets[i] = start[:len(start)-len(data)]
-	}
-	p.names = make([]propertyName, next())
-	for i := range p.names {
-		n := next()
-		p.names[i].name, data = string(data[:n]), data[n:]
-		p.names[i].set = next()
-	}
-	for range next() {
-		class := make([]rune, next())
-		for i := range class {
-			class[i] = rune(next())
-		}
-		p.foldClasses = append(p.foldClasses, class)
-		for _, c := range class {
-			p.folds[c] = class
-		}
-	}
-	p.expansions = make([]expansion, next())
-	for i := range p.expansions {
-		e := expansion{char: rune(next())}
-		e.text = make([]rune, next())
-		for j := range e.text {
-			e.text[j] = rune(next())
-		}
-		p.expansions[i] = e
-	}
-	return p
+	return list
 })
 
-// property returns the characters of a property by its name in properties.bin.
-func property(name string) (runeSet, bool) {
-	p := loadProperties()
-	i := sort.Search(len(p.names), func(i int) bool { return p.names[i].name >= name })
-	if i == len(p.names) || p.names[i].name != name {
-		return nil, false
+// foldClasses lists the characters that are equal under (?i).
+var foldClasses = sync.OnceValue(func() [][]rune { return charclass.Lists(" folds") })
+
+var folds = sync.OnceValue(func() map[rune][]rune {
+	m := make(map[rune][]rune)
+	for _, class := range foldClasses() {
+		for _, c := range class {
+			m[c] = class
+		}
 	}
-	data := p.sets[p.names[i].set]
-	next := func() rune {
-		n, size := binary.Uvarint(data)
-		data = data[size:]
-		return rune(n)
+	return m
+})
+
+// foldClass returns the characters that equal c under (?i), including c.
+func foldClass(c rune) []rune {
+	if f := folds()[c]; f != nil {
+		return f
 	}
-	set := make(runeSet, 0, next())
-	end := rune(0)
-	for len(data) > 0 {
-		lo := end + next()
-		hi := lo + next()
-		set = append(set, runeRange{lo, hi})
-		end = hi
+	return []rune{c}
+}
+
+// property returns the characters of a property that the package itself uses.
+func property(name string) runeSet { return setOf(charclass.Set(name)) }
+
+func setOf(s charclass.Ranges) runeSet {
+	set := make(runeSet, len(s))
+	for i, r := range s {
+		set[i] = runeRange{r.First, r.Last}
 	}
-	return set, true
+	return set
 }
 
 // userProperty looks up the name in \p{...}, ignoring case, spaces, '-' and '_'.
@@ -118,22 +70,6 @@ func userProperty(name string) (runeSet, bool) {
 		}
 		return r
 	}, name)
-	return property(name)
-}
-
-// mustProperty is property for names that the package itself uses.
-func mustProperty(name string) runeSet {
-	s, ok := property(name)
-	if !ok {
-		panic("regex: properties.bin lacks " + name)
-	}
-	return s
-}
-
-// foldClass returns the characters that equal c under (?i), including c.
-func foldClass(c rune) []rune {
-	if f := loadProperties().folds[c]; f != nil {
-		return f
-	}
-	return []rune{c}
+	s, ok := charclass.Property(name)
+	return setOf(s), ok
 }

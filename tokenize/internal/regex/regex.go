@@ -1,7 +1,7 @@
 // Package regex matches the regular expressions found in tokenizer files, with Oniguruma's syntax
 // and semantics, because that is the engine behind Hugging Face's tokenizers: leftmost,
 // alternatives in order, look-around, possessive and atomic groups, nested character classes, and
-// Oniguruma's own character properties and case folds (properties.bin, extracted from Oniguruma
+// Oniguruma's own character properties and case folds (package charclass, extracted from Oniguruma
 // itself).
 //
 // # Data flow

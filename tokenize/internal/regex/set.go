@@ -1,6 +1,7 @@
 package regex
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
@@ -13,7 +14,7 @@ type runeRange struct{ lo, hi rune }
 type runeSet []runeRange
 
 func (s runeSet) normalize() runeSet {
-	sort.Slice(s, func(i, j int) bool { return s[i].lo < s[j].lo })
+	slices.SortFunc(s, func(a, b runeRange) int { return cmp.Compare(a.lo, b.lo) })
 	out := s[:0]
 	for _, r := range s {
 		if n := len(out); n > 0 && r.lo <= out[n-1].hi+1 {
@@ -68,7 +69,7 @@ func (s runeSet) has(c rune) bool {
 // fold adds to s every character that equals one of s under (?i).
 func (s runeSet) fold() runeSet {
 	out := slices.Clone(s)
-	for _, class := range loadProperties().foldClasses {
+	for _, class := range foldClasses() {
 		if slices.ContainsFunc(class, s.has) {
 			for _, d := range class {
 				out = append(out, runeRange{d, d})

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/pairhash"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
@@ -48,15 +48,8 @@ type mergeTables struct {
 
 const classPages = 2 * (0x110000 >> 7)
 
-// classTable is Onig's table in one slice, shared by all models.
-var classTable = sync.OnceValue(func() []byte {
-	t := ucd.Onig()
-	out := make([]byte, 0, classPages+len(t.Pages)+kernelPad)
-	for _, p := range t.Index {
-		out = binary.LittleEndian.AppendUint16(out, p)
-	}
-	return append(append(out, t.Pages...), make([]byte, kernelPad)...)
-})
+// classTable is Onig's table, shared by all models.
+var classTable = sync.OnceValue(func() []byte { return append(charclass.AppendOnig(nil), make([]byte, kernelPad)...) })
 
 const kernelPad = 3 // a kernel reads classes four bytes at a time
 

@@ -3,17 +3,17 @@ package bytebpe
 import (
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/tokenize/internal/ucd"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
 // Short names for the classes; "other" is the absence of letter, number and space.
 const (
-	letter = ucd.ClassLetter
-	number = ucd.ClassNumber
-	space  = ucd.ClassSpace
-	mark   = ucd.ClassMark
-	upper  = ucd.ClassUpper
-	lower  = ucd.ClassLower
+	letter = charclass.ClassLetter
+	number = charclass.ClassNumber
+	space  = charclass.ClassSpace
+	mark   = charclass.ClassMark
+	upper  = charclass.ClassUpper
+	lower  = charclass.ClassLower
 	lns    = letter | number | space
 )
 

@@ -2,12 +2,12 @@ package unigram
 
 import (
 	"bytes"
+	"unicode"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // Encoder is one goroutine's handle on a Model: a cache of fixed size and scratch.
@@ -80,7 +80,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	switch {
 	case tail != nil:
 		e.setNorm(tail, len(segment) > 0 && m.joins[segment[len(segment)-1]&127])
-		norm := bytes.TrimRightFunc(e.norm, ucd.IsRustSpace)
+		norm := bytes.TrimRightFunc(e.norm, unicode.IsSpace)
 		if len(segment) == 0 && first {
 			dst = e.appendFirst(dst, tail, norm)
 		} else {
@@ -151,7 +151,7 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 
 // endsPlain reports whether a raw word is plain and does not end in white space.
 func (m *Model) endsPlain(raw []byte) bool {
-	return m.isPlain(raw) && !ucd.IsRustSpace(rune(raw[len(raw)-1]))
+	return m.isPlain(raw) && !unicode.IsSpace(rune(raw[len(raw)-1]))
 }
 
 func (m *Model) isPlain(raw []byte) bool {
@@ -171,7 +171,7 @@ func (m *Model) beginsExtending(raw []byte) bool {
 			r = charclass.Nmt(r)
 		}
 		if r >= 0 {
-			return ucd.GraphemeOf(r) == ucd.GraphemeExtend
+			return charclass.GraphemeOf(r) == charclass.GraphemeExtend
 		}
 		raw = raw[n:]
 	}
@@ -225,7 +225,7 @@ func wordLength(text []byte) int {
 				return i
 			}
 		case b == 0xC2 || b >= 0xE1 && b <= 0xE3:
-			if r, _ := utf8.DecodeRune(text[i:]); ucd.IsRustSpace(r) {
+			if r, _ := utf8.DecodeRune(text[i:]); unicode.IsSpace(r) {
 				return i
 			}
 		}
@@ -233,7 +233,7 @@ func wordLength(text []byte) int {
 	return len(text)
 }
 
-func notSpace(r rune) bool { return !ucd.IsRustSpace(r) }
+func notSpace(r rune) bool { return !unicode.IsSpace(r) }
 
 // appendMarked encodes text without spaces, cut before each U+2581. With mark, it first puts a
 // U+2581 in front if there is none.

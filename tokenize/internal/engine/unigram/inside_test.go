@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // TestLongWordsAreMended: words that hold an aligned block lose all of their cuts but those at white space,
@@ -106,7 +106,7 @@ func TestReplacementSpaced(t *testing.T) {
 func TestWordLength(t *testing.T) {
 	for r := range rune(0x3100) {
 		text := "a\u00E9" + string(r) + "b"
-		want := strings.IndexFunc(text, ucd.IsRustSpace)
+		want := strings.IndexFunc(text, unicode.IsSpace)
 		if want < 0 {
 			want = len(text)
 		}

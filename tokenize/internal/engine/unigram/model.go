@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 const (
@@ -148,7 +148,7 @@ func (m *Model) checkSeparators() error {
 		switch c {
 		case ' ', '\t', '\n', '\v', '\f', '\r':
 			if cfg.Split == SplitWords {
-				m.gap[c] = len(norm) == 1 && ucd.IsRustSpace(rune(norm[0]))
+				m.gap[c] = len(norm) == 1 && unicode.IsSpace(rune(norm[0]))
 			} else {
 				m.gap[c] = string(norm) == " " && (c == ' ' || cfg.CollapseSpaces)
 			}
@@ -189,7 +189,7 @@ func (m *Model) checkSeparators() error {
 var graphemePrepends = sync.OnceValue(func() []rune {
 	var list []rune
 	for r := rune(0x600); r < 0x12000; r++ {
-		if ucd.GraphemeOf(r) == ucd.GraphemePrepend {
+		if charclass.GraphemeOf(r) == charclass.GraphemePrepend {
 			list = append(list, r)
 		}
 	}
@@ -304,5 +304,5 @@ func (m *Model) stripStops(text []byte) bool {
 	}
 	norm := m.normalize(nil, text[begin:end], begin > 0 && m.joins[text[begin-1]&127])
 	r, _ := utf8.DecodeLastRune(norm)
-	return len(norm) > 0 && !ucd.IsRustSpace(r)
+	return len(norm) > 0 && !unicode.IsSpace(r)
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/reference"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 var runs = regexp.MustCompile(" {2,}")
@@ -38,7 +38,7 @@ func expected(cfg *Config, words *reference.Unigram, text string) []uint32 {
 	}
 	if cfg.Split == SplitWords {
 		var ids []uint32
-		for _, w := range strings.FieldsFunc(text, ucd.IsRustSpace) {
+		for _, w := range strings.FieldsFunc(text, unicode.IsSpace) {
 			if !strings.HasPrefix(w, metaspace) {
 				w = metaspace + w
 			}
@@ -47,7 +47,7 @@ func expected(cfg *Config, words *reference.Unigram, text string) []uint32 {
 		return ids
 	}
 	if cfg.StripRight {
-		text = strings.TrimRightFunc(text, ucd.IsRustSpace)
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
 	}
 	if cfg.CollapseSpaces {
 		text = runs.ReplaceAllString(text, " ")

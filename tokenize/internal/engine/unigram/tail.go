@@ -2,10 +2,10 @@ package unigram
 
 import (
 	"bytes"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // appendFirst encodes the first word of a segment, for SplitMetaspace: no separator precedes it, so
@@ -98,7 +98,7 @@ func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
 			return text, nil
 		}
 		e.setNorm(word, begin > 0 && m.joins[text[begin-1]&127])
-		switch norm := bytes.TrimRightFunc(e.norm, ucd.IsRustSpace); len(norm) {
+		switch norm := bytes.TrimRightFunc(e.norm, unicode.IsSpace); len(norm) {
 		case 0:
 			text = text[:begin]
 		case len(e.norm):

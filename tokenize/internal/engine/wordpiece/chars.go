@@ -1,9 +1,11 @@
 package wordpiece
 
 import (
+	"slices"
+	"unicode"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/tokenize/internal/ucd"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
 // The kinds of characters for the scanner and the normalizer, in the top byte of a table entry. For
@@ -23,13 +25,17 @@ const (
 	lengthBits = 6 // a replacement's position and length share the other 24 bits
 )
 
-// charTable maps characters to entries: pages of 256.
+// charTable maps characters to entries: pages of 256, of which the first ones, whose characters are all of
+// one kind, are in several places.
 type charTable struct {
 	index [(utf8.MaxRune + 256) >> 8]uint16
 	pages [][256]uint32
 	text  []byte // replacements
 	norm  Normalizer
 }
+
+// pageKinds are the kinds of the characters of the first pages.
+var pageKinds = [...]uint32{kindKeep, kindHangul, kindAlone, kindDrop}
 
 func (t *charTable) get(r rune) uint32 { return t.pages[t.index[uint32(r)>>8]][r&255] }
 
@@ -40,16 +46,24 @@ func (t *charTable) replacement(entry uint32) []byte {
 
 // newCharTable builds the table of characters for these settings. split includes the pre-tokenizer.
 func newCharTable(norm Normalizer, split bool) *charTable {
-	t := &charTable{norm: norm, pages: make([][256]uint32, 1)}
-	b := ucd.BertTables()
-	done := make(runeSet, (utf8.MaxRune+64)/64)
-	mapped := map[string]uint32{}
-	one := func(r rune) {
-		if !done.has(r) {
-			done.add(r)
-			t.set(r, t.classify(b, r, split, mapped))
+	t := &charTable{norm: norm, pages: make([][256]uint32, len(pageKinds))}
+	for k, kind := range pageKinds {
+		for i := range t.pages[k] {
+			t.pages[k][i] = kind
 		}
 	}
+	b := charclass.BertTables()
+	if norm.StripAccents {
+		t.fill(charclass.Ranges{{First: 0xAC00, Last: 0xD7A3}}, 1)
+	}
+	if norm.HandleChineseChars {
+		t.fill(b.Chinese, 2)
+	}
+	if norm.CleanText {
+		t.fill(b.Dropped, 3)
+	}
+	mapped := map[string]uint32{}
+	one := func(r rune) { t.set(r, t.classify(b, r, split, mapped)) }
 	for _, m := range []map[rune]string{b.Stripped, b.Lower} {
 		for r := range m {
 			one(r)
@@ -58,87 +72,43 @@ func newCharTable(norm Normalizer, split bool) *charTable {
 	for r := range b.Order {
 		one(r)
 	}
-	for r := rune(0); r < utf8.RuneSelf; r++ {
-		one(r)
-	}
-	each(b.Spaces, one)
-	each(b.Walls, one)
-	each(b.Punctuation, one)
-	for r := rune(0x80); r <= 0x3000; r++ {
-		if ucd.IsRustSpace(r) {
+	ascii := charclass.Range{First: 0, Last: utf8.RuneSelf - 1}
+	for _, x := range slices.Concat(charclass.Ranges{ascii}, b.Spaces, b.Walls, b.Punctuation, charclass.Set("space")) {
+		for r := x.First; r <= x.Last; r++ {
 			one(r)
 		}
-	}
-	if norm.StripAccents {
-		t.fill(ucd.Ranges{{First: 0xAC00, Last: 0xD7A3}}, kindHangul)
-	}
-	if norm.HandleChineseChars {
-		t.fillWhere(b.Chinese, kindAlone, done)
-	}
-	if norm.CleanText {
-		t.fill(b.Dropped, kindDrop)
 	}
 	return t
 }
 
-func each(s ucd.Ranges, f func(rune)) {
-	for _, x := range s {
-		for r := x.First; r <= x.Last; r++ {
-			f(r)
-		}
-	}
-}
-
 func (t *charTable) set(r rune, entry uint32) {
 	i := &t.index[uint32(r)>>8]
-	if *i == 0 {
-		if entry == kindKeep {
+	if int(*i) < len(pageKinds) {
+		if entry == pageKinds[*i] {
 			return
 		}
-		t.pages = append(t.pages, t.pages[0])
+		t.pages = append(t.pages, t.pages[*i])
 		*i = uint16(len(t.pages) - 1)
 	}
 	t.pages[*i][r&255] = entry
 }
 
-// fill gives all characters of a set the same entry; whole pages are shared.
-func (t *charTable) fill(s ucd.Ranges, entry uint32) { t.fillWhere(s, entry, nil) }
-
-// runeSet is a set of characters, a bit for each; nil is empty.
-type runeSet []uint64
-
-func (s runeSet) has(r rune) bool { return s != nil && s[r>>6]>>(r&63)&1 != 0 }
-
-func (s runeSet) add(r rune) { s[r>>6] |= 1 << (r & 63) }
-
-// fillWhere is fill for characters that are not in skip.
-func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip runeSet) {
-	whole := uint16(0)
+// fill gives all characters of a set the kind of one of the first pages.
+func (t *charTable) fill(s charclass.Ranges, page uint16) {
 	for _, x := range s {
-		for r := x.First; r <= x.Last; {
-			if r&255 == 0 && r+255 <= x.Last && t.index[r>>8] == 0 && skip == nil {
-				if whole == 0 {
-					var p [256]uint32
-					for i := range p {
-						p[i] = entry
-					}
-					t.pages = append(t.pages, p)
-					whole = uint16(len(t.pages) - 1)
-				}
-				t.index[r>>8] = whole
-				r += 256
-				continue
+		for r := x.First; r <= x.Last; r++ {
+			if r&255 == 0 && r+255 <= x.Last {
+				t.index[r>>8] = page
+				r += 255
+			} else {
+				t.set(r, pageKinds[page])
 			}
-			if !skip.has(r) {
-				t.set(r, entry)
-			}
-			r++
 		}
 	}
 }
 
 // classify returns the entry of one character.
-func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]uint32) uint32 {
+func (t *charTable) classify(b *charclass.Bert, r rune, split bool, mapped map[string]uint32) uint32 {
 	n := &t.norm
 	if n.CleanText {
 		if b.Dropped.Has(r) {
@@ -182,7 +152,7 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 		if b.Punctuation.Has(r) {
 			return kindAlone
 		}
-		if ucd.IsRustSpace(r) {
+		if unicode.IsSpace(r) {
 			return kindSpace
 		}
 	}
@@ -190,7 +160,7 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 }
 
 // mapping returns the entry of a character that becomes s. Equal replacements are stored once.
-func (t *charTable) mapping(b *ucd.Bert, s string, mapped map[string]uint32) uint32 {
+func (t *charTable) mapping(b *charclass.Bert, s string, mapped map[string]uint32) uint32 {
 	if e, ok := mapped[s]; ok {
 		return e
 	}
@@ -206,7 +176,7 @@ func (t *charTable) mapping(b *ucd.Bert, s string, mapped map[string]uint32) uin
 	return e
 }
 
-func lower(b *ucd.Bert, s string) string {
+func lower(b *charclass.Bert, s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
 		if x, ok := b.Lower[r]; ok {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/tokenize/internal/ucd"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
 // charTables caches the tables of the sixteen settings, with and without the pre-tokenizer: a few
@@ -76,7 +76,7 @@ func (t *charTable) append(dst, text []byte) []byte {
 
 // appendOrdered appends a character in canonical order.
 func (t *charTable) appendOrdered(dst []byte, run int, r rune) ([]byte, int) {
-	order := ucd.BertTables().Order
+	order := charclass.BertTables().Order
 	k := order[r]
 	if k == 0 {
 		dst = utf8.AppendRune(dst, r)

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
+	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/reference"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // expected is the pipeline step by step over the whole text, with the ids of the pieces.
 func expected(cfg *Config, find map[string]uint32, text string) []uint32 {
-	b := ucd.BertTables()
+	b := charclass.BertTables()
 	n := cfg.Normalizer
 	each := func(f func(r rune) string) {
 		var sb strings.Builder
@@ -55,7 +56,7 @@ func expected(cfg *Config, find map[string]uint32, text string) []uint32 {
 	word := ""
 	for _, r := range text {
 		switch {
-		case ucd.IsRustSpace(r):
+		case unicode.IsSpace(r):
 			words = append(words, word)
 			word = ""
 		case b.Punctuation.Has(r):
@@ -84,7 +85,7 @@ func pieceIDs(cfg *Config) map[string]uint32 {
 
 // strip decomposes, orders and drops: marks that stay are sorted within runs that nothing
 // interrupts.
-func strip(b *ucd.Bert, text string) string {
+func strip(b *charclass.Bert, text string) string {
 	var out, run []rune
 	flush := func() {
 		slices.SortStableFunc(run, func(x, y rune) int { return int(b.Order[x]) - int(b.Order[y]) })

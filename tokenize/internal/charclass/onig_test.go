@@ -1,10 +1,15 @@
-package ucd
+package charclass
 
-import "testing"
+import (
+	"encoding/binary"
+	"testing"
+	"unicode"
+)
 
 func TestOnigClasses(t *testing.T) {
-	tab := Onig()
-	class := func(c rune) uint8 { return tab.Pages[int(tab.Index[uint32(c)>>7])<<7|int(c&127)] }
+	index := AppendOnig(nil)
+	pages := index[2*(unicode.MaxRune+1)>>7:]
+	class := func(c rune) uint8 { return pages[int(binary.LittleEndian.Uint16(index[c>>7*2:]))<<7|int(c&127)] }
 	var count [6]int
 	for c := rune(0); c <= 0x10ffff; c++ {
 		k := class(c)
