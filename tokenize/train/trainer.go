@@ -24,13 +24,11 @@ type Trainer struct {
 	opts  Options
 	norm  normalize.Sequence
 	pre   pretokenize.Sequence
-	cut   *regex.Regex // instead of pre, for byte-level BPE
 	words *wordTable
 
 	normScratch normalize.Scratch
 	preScratch  pretokenize.Scratch
 	valid       []byte
-	matches     []int
 	done        bool
 	short       string
 }
@@ -51,9 +49,11 @@ func New(o Options) (*Trainer, error) {
 		if o.Lowercase {
 			t.norm = normalize.Lowercase{}.Steps()
 		}
-		if t.cut, err = regex.Compile(splits[o.Split]); err != nil {
+		split, err := regex.Compile(splits[o.Split])
+		if err != nil {
 			return nil, fmt.Errorf("train: %w", err)
 		}
+		t.pre = pretokenize.Sequence{pretokenize.Split{Pattern: normalize.Expression(split), Behavior: pretokenize.Isolated}}
 		t.words = newWordTable(o.MaxMemory, 100, 14, maxWordBytes)
 	case WordPiece:
 		t.norm = normalize.Bert{CleanText: true, HandleChineseChars: true, StripAccents: o.Lowercase,
@@ -62,14 +62,14 @@ func New(o Options) (*Trainer, error) {
 		t.words = newWordTable(o.MaxMemory, 100, 14, 4*maxWordPieceChars)
 	case Unigram:
 		components := []normalize.Component{
-			normalize.Nmt{}, normalize.Form{Step: normalize.NFKC},
+			normalize.Nmt{}, normalize.NFKC,
 			normalize.Replace{Pattern: normalize.Expression(spaces), Content: " "},
 		}
 		if o.Lowercase {
 			components = append(components, normalize.Lowercase{})
 		}
 		t.norm = normalize.Unroll(components)
-		t.pre = pretokenize.Metaspace{Replacement: '▁', Prepend: pretokenize.PrependAlways, Split: true}.Steps()
+		t.pre = pretokenize.Sequence{pretokenize.Metaspace{Replacement: '▁', Prepend: pretokenize.PrependAlways, Split: true}}
 		t.words = newWordTable(o.MaxMemory, 100, 60, maxWordBytes)
 	}
 	return t, nil
@@ -93,18 +93,6 @@ func (t *Trainer) Add(text []byte) error {
 	}
 	t.valid, _ = wellformed.Append(t.valid[:0], text)
 	text = t.norm.Apply(&t.normScratch, t.valid, &normalize.Edges{First: true, Last: true})
-	if t.cut != nil {
-		// Text between matches forms words too.
-		t.matches = t.cut.AppendMatches(t.matches[:0], text)
-		last := 0
-		for i := 0; i < len(t.matches); i += 2 {
-			t.words.add(text[last:t.matches[i]])
-			t.words.add(text[t.matches[i]:t.matches[i+1]])
-			last = t.matches[i+1]
-		}
-		t.words.add(text[last:])
-		return nil
-	}
 	pieces := t.preScratch.Apply(t.pre, text, 0)
 	for _, s := range pieces.Spans {
 		t.words.add(pieces.Text[s.Start:s.End])

@@ -32,9 +32,6 @@ func newWordTable(budget, perWord, perByte int64, longest int) *wordTable {
 }
 
 func (w *wordTable) add(text []byte) {
-	if len(text) == 0 {
-		return
-	}
 	w.total++
 	if i, ok := w.index[string(text)]; ok {
 		w.words[i].count++

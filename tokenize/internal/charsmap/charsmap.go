@@ -3,9 +3,11 @@ package charsmap
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
@@ -176,30 +178,35 @@ func (c *Map) appendChar(dst, char []byte) []byte {
 	return append(dst, char...)
 }
 
-// Walk calls f, from left to right, for each part of text that Append replaces or keeps as a whole;
-// to is the result.
-func (c *Map) Walk(text []byte, f func(part, to []byte)) {
-	for len(text) > 0 {
-		n, end := cluster(text)
-		if n > 0 {
-			if to, ok := c.Replacement(text[:n]); ok {
-				f(text[:n], to)
-				text = text[n:]
-				continue
+// Parts yields, from left to right, the parts of text that Append replaces or keeps as a whole, and
+// what becomes of each.
+func (c *Map) Parts(text []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(part, to []byte) bool) {
+		for len(text) > 0 {
+			n, end := cluster(text)
+			if n > 0 {
+				if to, ok := c.Replacement(text[:n]); ok {
+					if !yield(text[:n], to) {
+						return
+					}
+					text = text[n:]
+					continue
+				}
 			}
-			end = n
-		}
-		for i := 0; i < end; {
-			_, size := utf8.DecodeRune(text[i:])
-			part := text[i : i+size]
-			to, ok := c.Replacement(part)
-			if !ok {
-				to = part
+			for i := 0; i < end; {
+				_, size := utf8.DecodeRune(text[i:])
+				part := text[i : i+size]
+				to, ok := c.Replacement(part)
+				if !ok {
+					to = part
+				}
+				if !yield(part, to) {
+					return
+				}
+				i += size
 			}
-			f(part, to)
-			i += size
+			text = text[end:]
 		}
-		text = text[end:]
 	}
 }
 
@@ -208,31 +215,19 @@ func (c *Map) Walk(text []byte, f func(part, to []byte)) {
 // not. As in the original, the characters of a cluster that is replaced as a whole match those of
 // the replacement one by one, and the last one takes the rest.
 func (c *Map) Leading(text []byte, n int) int {
-	made := 0
-	for pos := 0; pos < n || made == 0 && pos < len(text); {
+	made, pos := 0, 0
+	for part, to := range c.Parts(text) {
 		if pos >= n {
-			_, size := utf8.DecodeRune(text[pos:])
+			if made > 0 {
+				break
+			}
+			_, size := utf8.DecodeRune(part)
 			n = pos + size
 		}
-		short, end := cluster(text[pos:])
-		if short > 0 {
-			if to, ok := c.Replacement(text[pos : pos+short]); ok {
-				if pos+short > n {
-					return made + prefixOf(to, utf8.RuneCount(text[pos:n]))
-				}
-				made, pos = made+len(to), pos+short
-				continue
-			}
-			end = short
+		if pos+len(part) > n {
+			return made + prefixOf(to, utf8.RuneCount(text[pos:n]))
 		}
-		for end += pos; pos < end && (pos < n || made == 0); {
-			_, size := utf8.DecodeRune(text[pos:])
-			to, ok := c.Replacement(text[pos : pos+size])
-			if !ok {
-				to = text[pos : pos+size]
-			}
-			made, pos = made+len(to), pos+size
-		}
+		made, pos = made+len(to), pos+len(part)
 	}
 	return made
 }
@@ -259,20 +254,14 @@ func cluster(text []byte) (short, end int) {
 		r, size := utf8.DecodeRune(text[n:])
 		g := charclass.GraphemeOf(r)
 		if g == charclass.GraphemeControl {
-			if n == 0 {
-				return short1(size)
-			}
-			return shortN(n)
+			return shortN(cmp.Or(n, size))
 		}
 		n += size
 		if g != charclass.GraphemePrepend {
 			break
 		}
 	}
-	for n < len(text) {
-		if text[n] < utf8.RuneSelf {
-			break
-		}
+	for n < len(text) && text[n] >= utf8.RuneSelf {
 		r, size := utf8.DecodeRune(text[n:])
 		if charclass.GraphemeOf(r) != charclass.GraphemeExtend {
 			break
@@ -281,8 +270,6 @@ func cluster(text []byte) (short, end int) {
 	}
 	return shortN(n)
 }
-
-func short1(n int) (int, int) { return n, n }
 
 func shortN(n int) (short, end int) {
 	if n < maxCluster {

@@ -4,6 +4,7 @@ package decode
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -14,9 +15,7 @@ import (
 
 // Step rewrites a list of tokens. It may reuse the list; it never changes the bytes of a token in
 // place.
-type Step interface {
-	Apply(tokens [][]byte) [][]byte
-}
+type Step func(tokens [][]byte) [][]byte
 
 // Sequence applies steps one after the other.
 type Sequence []Step
@@ -28,7 +27,7 @@ func (s Sequence) Append(dst []byte, tokens [][]byte, ok bool) []byte {
 		return append(dst, bytes.Join(tokens, []byte(" "))...)
 	}
 	for _, step := range s {
-		tokens = step.Apply(tokens)
+		tokens = step(tokens)
 	}
 	for _, t := range tokens {
 		dst = append(dst, t...)
@@ -36,24 +35,19 @@ func (s Sequence) Append(dst []byte, tokens [][]byte, ok bool) []byte {
 	return dst
 }
 
-// each is a step that rewrites tokens one by one.
-type each func(i, n int, token []byte) []byte
-
-// Apply implements Step.
-func (f each) Apply(tokens [][]byte) [][]byte {
-	for i, t := range tokens {
-		tokens[i] = f(i, len(tokens), t)
+// each returns the step that rewrites tokens one by one.
+func each(f func(i, n int, token []byte) []byte) Step {
+	return func(tokens [][]byte) [][]byte {
+		for i, t := range tokens {
+			tokens[i] = f(i, len(tokens), t)
+		}
+		return tokens
 	}
-	return tokens
 }
-
-type byteLevel struct{}
 
 // ByteLevel turns characters of the byte-level alphabet into the bytes they stand for; it keeps a
 // token with any other character.
-func ByteLevel() Step { return byteLevel{} }
-
-func (byteLevel) Apply(tokens [][]byte) [][]byte {
+func ByteLevel(tokens [][]byte) [][]byte {
 	var raw []byte
 	for _, t := range tokens {
 		b, ok := charclass.AppendBytes(raw, t)
@@ -75,7 +69,7 @@ func BPE(suffix string) Step {
 		if i == n-1 {
 			by = ""
 		}
-		return bytes.ReplaceAll(token, []byte(suffix), []byte(by))
+		return replaceAll(token, suffix, by)
 	})
 }
 
@@ -88,7 +82,7 @@ var cleanups = [][2]string{
 
 func cleanup(b []byte) []byte {
 	for _, c := range cleanups {
-		b = bytes.ReplaceAll(b, []byte(c[0]), []byte(c[1]))
+		b = replaceAll(b, c[0], c[1])
 	}
 	return b
 }
@@ -118,7 +112,7 @@ func Metaspace(replacement rune, never bool) Step {
 		if i == 0 && !never {
 			by = ""
 		}
-		return bytes.ReplaceAll(token, []byte(string(replacement)), []byte(by))
+		return replaceAll(token, string(replacement), by)
 	})
 }
 
@@ -156,31 +150,20 @@ func Strip(content rune, start, stop int) Step {
 	})
 }
 
-type fuse struct{}
-
 // Fuse joins all tokens into one.
-func Fuse() Step { return fuse{} }
-
-func (fuse) Apply(tokens [][]byte) [][]byte { return [][]byte{bytes.Join(tokens, nil)} }
-
-type byteFallback struct{}
+func Fuse(tokens [][]byte) [][]byte { return [][]byte{bytes.Join(tokens, nil)} }
 
 // ByteFallback turns each run of tokens such as <0x61> into the text of their bytes, or into one
 // U+FFFD per token if they are not UTF-8.
-func ByteFallback() Step { return byteFallback{} }
-
-func (byteFallback) Apply(tokens [][]byte) [][]byte {
+func ByteFallback(tokens [][]byte) [][]byte {
 	var out [][]byte
 	var run []byte
 	flush := func() {
-		if utf8.Valid(run) {
-			if len(run) > 0 {
-				out = append(out, run)
-			}
-		} else {
-			for range run {
-				out = append(out, []byte("\uFFFD"))
-			}
+		switch {
+		case !utf8.Valid(run):
+			out = append(out, slices.Repeat([][]byte{[]byte("\uFFFD")}, len(run))...)
+		case len(run) > 0:
+			out = append(out, run)
 		}
 		run = nil
 	}
@@ -208,29 +191,24 @@ func byteToken(t []byte) (byte, bool) {
 	return byte(b), err == nil
 }
 
-type ctc struct {
-	pad, delimiter string
-	clean          bool
-}
-
 // CTC drops repeated tokens and padding, and turns the word delimiter into a space.
-func CTC(pad, delimiter string, clean bool) Step { return ctc{pad, delimiter, clean} }
-
-func (c ctc) Apply(tokens [][]byte) [][]byte {
-	var out [][]byte
-	for i, t := range tokens {
-		if i > 0 && bytes.Equal(t, tokens[i-1]) {
-			continue
+func CTC(pad, delimiter string, clean bool) Step {
+	return func(tokens [][]byte) [][]byte {
+		var out [][]byte
+		for i, t := range tokens {
+			if i > 0 && bytes.Equal(t, tokens[i-1]) {
+				continue
+			}
+			t = replaceAll(t, pad, "")
+			if clean {
+				t = replaceAll(cleanup(t), delimiter, " ")
+			}
+			if len(t) > 0 {
+				out = append(out, t)
+			}
 		}
-		t = replaceAll(t, c.pad, "")
-		if c.clean {
-			t = replaceAll(cleanup(t), c.delimiter, " ")
-		}
-		if len(t) > 0 {
-			out = append(out, t)
-		}
+		return out
 	}
-	return out
 }
 
 // replaceAll is Rust's str::replace.

@@ -65,13 +65,13 @@ func (c component) normalizer() (n normalize.Component, ok bool) {
 	c.fields()
 	switch c.kind {
 	case "NFC":
-		return normalize.Form{Step: normalize.NFC}, true
+		return normalize.NFC, true
 	case "NFD":
-		return normalize.Form{Step: normalize.NFD}, true
+		return normalize.NFD, true
 	case "NFKC":
-		return normalize.Form{Step: normalize.NFKC}, true
+		return normalize.NFKC, true
 	case "NFKD":
-		return normalize.Form{Step: normalize.NFKD}, true
+		return normalize.NFKD, true
 	case "Lowercase":
 		return normalize.Lowercase{}, true
 	case "StripAccents":
@@ -207,7 +207,7 @@ func (c component) decoder() (d decode.Step, ok bool) {
 	switch c.kind {
 	case "ByteLevel":
 		c.fields("add_prefix_space", "trim_offsets", "use_regex")
-		return decode.ByteLevel(), true
+		return decode.ByteLevel, true
 	case "WordPiece":
 		c.fields("prefix", "cleanup")
 		return decode.WordPiece(c.str("prefix"), c.boolean("cleanup")), true
@@ -228,10 +228,10 @@ func (c component) decoder() (d decode.Step, ok bool) {
 		return decode.Strip(c.char("content"), c.integer("start"), c.integer("stop")), true
 	case "Fuse":
 		c.fields()
-		return decode.Fuse(), true
+		return decode.Fuse, true
 	case "ByteFallback":
 		c.fields()
-		return decode.ByteFallback(), true
+		return decode.ByteFallback, true
 	}
 	return nil, false
 }

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/wellformed"
 )
 
@@ -125,16 +126,11 @@ func (a Aligned) replace(pattern Pattern, content string) Aligned {
 	return out
 }
 
-// walker is a character map that can list its replacements.
-type walker interface {
-	Walk(text []byte, f func(part, to []byte))
-}
-
 // precompiled lists the changes of a character map: the characters of a replacement replace those
 // of the part one by one, and the last makes up for the difference.
-func precompiled(m walker, text []byte) []Change {
+func precompiled(m *charsmap.Map, text []byte) []Change {
 	var list []Change
-	m.Walk(text, func(part, to []byte) {
+	for part, to := range m.Parts(text) {
 		from := len(list)
 		for _, r := range string(to) {
 			list = append(list, Change{r, 0})
@@ -147,7 +143,7 @@ func precompiled(m walker, text []byte) []Change {
 		case diff < 0 && len(list) > 0:
 			list[len(list)-1].By += diff
 		}
-	})
+	}
 	return list
 }
 
@@ -157,32 +153,23 @@ func Align(c Component, a Aligned) (out Aligned, ok bool) {
 		return a, true
 	}
 	switch c := c.(type) {
-	case Form:
-		f, ok := c.Step.(form)
-		if !ok {
-			return a, false
-		}
-		return a.transform(f.changes(a.Text)), true
-	case Lowercase:
-		return a.chars(charclass.AppendLower), true
-	case StripAccents:
-		return a.chars(remove(charclass.CombiningMark).(chars)), true
-	case Nmt:
-		return a.chars(charclass.AppendNmt), true
-	case ByteLevel:
-		return a.bytes(), true
-	case Bert:
+	case interface{ Steps() Sequence }:
+		ok = true
 		for _, step := range c.Steps() {
-			if f, ok := step.(chars); ok {
-				a = a.chars(f)
-			} else {
-				a, _ = Align(Form{step}, a)
+			if ok {
+				a, ok = Align(step, a)
 			}
 		}
-		return a, true
+		return a, ok
+	case chars:
+		return a.chars(c), true
+	case form:
+		return a.transform(c.changes(a.Text)), true
+	case ByteLevel:
+		return a.bytes(), true
 	case Strip:
-		left := len(strip{left: c.Left}.Append(nil, a.Text, &Edges{First: true, Last: true}))
-		both := len(strip{left: c.Left, right: c.Right}.Append(nil, a.Text, &Edges{First: true, Last: true}))
+		left := len(Strip{Left: c.Left}.Append(nil, a.Text, &Edges{First: true, Last: true}))
+		both := len(c.Append(nil, a.Text, &Edges{First: true, Last: true}))
 		start := len(a.Text) - left
 		return a.Slice(start, start+both), true
 	case Replace:
@@ -190,11 +177,7 @@ func Align(c Component, a Aligned) (out Aligned, ok bool) {
 	case Prepend:
 		return a.Prepend([]byte(c.Text)), true
 	case Precompiled:
-		m, ok := c.Map.(walker)
-		if !ok {
-			return a, false
-		}
-		return a.transform(precompiled(m, a.Text)), true
+		return a.transform(precompiled(c.Map, a.Text)), true
 	}
 	return a, false
 }

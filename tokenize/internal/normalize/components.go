@@ -1,14 +1,17 @@
 package normalize
 
-import "github.com/dsload/dsload/tokenize/internal/charclass"
+import (
+	"bytes"
 
-// Component describes a normalizer by value. Its Steps evaluate it.
-type Component interface{ Steps() Sequence }
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/charsmap"
+)
+
+// Component is a normalizer as a file describes it: a Step, or something with Steps.
+type Component any
 
 // The normalizers, with the fields of tokenizer.json.
 type (
-	// Form is one of the Unicode normalization forms NFC, NFD, NFKC and NFKD.
-	Form struct{ Step Step }
 	// Lowercase maps each character to its lower case, without context (no final sigma).
 	Lowercase struct{}
 	// StripAccents removes combining marks.
@@ -26,44 +29,40 @@ type (
 	}
 	// Prepend puts Text before every segment that is not empty.
 	Prepend struct{ Text string }
-	// Precompiled is SentencePiece's character map.
-	Precompiled struct{ Map Mapper }
+	// Precompiled is SentencePiece's character map, applied per grapheme cluster.
+	Precompiled struct{ Map *charsmap.Map }
 	// Bert is BertNormalizer, with strip_accents resolved.
 	Bert struct{ CleanText, HandleChineseChars, StripAccents, Lowercase bool }
 )
 
-// Steps implements Component.
-func (c Form) Steps() Sequence { return Sequence{c.Step} }
-
-// Steps implements Component.
+// Steps returns the only step.
 func (Lowercase) Steps() Sequence { return Sequence{chars(charclass.AppendLower)} }
 
-// Steps implements Component.
+// Steps returns the only step.
 func (StripAccents) Steps() Sequence { return Sequence{remove(charclass.CombiningMark)} }
 
-// Steps implements Component.
+// Steps returns the only step.
 func (Nmt) Steps() Sequence { return Sequence{chars(charclass.AppendNmt)} }
-
-// Steps implements Component.
-func (ByteLevel) Steps() Sequence { return Sequence{byteLevel{}} }
-
-// Steps implements Component.
-func (c Strip) Steps() Sequence { return Sequence{strip{c.Left, c.Right}} }
-
-// Steps implements Component.
-func (c Replace) Steps() Sequence { return Sequence{replace{c.Pattern, []byte(c.Content)}} }
-
-// Steps implements Component.
-func (c Prepend) Steps() Sequence { return Sequence{prepend(c.Text)} }
-
-// Steps implements Component.
-func (c Precompiled) Steps() Sequence { return Sequence{charsmap{c.Map}} }
 
 // Unroll returns the steps of all components in order.
 func Unroll(components []Component) Sequence {
 	var s Sequence
 	for _, c := range components {
-		s = append(s, c.Steps()...)
+		if several, ok := c.(interface{ Steps() Sequence }); ok {
+			s = append(s, several.Steps()...)
+		} else {
+			s = append(s, c.(Step))
+		}
 	}
 	return s
+}
+
+// Append implements Step.
+func (c Precompiled) Append(dst, src []byte, e *Edges) []byte {
+	from := len(dst)
+	dst = c.Map.Append(dst, src)
+	if e.Zero > 0 && !bytes.Equal(dst[from:], src) {
+		e.Zero = c.Map.Leading(src, e.Zero)
+	}
+	return dst
 }

@@ -95,7 +95,7 @@ func remove(class charclass.Class) Step {
 	})
 }
 
-// Steps implements Component.
+// Steps returns a step for each setting that is on.
 func (c Bert) Steps() Sequence {
 	t := charclass.Classes()
 	var n Sequence
@@ -127,10 +127,8 @@ func (c Bert) Steps() Sequence {
 	return n
 }
 
-// byteLevel replaces each byte with its character in the byte-level alphabet.
-type byteLevel struct{}
-
-func (byteLevel) Append(dst, src []byte, e *Edges) []byte {
+// Append implements Step.
+func (ByteLevel) Append(dst, src []byte, e *Edges) []byte {
 	from, zero := len(dst), e.Zero
 	for i, c := range src {
 		dst = append(dst, charclass.ByteChar(c)...)
@@ -141,28 +139,26 @@ func (byteLevel) Append(dst, src []byte, e *Edges) []byte {
 	return dst
 }
 
-type prepend []byte
-
-func (p prepend) Append(dst, src []byte, e *Edges) []byte {
+// Append implements Step.
+func (p Prepend) Append(dst, src []byte, e *Edges) []byte {
 	if e.First {
-		dst = append(dst, p...)
+		dst = append(dst, p.Text...)
 		if e.Zero > 0 {
-			e.Zero += len(p)
+			e.Zero += len(p.Text)
 		}
 	}
 	return append(dst, src...)
 }
 
-type strip struct{ left, right bool }
-
-func (s strip) Append(dst, src []byte, e *Edges) []byte {
+// Append implements Step.
+func (s Strip) Append(dst, src []byte, e *Edges) []byte {
 	t := charclass.Classes()
-	if s.left && e.First {
+	if s.Left && e.First {
 		n := len(src)
 		src = bytes.TrimLeftFunc(src, func(r rune) bool { return t.Is(r, charclass.Whitespace) })
 		e.Zero = max(0, e.Zero-(n-len(src)))
 	}
-	if s.right && e.Last {
+	if s.Right && e.Last {
 		src = bytes.TrimRightFunc(src, func(r rune) bool { return t.Is(r, charclass.Whitespace) })
 	}
 	e.Zero = min(e.Zero, len(src))

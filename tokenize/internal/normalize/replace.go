@@ -89,12 +89,8 @@ func Matches[P interface{ Search(text []byte) Search }](find P, text []byte, f f
 	}
 }
 
-type replace struct {
-	find    Pattern
-	content []byte
-}
-
-func (r replace) Append(dst, src []byte, e *Edges) []byte {
+// Append implements Step.
+func (r Replace) Append(dst, src []byte, e *Edges) []byte {
 	from, zero, done := len(dst), e.Zero, 0
 	e.Zero = 0
 	keep := func(to int) {
@@ -102,15 +98,15 @@ func (r replace) Append(dst, src []byte, e *Edges) []byte {
 		e.Zero += max(0, min(to, zero)-done)
 		done = to
 	}
-	Matches(r.find, src, func(start, end int) {
-		if e.over(len(dst) - from + len(r.content)) {
+	Matches(r.Pattern, src, func(start, end int) {
+		if e.over(len(dst) - from + len(r.Content)) {
 			e.Over = true
 			return
 		}
 		keep(start)
-		dst = append(dst, r.content...)
+		dst = append(dst, r.Content...)
 		if zero > 0 && end <= zero { // content comes from the last byte of the match
-			e.Zero += len(r.content)
+			e.Zero += len(r.Content)
 		}
 		done = end
 	})

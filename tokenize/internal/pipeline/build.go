@@ -150,7 +150,7 @@ func (c *Config) ranks(m *spec.Ranks, s *spec.Spec) bool {
 				return false
 			}
 		}
-		c.PreTokenizer = split.Steps()
+		c.PreTokenizer = pretokenize.Sequence{split}
 	}
 	model, err := bytebpe.New(bytebpe.Config{Vocab: m.Vocab, Ranked: true, Pairs: m.Pairs, Split: engine})
 	if err != nil {

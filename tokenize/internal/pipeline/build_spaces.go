@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/internal/engine/plain"
 	"github.com/dsload/dsload/tokenize/internal/engine/spbpe"
 	"github.com/dsload/dsload/tokenize/internal/engine/unigram"
@@ -149,10 +148,7 @@ func absorb(cfg *unigram.Config, list []normalize.Component) (before []normalize
 		cfg.StripRight, list = true, list[:len(list)-1]
 	}
 	if r, is := last(list).(normalize.Precompiled); is {
-		if cfg.Charsmap, is = r.Map.(*charsmap.Map); !is {
-			return nil, false
-		}
-		list = list[:len(list)-1]
+		cfg.Charsmap, list = r.Map, list[:len(list)-1]
 	}
 	if _, is := last(list).(normalize.Nmt); is {
 		cfg.Nmt, list = true, list[:len(list)-1]
@@ -188,7 +184,7 @@ func (c *Config) sentencePiece(m *spec.SentencePiece, s *spec.Spec) bool {
 	}
 	c.CutAtSpaces = false
 	if !norm.Trivial() {
-		c.Normalizer = norm.Steps()
+		c.Normalizer = normalize.Sequence{norm}
 		c.CutAtSpaces = wordsApart(m, norm)
 	} else if norm.DummySpace {
 		cfg.Prefix = spbpe.PrefixAlways
@@ -219,7 +215,7 @@ func (c *Config) sentenceUnigram(m *spec.SentencePiece, norm *spmodel.Normalizer
 	}
 	c.CutAtSpaces = false
 	if norm.SpaceSuffix {
-		c.Normalizer = norm.Steps()
+		c.Normalizer = normalize.Sequence{norm}
 	} else {
 		cfg.Prefix, cfg.CollapseSpaces, cfg.Charsmap = norm.DummySpace, norm.ExtraSpaces, norm.Map
 	}
@@ -263,7 +259,7 @@ func (c *Config) plainSentencePiece(m *spec.SentencePiece, s *spec.Spec) error {
 	}
 	c.CutAtSpaces = wordsApart(m, norm)
 	if c.CutAtSpaces {
-		c.PreTokenizer = pretokenize.BeforeWords{Mark: spec.MetaspaceChar}.Steps()
+		c.PreTokenizer = pretokenize.Sequence{pretokenize.BeforeWords{Mark: spec.MetaspaceChar}}
 	}
 	c.Model = plain.NewSentencePiece(m)
 	return nil

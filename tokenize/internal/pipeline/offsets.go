@@ -128,7 +128,7 @@ func (e *offsetEncoder) cut(c pretokenize.Component, a normalize.Aligned) []norm
 	for zero < len(a.Origins) && a.Origins[zero].Start == 0 {
 		zero++
 	}
-	cut := e.pre.Apply(c.Steps(), a.Text, zero)
+	cut := e.pre.Apply(pretokenize.Unroll([]pretokenize.Component{c}), a.Text, zero)
 	switch c := c.(type) {
 	case pretokenize.ByteLevel:
 		a.Origins = byteLevelOrigins(a, cut.Text)

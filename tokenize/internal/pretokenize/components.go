@@ -1,14 +1,12 @@
 package pretokenize
 
 import (
-	"unicode/utf8"
-
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 )
 
-// Component describes a pre-tokenizer by value. Its Steps evaluate it.
-type Component interface{ Steps() Sequence }
+// Component is a pre-tokenizer as a file describes it: a Step, or something with Steps.
+type Component any
 
 // The pre-tokenizers, with the fields of tokenizer.json.
 type (
@@ -53,25 +51,22 @@ type (
 	BeforeWords struct{ Mark rune }
 )
 
-// Steps implements Component.
-func (Whitespace) Steps() Sequence { return Sequence{whitespace{}} }
-
-// Steps implements Component.
+// Steps returns the only step.
 func (WhitespaceSplit) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Whitespace), Removed}}
 }
 
-// Steps implements Component.
+// Steps returns its two steps.
 func (Bert) Steps() Sequence {
 	return append(WhitespaceSplit{}.Steps(), Punctuation{Isolated}.Steps()...)
 }
 
-// Steps implements Component.
+// Steps returns the only step.
 func (c Punctuation) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Punctuation), c.Behavior}}
 }
 
-// Steps implements Component.
+// Steps returns the only step.
 func (c Digits) Steps() Sequence {
 	if c.Individual {
 		return Sequence{classSplit{class(charclass.Numeric), Isolated}}
@@ -79,45 +74,32 @@ func (c Digits) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Numeric), Contiguous}}
 }
 
-// Steps implements Component.
+// Steps returns the only step.
 func (c CharDelimiter) Steps() Sequence {
 	return Sequence{classSplit{func(r rune) bool { return r == c.Char }, Removed}}
 }
 
-// Steps implements Component.
-func (c Split) Steps() Sequence { return Sequence{split{c.Pattern, c.Behavior, c.Invert}} }
-
-// Steps implements Component.
-func (c FixedLength) Steps() Sequence { return Sequence{fixedLength(c.Length)} }
-
-// Steps implements Component.
-func (UnicodeScripts) Steps() Sequence { return Sequence{unicodeScripts{}} }
-
-// Steps implements Component.
+// Steps returns a step for each thing it does.
 func (c ByteLevel) Steps() Sequence {
 	var s Sequence
 	if c.PrefixSpace {
 		s = append(s, prefixSpace{})
 	}
 	if c.Split {
-		s = append(s, split{c.Pattern, Isolated, false})
+		s = append(s, Split{Pattern: c.Pattern, Behavior: Isolated})
 	}
 	return append(s, byteLevel{})
 }
-
-// Steps implements Component.
-func (c Metaspace) Steps() Sequence {
-	return Sequence{metaspace{utf8.AppendRune(nil, c.Replacement), c.Prepend, c.Split}}
-}
-
-// Steps implements Component.
-func (c BeforeWords) Steps() Sequence { return Sequence{beforeWords{utf8.AppendRune(nil, c.Mark)}} }
 
 // Unroll returns the steps of all components in order.
 func Unroll(components []Component) Sequence {
 	var s Sequence
 	for _, c := range components {
-		s = append(s, c.Steps()...)
+		if several, ok := c.(interface{ Steps() Sequence }); ok {
+			s = append(s, several.Steps()...)
+		} else {
+			s = append(s, c.(Step))
+		}
 	}
 	return s
 }

@@ -182,10 +182,8 @@ func class(c charclass.Class) func(rune) bool {
 	return func(r rune) bool { return t.Is(r, c) }
 }
 
-// whitespace keeps the matches of \w+|[^\w\s]+ and drops everything else.
-type whitespace struct{}
-
-func (whitespace) Cut(in, out *Pieces) {
+// Cut keeps the matches of \w+|[^\w\s]+ and drops everything else.
+func (Whitespace) Cut(in, out *Pieces) {
 	t := charclass.Classes()
 	out.Text = in.Text
 	for _, p := range in.Spans {
@@ -213,42 +211,36 @@ func (whitespace) Cut(in, out *Pieces) {
 	}
 }
 
-type split struct {
-	find     normalize.Pattern
-	behavior Behavior
-	invert   bool
-}
-
-func (s split) Cut(in, out *Pieces) {
+// Cut implements Step.
+func (s Split) Cut(in, out *Pieces) {
 	out.Text = in.Text
 	var c collector
 	for _, p := range in.Spans {
-		c.begin(out, s.behavior)
+		c.begin(out, s.Behavior)
 		text, last := in.Text[p.Start:p.End], 0
-		normalize.Matches(s.find, text, func(start, end int) {
+		normalize.Matches(s.Pattern, text, func(start, end int) {
 			if last < start {
-				c.element(p.Start+last, p.Start+start, s.invert)
+				c.element(p.Start+last, p.Start+start, s.Invert)
 			}
-			c.element(p.Start+start, p.Start+end, !s.invert)
+			c.element(p.Start+start, p.Start+end, !s.Invert)
 			last = end
 		})
 		if last < len(text) {
-			c.element(p.Start+last, p.End, s.invert)
+			c.element(p.Start+last, p.End, s.Invert)
 		}
 		c.finish()
 	}
 }
 
-type fixedLength int
-
-func (n fixedLength) Cut(in, out *Pieces) {
+// Cut implements Step.
+func (f FixedLength) Cut(in, out *Pieces) {
 	out.Text = in.Text
 	for _, p := range in.Spans {
 		start, count := p.Start, 0
 		for i := p.Start; i < p.End; {
 			_, size := utf8.DecodeRune(in.Text[i:p.End])
 			i += size
-			if count++; count == int(n) {
+			if count++; count == f.Length {
 				out.add(start, i)
 				start, count = i, 0
 			}
@@ -257,9 +249,8 @@ func (n fixedLength) Cut(in, out *Pieces) {
 	}
 }
 
-type unicodeScripts struct{}
-
-func (unicodeScripts) Cut(in, out *Pieces) {
+// Cut implements Step.
+func (UnicodeScripts) Cut(in, out *Pieces) {
 	out.Text = in.Text
 	for _, p := range in.Spans {
 		start, last := -1, uint8(0)
@@ -326,21 +317,17 @@ const (
 	PrependNever
 )
 
-type metaspace struct {
-	replacement []byte
-	prepend     Prepend
-	split       bool
-}
+func (Metaspace) rewrites() {}
 
-func (metaspace) rewrites() {}
-
-func (m metaspace) Cut(in, out *Pieces) {
+// Cut implements Step.
+func (m Metaspace) Cut(in, out *Pieces) {
+	replacement := []byte(string(m.Replacement))
 	for _, p := range in.Spans {
 		start := len(out.Text)
 		text := in.Text[p.Start:p.End]
-		starts := text[0] == ' ' || bytes.HasPrefix(text, m.replacement)
-		if !starts && (m.prepend == PrependAlways || m.prepend == PrependFirst && p.Start < in.Zero) {
-			out.Text = append(out.Text, m.replacement...)
+		starts := text[0] == ' ' || bytes.HasPrefix(text, replacement)
+		if !starts && (m.Prepend == PrependAlways || m.Prepend == PrependFirst && p.Start < in.Zero) {
+			out.Text = append(out.Text, replacement...)
 		}
 		piece := start
 		for i := 0; i < len(text); {
@@ -350,11 +337,11 @@ func (m metaspace) Cut(in, out *Pieces) {
 			n := 1
 			if text[i] == ' ' {
 				piece = m.cutAt(out, start, piece)
-				out.Text = append(out.Text, m.replacement...)
-			} else if bytes.HasPrefix(text[i:], m.replacement) {
+				out.Text = append(out.Text, replacement...)
+			} else if bytes.HasPrefix(text[i:], replacement) {
 				piece = m.cutAt(out, start, piece)
-				out.Text = append(out.Text, m.replacement...)
-				n = len(m.replacement)
+				out.Text = append(out.Text, replacement...)
+				n = len(replacement)
 			} else {
 				out.Text = append(out.Text, text[i])
 			}
@@ -368,28 +355,28 @@ func (m metaspace) Cut(in, out *Pieces) {
 }
 
 // cutAt ends a piece before a replacement; start is where the whole of the input's piece begins.
-func (m metaspace) cutAt(out *Pieces, start, piece int) int {
-	if !m.split {
+func (m Metaspace) cutAt(out *Pieces, start, piece int) int {
+	if !m.Split {
 		return piece
 	}
 	out.add(piece, len(out.Text))
 	return len(out.Text)
 }
 
-type beforeWords struct{ mark []byte }
-
-func (s beforeWords) Cut(in, out *Pieces) {
+// Cut implements Step.
+func (b BeforeWords) Cut(in, out *Pieces) {
+	mark := []byte(string(b.Mark))
 	out.Text = in.Text
 	for _, p := range in.Spans {
 		start, marked := p.Start, true
 		for i := p.Start; i < p.End; {
-			if bytes.HasPrefix(in.Text[i:p.End], s.mark) {
+			if bytes.HasPrefix(in.Text[i:p.End], mark) {
 				if !marked {
 					out.add(start, i)
 					start = i
 				}
 				marked = true
-				i += len(s.mark)
+				i += len(mark)
 				continue
 			}
 			marked = false

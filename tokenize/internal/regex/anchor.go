@@ -19,7 +19,7 @@ func (m *machine) holds(in *inst, pos int) bool {
 	}
 	before, after := false, false
 	if pos > 0 {
-		c, _ := decodeLast(text, pos)
+		c, _ := utf8.DecodeLastRune(text[:pos])
 		before = m.prog.word.has(c) && (!in.ascii || c < utf8.RuneSelf)
 	}
 	if pos < len(text) {
@@ -36,9 +36,4 @@ func decode(text []byte, pos int) (rune, int) {
 		return rune(c), 1
 	}
 	return utf8.DecodeRune(text[pos:])
-}
-
-// decodeLast returns the character before pos.
-func decodeLast(text []byte, pos int) (rune, int) {
-	return utf8.DecodeLastRune(text[:pos])
 }

@@ -1,6 +1,9 @@
 package regex
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // class parses a character class after its opening bracket. Under (?i) case folding is applied to
 // the positive set before a leading ^ negates it, and a character of the set that equals a string
@@ -138,12 +141,7 @@ var posixNames = []string{"alnum", "alpha", "ascii", "blank", "cntrl", "digit", 
 	"space", "upper", "word", "xdigit"}
 
 func isPosix(name string) bool {
-	for _, n := range posixNames {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(posixNames, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // posixBracket parses [:name:] after its opening. If it returns false, a nested class begins there.
@@ -155,27 +153,23 @@ func (p *parser) posixBracket() (runeSet, bool) {
 		return nil, false
 	}
 	name := p.pattern[p.pos : p.pos+end]
-	for _, known := range posixNames {
-		if name != known {
-			continue
-		}
-		p.pos += end + 2
-		set := property(name)
-		switch name {
-		case "punct":
-			set = property("posixpunct") // with symbols, which \p{punct} lacks
-		case "word":
-			set = bracketWord()
-		}
-		if p.opts.asciiPosixBracket || p.opts.asciiWord && name == "word" || p.opts.asciiDigit && name == "digit" ||
-			p.opts.asciiSpace && name == "space" {
-			set = intersect(set, runeSet{{0, 127}})
-		}
-		if negate {
-			set = set.negate()
-		}
-		return set, true
+	if !slices.Contains(posixNames, name) {
+		p.failAt(at, "POSIX bracket %q is not known", name)
 	}
-	p.failAt(at, "POSIX bracket %q is not known", name)
-	return nil, false
+	p.pos += end + 2
+	set := property(name)
+	switch name {
+	case "punct":
+		set = property("posixpunct") // with symbols, which \p{punct} lacks
+	case "word":
+		set = bracketWord()
+	}
+	if p.opts.asciiPosixBracket || p.opts.asciiWord && name == "word" || p.opts.asciiDigit && name == "digit" ||
+		p.opts.asciiSpace && name == "space" {
+		set = intersect(set, runeSet{{0, 127}})
+	}
+	if negate {
+		set = set.negate()
+	}
+	return set, true
 }

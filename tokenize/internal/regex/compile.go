@@ -6,7 +6,6 @@ type opcode uint8
 
 const (
 	opMatch    opcode = iota // the end of the program or of a sub-program
-	opFail                   // the attempt fails
 	opSet                    // one character of set
 	opLoop                   // min to max characters of set
 	opSplit                  // x first, then y
@@ -65,24 +64,15 @@ type compiler struct {
 	active  []int32 // slots of the enclosing loops in this sub-program
 }
 
-func compile(pattern string, root *node) (prog *program, err error) {
+func compile(pattern string, root *node) *program {
 	c := &compiler{pattern: pattern, prog: &program{}, sets: make(map[string]*charSet)}
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*SyntaxError)
-			if !ok {
-				panic(r)
-			}
-			prog, err = nil, e
-		}
-	}()
 	c.emitNode(root, false)
 	c.emit(inst{op: opMatch})
 	if first, ok := root.first(); ok {
 		c.prog.first = c.set(first)
 	}
 	c.prog.markJoins()
-	return c.prog, nil
+	return c.prog
 }
 
 func (c *compiler) fail(reason string) {
@@ -277,7 +267,7 @@ func (p *program) markJoins() {
 		in := &p.insts[i]
 		next := int32(i + 1)
 		switch in.op {
-		case opMatch, opFail:
+		case opMatch:
 		case opJump:
 			lead(in.x)
 		case opSplit:
@@ -297,17 +287,12 @@ func (p *program) markJoins() {
 		}
 	}
 	for i := range p.insts {
-		in := &p.insts[i]
-		in.memo = ways[i] > 1 || in.op == opLoop || in.op == opLook || in.op == opAtomic
-	}
-	for i := range p.insts {
 		if in := &p.insts[i]; in.op == opLook || in.op == opAtomic {
-			p.insts[in.x].memo = true // a sub-program is run once from each position
+			ways[i], ways[in.x] = 2, 2 // a sub-program is run once from each position
 		}
 	}
 	for i := range p.insts {
-		if in := &p.insts[i]; in.op == opMatch || in.op == opMark {
-			in.memo = false
-		}
+		in := &p.insts[i]
+		in.memo = (ways[i] > 1 || in.op == opLoop) && in.op != opMatch && in.op != opMark
 	}
 }

@@ -1,26 +1,23 @@
 package regex
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
 var simpleEscapes = map[rune]rune{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f', 'v': '\v', 'a': '\a', 'e': 0x1B}
 
+var assertions = map[rune]assertKind{'b': assertWord, 'B': assertNotWord, 'A': assertTextStart, 'z': assertTextEnd,
+	'Z': assertTextEndOrNewline}
+
 // escape parses what follows a backslash outside a class.
 func (p *parser) escape(start int) *node {
 	c := p.next()
+	if assert, ok := assertions[c]; ok {
+		return &node{kind: nodeAssert, assert: assert, ascii: p.opts.asciiWord}
+	}
 	switch c {
-	case 'b':
-		return &node{kind: nodeAssert, assert: assertWord, ascii: p.opts.asciiWord}
-	case 'B':
-		return &node{kind: nodeAssert, assert: assertNotWord, ascii: p.opts.asciiWord}
-	case 'A':
-		return &node{kind: nodeAssert, assert: assertTextStart}
-	case 'z':
-		return &node{kind: nodeAssert, assert: assertTextEnd}
-	case 'Z':
-		return &node{kind: nodeAssert, assert: assertTextEndOrNewline}
 	case 'R':
 		lineEnd := &node{kind: nodeSet, set: runeSet{{'\n', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}}
 		pair := catOf([]*node{{kind: nodeSet, set: runeSet{{'\r', '\r'}}}, {kind: nodeSet, set: runeSet{{'\n', '\n'}}}})
@@ -177,14 +174,8 @@ func (p *parser) digits(base, most int) string {
 	return p.pattern[from:p.pos]
 }
 
-func (p *parser) codePoint(digits string, base int, start int) rune {
-	n := 0
-	for _, d := range []byte(strings.ToLower(digits)) {
-		if d >= 'a' {
-			d -= 'a' - '9' - 1
-		}
-		n = n*base + int(d-'0')
-	}
+func (p *parser) codePoint(digits string, base, start int) rune {
+	n, _ := strconv.ParseUint(digits, base, 64) // the parser took nothing but digits
 	if n > maxRune || n >= 0xD800 && n < 0xE000 {
 		p.failAt(start, "%#x is not a character", n)
 	}

@@ -339,7 +339,7 @@ func (m *machine) step(in *inst, pos int) (int, bool) {
 		if pos == 0 {
 			return 0, false
 		}
-		c, n := decodeLast(m.text, pos)
+		c, n := utf8.DecodeLastRune(m.text[:pos])
 		return pos - n, in.set.has(c)
 	}
 	if pos >= len(m.text) {
@@ -358,7 +358,7 @@ func (m *machine) back(pos int, left bool) int {
 		if m.text[pos-1] < utf8.RuneSelf {
 			return pos - 1
 		}
-		_, n := decodeLast(m.text, pos)
+		_, n := utf8.DecodeLastRune(m.text[:pos])
 		return pos - n
 	}
 	_, n := decode(m.text, pos)

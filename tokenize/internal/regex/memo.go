@@ -1,5 +1,10 @@
 package regex
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // memo stores outcomes of states in a table of bounded size. Collisions evict entries, whose states
 // are computed again. Outcomes are stored when a state is left, innermost first, so the machine
 // asks first for what was stored last.
@@ -40,12 +45,7 @@ func (m *memo) resize(n int) {
 	} else {
 		m.table = make([]memoEntry, n)
 	}
-	m.writes = 0
-	m.shift = 64
-	for n > memoWays {
-		n >>= 1
-		m.shift--
-	}
+	m.writes, m.shift = 0, uint(65-bits.Len(uint(n/memoWays)))
 }
 
 // shrink drops a table that has grown large.
@@ -84,10 +84,10 @@ func (m *memo) put(key uint64, end int) {
 }
 
 func (m *memo) grow() {
-	old := append([]memoEntry(nil), m.table...)
+	old := slices.Clone(m.table)
 	m.resize(len(old) * 4)
-	for i := range old {
-		if e := old[len(old)-1-i]; e.key != 0 {
+	for _, e := range slices.Backward(old) {
+		if e.key != 0 {
 			m.put(e.key-1, e.end)
 		}
 	}

@@ -1,5 +1,7 @@
 package regex
 
+import "slices"
+
 type nodeKind uint8
 
 const (
@@ -74,19 +76,9 @@ func (n *node) nullable() bool {
 	case nodeSet, nodeGrapheme:
 		return false
 	case nodeCat:
-		for _, s := range n.subs {
-			if !s.nullable() {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(n.subs, func(s *node) bool { return !s.nullable() })
 	case nodeAlt:
-		for _, s := range n.subs {
-			if s.nullable() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(n.subs, (*node).nullable)
 	case nodeRepeat:
 		return n.min == 0 || n.subs[0].nullable()
 	case nodeAtomic:
@@ -104,26 +96,21 @@ func (n *node) first() (set runeSet, ok bool) {
 	case nodeCat:
 		var all runeSet
 		for _, s := range n.subs {
-			switch s.kind {
-			case nodeLook, nodeAssert: // these only restrict matches
+			if s.kind == nodeLook || s.kind == nodeAssert { // these only restrict matches
 				continue
-			case nodeRepeat:
-				if s.min == 0 { // it may be absent, so what follows may begin a match too
-					f, ok := s.subs[0].first()
-					if !ok {
-						return nil, false
-					}
-					all = union(all, f)
-					continue
-				}
+			}
+			absent := s.kind == nodeRepeat && s.min == 0 // what follows may begin a match too
+			if absent {
+				s = s.subs[0]
 			}
 			f, ok := s.first()
 			if !ok {
 				return nil, false
 			}
-			return union(all, f), true
+			if all = union(all, f); !absent {
+				return all, true
+			}
 		}
-		return nil, false
 	case nodeAlt:
 		var all runeSet
 		for _, s := range n.subs {
@@ -134,13 +121,10 @@ func (n *node) first() (set runeSet, ok bool) {
 			all = append(all, f...)
 		}
 		return all.normalize(), true
-	case nodeRepeat:
-		if n.min == 0 {
-			return nil, false
+	case nodeRepeat, nodeAtomic:
+		if n.kind == nodeAtomic || n.min > 0 {
+			return n.subs[0].first()
 		}
-		return n.subs[0].first()
-	case nodeAtomic:
-		return n.subs[0].first()
 	}
 	return nil, false
 }

@@ -2,11 +2,12 @@ package regex
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// parser turns a pattern into nodes. Errors travel as panics of *SyntaxError, which parse catches.
+// parser turns a pattern into nodes. Errors travel as panics of *SyntaxError, which Compile catches.
 type parser struct {
 	pattern string
 	pos     int
@@ -37,17 +38,8 @@ func (p *parser) grow(n *node) *node {
 // match time.
 const maxDepth = 100
 
-func parse(pattern string) (root *node, err error) {
+func parse(pattern string) *node {
 	p := &parser{pattern: pattern}
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*SyntaxError)
-			if !ok {
-				panic(r)
-			}
-			root, err = nil, e
-		}
-	}()
 	if len(pattern) > maxPattern {
 		panic(&SyntaxError{Pattern: pattern, Reason: fmt.Sprintf("it has %d bytes; the limit is %d", len(pattern),
 			maxPattern), TooLarge: true})
@@ -55,11 +47,11 @@ func parse(pattern string) (root *node, err error) {
 	if !utf8.ValidString(pattern) {
 		p.fail("pattern is not UTF-8")
 	}
-	root = finishFold(p.alternation())
+	root := finishFold(p.alternation())
 	if p.pos < len(p.pattern) {
 		p.fail("unmatched )")
 	}
-	return root, nil
+	return root
 }
 
 func (p *parser) failAt(offset int, format string, args ...any) {
@@ -100,12 +92,8 @@ func (p *parser) alternation() *node {
 	p.enter()
 	saved := p.opts
 	var branches []*node
-	for {
-		branch := p.branch()
-		branches = append(branches, branch)
-		if !p.take("|") {
-			break
-		}
+	for more := true; more; more = p.take("|") {
+		branches = append(branches, p.branch())
 	}
 	p.opts = saved
 	p.depth--
@@ -258,12 +246,7 @@ func (n *node) onlyForward() bool {
 			return true
 		}
 	}
-	for _, s := range n.subs {
-		if s.onlyForward() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.subs, (*node).onlyForward)
 }
 
 // maxRepeat is Oniguruma's limit for the bounds of an interval.

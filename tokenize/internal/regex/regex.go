@@ -31,7 +31,6 @@ package regex
 import (
 	"fmt"
 	"sync"
-	"unicode/utf8"
 )
 
 // Regex is a compiled regular expression.
@@ -63,17 +62,19 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("regular expression %q at byte %d: %s", e.Pattern, e.Offset, e.Reason)
 }
 
-// Compile parses and compiles a pattern. Errors are *SyntaxError.
-func Compile(pattern string) (*Regex, error) {
-	root, err := parse(pattern)
-	if err != nil {
-		return nil, err
-	}
-	prog, err := compile(pattern, root)
-	if err != nil {
-		return nil, err
-	}
-	re := &Regex{pattern: pattern, prog: prog}
+// Compile parses and compiles a pattern. Errors are *SyntaxError, which travel inside as panics.
+func Compile(pattern string) (re *Regex, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*SyntaxError)
+			if !ok {
+				panic(r)
+			}
+			re, err = nil, e
+		}
+	}()
+	prog := compile(pattern, parse(pattern))
+	re = &Regex{pattern: pattern, prog: prog}
 	re.pool.New = func() any { return &Search{re: re, m: *newMachine(prog)} }
 	return re, nil
 }
@@ -103,16 +104,6 @@ func (re *Regex) SearchBytes() int64 {
 // String returns the pattern.
 func (re *Regex) String() string { return re.pattern }
 
-// FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1.
-// Look-behind sees the text before from. To find all matches of a text, use a Search, which keeps
-// state between calls.
-func (re *Regex) FindAt(text []byte, from int) (start, end int) {
-	s := re.Search(text)
-	start, end = s.FindAt(from)
-	s.Close()
-	return start, end
-}
-
 // Search finds matches in one text, for one goroutine. It keeps state between calls, so that
 // finding all matches in order is linear in the text, however far the pattern looks ahead.
 type Search struct {
@@ -135,27 +126,4 @@ func (s *Search) FindAt(from int) (start, end int) { return s.m.search(from) }
 func (s *Search) Close() {
 	s.m.finish()
 	s.re.pool.Put(s)
-}
-
-// AppendMatches appends the start and end of each match in text, as Hugging Face's tokenizers
-// iterate them: an empty match directly after the previous match does not count, and the search
-// continues one character later.
-func (re *Regex) AppendMatches(dst []int, text []byte) []int {
-	s := re.Search(text)
-	last := -1
-	for from := 0; from <= len(text); {
-		start, end := s.FindAt(from)
-		if start < 0 {
-			break
-		}
-		if start == end && end == last {
-			_, n := utf8.DecodeRune(text[end:])
-			from = end + max(n, 1)
-			continue
-		}
-		dst = append(dst, start, end)
-		from, last = end, end
-	}
-	s.Close()
-	return dst
 }

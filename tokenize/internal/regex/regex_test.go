@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 type recordedText struct {
@@ -151,4 +152,35 @@ func BenchmarkCompile(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// FindAt is that of a Search for one match.
+func (re *Regex) FindAt(text []byte, from int) (start, end int) {
+	s := re.Search(text)
+	start, end = s.FindAt(from)
+	s.Close()
+	return start, end
+}
+
+// AppendMatches appends the start and end of each match in text, as Hugging Face's tokenizers
+// iterate them: an empty match directly after the previous match does not count, and the search
+// continues one character later.
+func (re *Regex) AppendMatches(dst []int, text []byte) []int {
+	s := re.Search(text)
+	last := -1
+	for from := 0; from <= len(text); {
+		start, end := s.FindAt(from)
+		if start < 0 {
+			break
+		}
+		if start == end && end == last {
+			_, n := utf8.DecodeRune(text[end:])
+			from = end + max(n, 1)
+			continue
+		}
+		dst = append(dst, start, end)
+		from, last = end, end
+	}
+	s.Close()
+	return dst
 }

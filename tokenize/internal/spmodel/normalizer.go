@@ -46,9 +46,6 @@ func NewNormalizer(m *Model) (*Normalizer, error) {
 	return n, nil
 }
 
-// Steps implements normalize.Component.
-func (n *Normalizer) Steps() normalize.Sequence { return normalize.Sequence{n} }
-
 // Trivial reports whether n only replaces spaces with U+2581 and puts a dummy space before the
 // text.
 func (n *Normalizer) Trivial() bool {
