@@ -217,7 +217,9 @@ func (c *Config) sentenceUnigram(m *spec.SentencePiece, norm *spmodel.Normalizer
 	if norm.SpaceSuffix {
 		c.Normalizer = normalize.Sequence{norm}
 	} else {
-		cfg.Prefix, cfg.CollapseSpaces, cfg.Charsmap = norm.DummySpace, norm.ExtraSpaces, norm.Map
+		cfg.Charsmap, cfg.Normalize = norm.Map, func(dst, text []byte) []byte {
+			return norm.Append(dst, text, &normalize.Edges{First: true, Last: true})
+		}
 	}
 	model, err := unigram.New(cfg)
 	if err != nil {

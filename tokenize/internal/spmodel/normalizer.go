@@ -2,6 +2,7 @@ package spmodel
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/charsmap"
@@ -18,7 +19,7 @@ type Normalizer struct {
 	ExtraSpaces bool          // remove_extra_whitespaces
 	SpaceSuffix bool          // treat_whitespace_as_suffix
 	Once        bool          // the dummy space comes before the first segment alone
-	user        map[byte][][]byte
+	user        map[byte][][]byte // user-defined symbols by their first byte, longest first
 	space       string
 }
 
@@ -40,8 +41,11 @@ func NewNormalizer(m *Model) (*Normalizer, error) {
 			if n.user == nil {
 				n.user = map[byte][][]byte{}
 			}
-			n.user[p.Text[0]] = append(n.user[p.Text[0]], append([]byte(nil), p.Text...))
+			n.user[p.Text[0]] = append(n.user[p.Text[0]], bytes.Clone(p.Text))
 		}
+	}
+	for _, list := range n.user {
+		slices.SortFunc(list, func(a, b []byte) int { return len(b) - len(a) })
 	}
 	return n, nil
 }
@@ -57,14 +61,10 @@ func (n *Normalizer) MapsSpaces() bool { return n.Map != nil && n.Map.HasSpaces(
 
 // step normalizes the first characters of text; it returns the result and their length in text.
 func (n *Normalizer) step(text []byte) (to []byte, length int) {
-	best := 0
 	for _, u := range n.user[text[0]] {
-		if len(u) > best && bytes.HasPrefix(text, u) {
-			best = len(u)
+		if bytes.HasPrefix(text, u) {
+			return u, len(u)
 		}
-	}
-	if best > 0 {
-		return text[:best], best
 	}
 	if n.Map != nil {
 		if to, length = n.Map.Longest(text); length > 0 {

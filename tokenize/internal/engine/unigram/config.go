@@ -1,7 +1,10 @@
 package unigram
 
-import "github.com/dsload/dsload/tokenize/internal/charsmap"
-import "errors"
+import (
+	"errors"
+
+	"github.com/dsload/dsload/tokenize/internal/charsmap"
+)
 
 // ErrUnsupported reports that a Config is well formed but that this engine does not compute it
 // exactly. The general pipeline does, with AppendWord as its model. Errors that wrap it name the
@@ -18,8 +21,8 @@ const (
 	// SplitMetaspace is Metaspace alone: each space (or literal U+2581) begins a word; Prefix says
 	// whether the first word of a segment gets one.
 	SplitMetaspace
-	// SplitNone is SentencePiece's own split: the whole text is one word, spaces become U+2581, and
-	// the search uses float32.
+	// SplitNone is SentencePiece's own split: the whole text is one word, and the search uses
+	// float32.
 	SplitNone
 )
 
@@ -47,18 +50,20 @@ type Config struct {
 	UserDefined []uint32
 
 	// Nmt applies the Nmt normalizer, then Charsmap (nil: none) applies a precompiled character
-	// map; with SplitNone by SentencePiece's rule (longest match), otherwise by Hugging Face's (per
-	// grapheme cluster, shortest match).
+	// map.
 	Nmt      bool
 	Charsmap *charsmap.Map
+
+	// Normalize, with SplitNone in place of all other normalizers, appends the normalized text, in
+	// which spaces are U+2581; nil for none. Charsmap is then the one that it applies.
+	Normalize func(dst, text []byte) []byte
 
 	// Split says how normalized text becomes words.
 	Split Split
 
 	// StripRight then removes white space at the end of a segment, and CollapseSpaces turns runs of
 	// spaces into one (Replace of " {2,}" by " " or by U+2581, which is the same for
-	// SplitMetaspace). Neither has an effect with SplitWords. With SplitNone CollapseSpaces is
-	// SentencePiece's remove_extra_whitespaces (which also strips both ends).
+	// SplitMetaspace). Neither has an effect with SplitWords.
 	StripRight     bool
 	CollapseSpaces bool
 

@@ -100,7 +100,7 @@ func (m *Model) mayBeginMarked(text []byte) bool {
 
 func (m *Model) firstGap(text []byte) int {
 	for i, b := range text {
-		if b < utf8.RuneSelf && m.gap[b] {
+		if m.isGap(b) {
 			return i
 		}
 	}
@@ -263,8 +263,7 @@ func (e *Encoder) appendPieces(dst []uint32, text []byte) []uint32 {
 // which each space becomes U+2581.
 func (e *Encoder) appendSpaced(dst []uint32, raw []byte) []uint32 {
 	e.setNorm(raw, false)
-	e.word = e.word[:0]
-	e.word = append(e.word, bytes.ReplaceAll(e.norm, []byte(" "), []byte(metaspace))...)
+	e.word = append(e.word[:0], bytes.ReplaceAll(e.norm, []byte(" "), []byte(metaspace))...)
 	dst = e.appendPieces(dst, e.word)
 	e.shrink()
 	return dst

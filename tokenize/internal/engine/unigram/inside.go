@@ -72,7 +72,7 @@ func (m *Model) buildInside() {
 		}
 	}
 	m.inside = true
-	m.spaced = string(m.normalize(nil, []byte(replacement), false)) == " "
+	m.spaced = string(m.normalize([]byte(replacement), false)) == " "
 }
 
 func (m *Model) isGap(b byte) bool { return b < utf8.RuneSelf && m.gap[b] }

@@ -36,11 +36,10 @@ type Model struct {
 	seeds    func() []uint32 // see findSeeds
 	resident int64
 	maxScore float64
-	longest  int               // bytes of the longest piece or unknown character
-	inside   bool              // words are cut inside
-	spaced   bool              // inside, and U+FFFD is white space
-	user     map[byte][][]byte // user-defined symbols by first byte, longest first
-	isUser   []bool
+	longest  int    // bytes of the longest piece or unknown character
+	inside   bool   // words are cut inside
+	spaced   bool   // inside, and U+FFFD is white space
+	isUser   []bool // SentencePiece's user-defined symbols
 }
 
 // New checks cfg and prepares the model. It keeps cfg's slices. Errors that wrap ErrUnsupported
@@ -120,19 +119,13 @@ func (m *Model) checkPieces() error {
 		}
 	}
 	if len(cfg.UserDefined) > 0 {
-		m.user, m.isUser = map[byte][][]byte{}, make([]bool, len(cfg.Pieces))
+		m.isUser = make([]bool, len(cfg.Pieces))
 	}
 	for _, id := range cfg.UserDefined {
 		if int(id) >= len(cfg.Pieces) || len(cfg.Pieces[id]) == 0 {
 			return fmt.Errorf("unigram: user-defined symbol %d of %d pieces", id, len(cfg.Pieces))
 		}
-		p := cfg.Pieces[id]
 		m.isUser[id] = true
-		list := append(m.user[p[0]], p)
-		for i := len(list) - 1; i > 0 && len(list[i]) > len(list[i-1]); i-- {
-			list[i], list[i-1] = list[i-1], list[i]
-		}
-		m.user[p[0]] = list
 	}
 	return nil
 }
@@ -143,7 +136,7 @@ func (m *Model) checkSeparators() error {
 	cm := cfg.Charsmap
 	for c := range 128 {
 		ch := []byte{byte(c)}
-		norm := m.normalize(nil, ch, false)
+		norm := m.normalize(ch, false)
 		m.plain[c] = bytes.Equal(norm, ch) && c != ' '
 		switch c {
 		case ' ', '\t', '\n', '\v', '\f', '\r':
@@ -196,17 +189,11 @@ var graphemePrepends = sync.OnceValue(func() []rune {
 	return list
 })
 
-// normalize appends the normalized text; joined is as in charsmap.Map.AppendClusters.
-func (m *Model) normalize(dst, text []byte, joined bool) []byte {
-	switch {
-	case m.cfg.Nmt && m.cfg.Charsmap != nil:
-		return m.cfg.Charsmap.AppendClusters(dst, charclass.AppendNmtText(nil, text), joined)
-	case m.cfg.Nmt:
-		return charclass.AppendNmtText(dst, text)
-	case m.cfg.Charsmap != nil:
-		return m.cfg.Charsmap.AppendClusters(dst, text, joined)
-	}
-	return append(dst, text...)
+// normalize returns the normalized text; joined is as in charsmap.Map.AppendClusters.
+func (m *Model) normalize(text []byte, joined bool) []byte {
+	e := Encoder{m: m}
+	e.setNorm(text, joined)
+	return e.norm
 }
 
 // findSeeds lists the pieces worth caching before the first text: whole chunks that encode to
@@ -275,7 +262,7 @@ func (m *Model) SafeCut(text []byte) int {
 		return 0
 	}
 	for i := len(text) - 1; i > 0 && i > len(text)-maxLookBack; i-- {
-		if b := text[i]; b < utf8.RuneSelf && m.gap[b] && m.stripStops(text[:i]) {
+		if m.isGap(text[i]) && m.stripStops(text[:i]) {
 			return i
 		}
 	}
@@ -288,21 +275,24 @@ func (m *Model) stripStops(text []byte) bool {
 	if !m.cfg.StripRight || m.cfg.Split != SplitMetaspace {
 		return true
 	}
-	end := len(text)
-	for end > 0 && text[end-1] < utf8.RuneSelf && m.gap[text[end-1]] {
-		end--
-	}
+	begin, end := m.lastWord(text, maxLookBack)
 	if end == 0 {
 		return false
 	}
 	if b := text[end-1]; b > ' ' && b < utf8.RuneSelf {
 		return m.plain[b]
 	}
-	begin := end
-	for begin > 0 && end-begin < maxLookBack && !(text[begin-1] < utf8.RuneSelf && m.gap[text[begin-1]]) {
-		begin--
-	}
-	norm := m.normalize(nil, text[begin:end], begin > 0 && m.joins[text[begin-1]&127])
+	norm := m.normalize(text[begin:end], begin > 0 && m.joins[text[begin-1]&127])
 	r, _ := utf8.DecodeLastRune(norm)
 	return len(norm) > 0 && !unicode.IsSpace(r)
+}
+
+// lastWord returns where the last word of text begins, at most limit bytes before its end, and where it
+// ends, before separators.
+func (m *Model) lastWord(text []byte, limit int) (begin, end int) {
+	for end = len(text); end > 0 && m.isGap(text[end-1]); end-- {
+	}
+	for begin = end; begin > 0 && end-begin < limit && !m.isGap(text[begin-1]); begin-- {
+	}
+	return begin, end
 }

@@ -11,6 +11,22 @@ const resetAt = 100000
 // userScore returns the score of a user-defined symbol n bytes long. The file's score is ignored.
 func userScore(n int) float32 { return float32(0.1 * float64(n-1)) }
 
+// appendSentence is SentencePiece's encoder for a whole text: normalize, then search in float32.
+func (e *Encoder) appendSentence(dst []uint32, text []byte) []uint32 {
+	if e.m.cfg.Normalize != nil {
+		e.word = e.m.cfg.Normalize(e.word[:0], text)
+		text = e.word
+	}
+	if len(text) > 0 {
+		dst = e.appendSearch32(dst, text, keepScratch)
+	}
+	e.shrink()
+	if cap(e.nodes) > 2*keepScratch {
+		e.nodes = nil
+	}
+	return dst
+}
+
 // appendSearch32 is the search of SentencePiece 0.2.3 (EncodeOptimized). Every sum is rounded to
 // float32 before it is compared or kept, and sums are rebased at resetAt. All paths meet at a
 // position that no piece spans: the ids before it are written and only the sum is kept, so that

@@ -15,9 +15,6 @@ func (e *Encoder) appendFirst(dst []uint32, raw, norm []byte) []uint32 {
 	e.word = e.word[:0]
 	if m.cfg.CollapseSpaces {
 		norm = bytes.TrimRight(norm, " ") // spaces at the end belong to the separator or to appendTail
-		if len(norm) == 0 {
-			return dst
-		}
 	}
 	if len(norm) == 0 {
 		return dst
@@ -46,21 +43,12 @@ func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 	if len(segment) == 0 {
 		return dst
 	}
-	end := len(segment)
-	gaps := false
 	for {
-		for end > 0 && segment[end-1] < utf8.RuneSelf && m.gap[segment[end-1]] {
-			end--
-			gaps = true
-		}
-		if gaps {
+		begin, end := m.lastWord(segment, len(segment))
+		if end < len(segment) {
 			return e.AppendWord(dst, []byte(metaspace))
 		}
-		begin := end
-		for begin > 0 && !(segment[begin-1] < utf8.RuneSelf && m.gap[segment[begin-1]]) {
-			begin--
-		}
-		word := segment[begin:end]
+		word := segment[begin:]
 		if m.isPlain(word) && len(word) > 0 {
 			return dst
 		}
@@ -74,7 +62,7 @@ func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 		if begin == 0 {
 			return dst
 		}
-		end = begin
+		segment = segment[:begin]
 	}
 }
 
@@ -84,15 +72,8 @@ func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
 	m := e.m
 	for {
-		end := len(text)
-		for end > 0 && text[end-1] < utf8.RuneSelf && m.gap[text[end-1]] {
-			end--
-		}
+		begin, end := m.lastWord(text, len(text))
 		text = text[:end]
-		begin := end
-		for begin > 0 && !(text[begin-1] < utf8.RuneSelf && m.gap[text[begin-1]]) {
-			begin--
-		}
 		word := text[begin:]
 		if len(word) == 0 || m.endsPlain(word) {
 			return text, nil
