@@ -145,7 +145,7 @@ func (b *beside) parseByID(s *jsonx.Scanner) error {
 		}
 		return err
 	})
-	slices.SortStableFunc(o.Tokens, func(a, b spec.OutsideToken) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(o.Tokens, func(a, b spec.AddedToken) int { return cmp.Compare(a.ID, b.ID) })
 	return err
 }
 
@@ -223,18 +223,18 @@ func (b *beside) takeOlder(ids jsonx.Value) {
 	for _, t := range b.outside.Tokens {
 		special[t.Content] = true
 	}
-	var list []spec.OutsideToken
+	var list []spec.AddedToken
 	listed := map[string]bool{}
 	for _, m := range ids.Members {
 		if id, err := strconv.ParseUint(m.Value.Text, 10, 31); err == nil && m.Value.Kind == '0' && m.Key != "" {
 			listed[m.Key] = true
-			list = append(list, spec.OutsideToken{Content: m.Key, ID: int64(id), Special: special[m.Key],
+			list = append(list, spec.AddedToken{Content: m.Key, ID: int64(id), Special: special[m.Key],
 				Normalized: !special[m.Key], Overrides: true, Yields: true})
 		}
 	}
 	slices.Reverse(list) // the last one with an id counts
-	slices.SortStableFunc(list, func(a, b spec.OutsideToken) int { return cmp.Compare(a.ID, b.ID) })
-	list = slices.CompactFunc(list, func(a, b spec.OutsideToken) bool { return a.ID == b.ID })
+	slices.SortStableFunc(list, func(a, b spec.AddedToken) int { return cmp.Compare(a.ID, b.ID) })
+	list = slices.CompactFunc(list, func(a, b spec.AddedToken) bool { return a.ID == b.ID })
 	for _, t := range b.outside.Tokens {
 		if !listed[t.Content] {
 			list = append(list, t)
@@ -244,8 +244,8 @@ func (b *beside) takeOlder(ids jsonx.Value) {
 }
 
 // tokenOf returns the token in v, a text or an object with its content. special says what a text is.
-func tokenOf(v jsonx.Value, special bool) (t spec.OutsideToken, ok bool) {
-	t = spec.OutsideToken{Content: v.Text, ID: -1, Special: special}
+func tokenOf(v jsonx.Value, special bool) (t spec.AddedToken, ok bool) {
+	t = spec.AddedToken{Content: v.Text, ID: -1, Special: special}
 	switch v.Kind {
 	case '{':
 		t.Content, t.Special = v.Get("content").Text, special || v.Get("special").Kind == 't'

@@ -52,8 +52,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // inFile adds a file's name and the byte offset to an error.
 func inFile(file string, err error) error {
 	out := &FileError{File: file, Offset: -1, Err: err}
-	var at *jsonx.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*jsonx.Error](err); ok {
 		out.Offset, out.Err = int64(at.Offset), spec.Formatf("%s", at.Msg)
 	}
 	return out

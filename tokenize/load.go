@@ -202,36 +202,19 @@ func readLimited(fsys fs.FS, name string, limit int64, pipes bool) (data []byte,
 	case info.Size() > limit:
 		return nil, isPipe, spec.LimitError("the file", info.Size(), limit)
 	}
-	data, err = readAll(fsys, name, info, limit)
-	return data, isPipe, err
-}
-
-func readAll(fsys fs.FS, name string, info fs.FileInfo, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, isPipe, err
 	}
 	defer f.Close()
-	size := int64(bytes.MinRead)
-	if info.Mode().IsRegular() {
-		size = info.Size() + 1 // one more, to see the end
+	var b bytes.Buffer
+	if !isPipe {
+		b.Grow(int(info.Size()) + bytes.MinRead)
 	}
-	data := make([]byte, 0, size)
-	for {
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case int64(len(data)) > limit:
-			return nil, spec.LimitError("the file", limit+1, limit)
-		case err == io.EOF:
-			return data, nil
-		case err != nil:
-			return nil, err
-		}
-		if len(data) == cap(data) {
-			data = slices.Grow(data, bytes.MinRead)
-		}
+	if _, err = b.ReadFrom(io.LimitReader(f, limit+1)); err == nil && int64(b.Len()) > limit {
+		err = spec.LimitError("the file", limit+1, limit)
 	}
+	return b.Bytes(), isPipe, err
 }
 
 // Parse reads a tokenizer.json, .tiktoken ranks or a SentencePiece .model in memory; its content

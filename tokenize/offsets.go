@@ -2,21 +2,14 @@ package tokenize
 
 import (
 	"fmt"
-	"sync"
 
+	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
 )
 
 // Offset is where a token lies in its text, in bytes: text[Start:End]. A character that a
 // normalizer or a pre-tokenizer inserted has the offsets of its neighbour in the text.
 type Offset struct{ Start, End int }
-
-// offsets is what AppendTokensOffsets needs. Its first call fills it.
-type offsets struct {
-	once sync.Once
-	from *pipeline.Offsets
-	err  error
-}
 
 // AppendTokensOffsets appends the ids of a text to ids, as Encoder.AppendTokens does, and the
 // position of each in the text to the second slice. The offsets are those of Hugging Face's
@@ -26,11 +19,11 @@ type offsets struct {
 // Errors wrap ErrUnsupported for a SentencePiece .model and for tokenizers without a file, and
 // ErrFormat if the file has changed since it was loaded.
 func (t *Tokenizer) AppendTokensOffsets(ids []uint32, to []Offset, text []byte) ([]uint32, []Offset, error) {
-	t.offsets.once.Do(func() { t.offsets.from, t.offsets.err = t.newOffsets() })
-	if t.offsets.err != nil {
-		return ids, to, fmt.Errorf("offsets of %s: %w", t.name, t.offsets.err)
+	offsets, err := t.offsets()
+	var origins []normalize.Origin
+	if err == nil {
+		ids, origins, err = offsets.Append(ids, nil, text)
 	}
-	ids, origins, err := t.offsets.from.Append(ids, nil, text)
 	if err != nil {
 		return ids, to, fmt.Errorf("offsets of %s: %w", t.name, err)
 	}

@@ -19,8 +19,6 @@ type Special struct {
 	MASK int `json:"mask"`
 }
 
-func noSpecial() Special { return Special{-1, -1, -1, -1, -1, -1, -1} }
-
 // wellKnown lists the special tokens with their keys in the files that name them, and their usual names in order of
 // preference.
 var wellKnown = []struct {
@@ -92,16 +90,9 @@ func (t *Tokenizer) findSpecial(s *spec.Spec) {
 		t.special.CLS, t.special.SEP = s.Around.CLS, s.Around.SEP
 	}
 	t.findWellKnown()
-	if split, ok := firstSplit(s); ok && split == known.GPT2 && t.special.BOS < 0 {
-		t.special.BOS = t.special.EOS // GPT-2 uses one token for both
+	if _, ok := s.Model.(*spec.Ranks); ok && t.special.BOS < 0 {
+		if split, ok := s.PreTokenizer[0].(pretokenize.Split); ok && split.Pattern.Text == known.GPT2 {
+			t.special.BOS = t.special.EOS // GPT-2 uses one token for both
+		}
 	}
-}
-
-// firstSplit returns the pattern that splits text for a model of ranks.
-func firstSplit(s *spec.Spec) (pattern string, ok bool) {
-	if _, ok := s.Model.(*spec.Ranks); !ok {
-		return "", false
-	}
-	split, ok := s.PreTokenizer[0].(pretokenize.Split)
-	return split.Pattern.Text, ok
 }

@@ -23,9 +23,9 @@ type Tokenizer struct {
 	special     Special
 	named       map[string]string // beside.named
 	decoder     spec.Decoder
-	encoders    sync.Pool // holds *Encoder, for Encode
-	texts       sync.Pool // holds *[]byte, for Decode
-	offsets     offsets
+	encoders    sync.Pool                         // holds *Encoder, for Encode
+	texts       sync.Pool                         // holds *[]byte, for Decode
+	offsets     func() (*pipeline.Offsets, error) // made once
 }
 
 // newTokenizer returns the tokenizer that s describes.
@@ -37,8 +37,9 @@ func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 	t := &Tokenizer{
 		name: s.Name, family: s.Family(), fingerprint: s.Fingerprint, fileName: s.FileName, names: s.Names,
 		warnings: s.Warnings, truncation: s.Truncation, pipeline: p,
-		tokens: newTokenSet(s), around: s.Around, special: noSpecial(), decoder: s.Decoder,
+		tokens: newTokenSet(s), around: s.Around, special: Special{-1, -1, -1, -1, -1, -1, -1}, decoder: s.Decoder,
 	}
+	t.offsets = sync.OnceValues(t.newOffsets)
 	t.source.patch, t.source.config = s.Patch, s.Config
 	if len(s.Unlisted) > 0 {
 		t.warnings = append(t.warnings, unlisted(s.Unlisted))

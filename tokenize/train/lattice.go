@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/dsload/dsload/tokenize/internal/bytetrie"
 )
 
 // maximizeSeeds turns the weights of seeds into log probabilities.
@@ -26,7 +28,7 @@ func maximizeSeeds(pieces []piece, weights []float64) []piece {
 // for all segmentations of a word and so changes nothing, with scale near the average cost of a
 // byte.
 func expect(words []word, pieces []piece) []float64 {
-	t := newTrie(pieces)
+	t, _ := newTrie(pieces)
 	expected := make([]float64, len(pieces))
 	scale := bytesCost(words, pieces, t)
 	weight := make([]float64, len(pieces))
@@ -74,7 +76,7 @@ type edge struct {
 }
 
 // bytesCost returns the cost per byte, in nats, of the best segmentations of some of the words.
-func bytesCost(words []word, pieces []piece, t *trie) float64 {
+func bytesCost(words []word, pieces []piece, t trie) float64 {
 	var v viterbi
 	cost, n := 0.0, 0
 	step := max(1, len(words)/1000)
@@ -99,7 +101,7 @@ type viterbi struct {
 
 // best returns the ids of the segmentation with the highest score that does not use the piece
 // without, nil if there is none.
-func (v *viterbi) best(text string, pieces []piece, t *trie, without int32) []int32 {
+func (v *viterbi) best(text string, pieces []piece, t trie, without int32) []int32 {
 	n := len(text)
 	v.score, v.last = v.score[:0], v.last[:0]
 	for range n + 1 {
@@ -130,7 +132,7 @@ func (v *viterbi) best(text string, pieces []piece, t *trie, without int32) []in
 
 // prune drops the pieces whose loss costs least likelihood when others replace them.
 func prune(words []word, pieces []piece, wanted int) []piece {
-	t := newTrie(pieces)
+	t, _ := newTrie(pieces)
 	var v viterbi
 	used := make([]float64, len(pieces))
 	inWords := make([]float64, len(pieces)) // occurrences of words that use the piece
@@ -181,7 +183,11 @@ func prune(words []word, pieces []piece, wanted int) []piece {
 	for _, c := range candidates[:min(room, len(candidates))] {
 		keep[c.id] = true
 	}
-	return only(pieces, keep)
+	id := -1
+	return slices.DeleteFunc(pieces, func(piece) bool {
+		id++
+		return !keep[id]
+	})
 }
 
 // A candidate is a piece that others can spell, with the cost of doing so.
@@ -190,83 +196,27 @@ type candidate struct {
 	loss float64
 }
 
-// only returns the pieces to keep.
-func only(pieces []piece, keep []bool) []piece {
-	var out []piece
+// trie finds all pieces that a text begins with. Once the seeds have one, so have the pieces that are left of them.
+type trie struct{ *bytetrie.Trie }
+
+func newTrie(pieces []piece) (trie, error) {
+	keys, ids := make([][]byte, len(pieces)), make([]uint32, len(pieces))
 	for id, p := range pieces {
-		if keep[id] {
-			out = append(out, p)
-		}
+		keys[id], ids[id] = []byte(p.text), uint32(id)
 	}
-	return out
-}
-
-// trie finds all pieces that a text begins with. Its edges are in one hash table keyed by node and
-// byte.
-type trie struct {
-	table []trieEdge
-	mask  uint32
-	value []int32 // for each node: the piece that ends there, or -1
-	used  int
-}
-
-type trieEdge struct {
-	key  uint32 // node<<8 | byte, plus one; 0 is free
-	next uint32
-}
-
-func newTrie(pieces []piece) *trie {
-	t := &trie{table: make([]trieEdge, 1<<16), mask: 1<<16 - 1, value: []int32{-1}}
-	for id, p := range pieces {
-		node := uint32(0)
-		for i := range len(p.text) {
-			node = t.child(node, p.text[i])
-		}
-		t.value[node] = int32(id)
-	}
-	return t
-}
-
-func (t *trie) slot(key uint32) *trieEdge {
-	for i := key * 0x9E3779B1 >> 7 & t.mask; ; i = (i + 1) & t.mask {
-		if e := &t.table[i]; e.key == key || e.key == 0 {
-			return e
-		}
-	}
-}
-
-func (t *trie) child(node uint32, c byte) uint32 {
-	key := node<<8 | uint32(c) + 1
-	if e := t.slot(key); e.key != 0 {
-		return e.next
-	}
-	if t.used++; t.used*2 > len(t.table) {
-		old := t.table
-		t.table = make([]trieEdge, 2*len(old))
-		t.mask = uint32(len(t.table) - 1)
-		for _, e := range old {
-			if e.key != 0 {
-				*t.slot(e.key) = e
-			}
-		}
-	}
-	next := uint32(len(t.value))
-	t.value = append(t.value, -1)
-	*t.slot(key) = trieEdge{key, next}
-	return next
+	t, err := bytetrie.New(keys, ids)
+	return trie{t}, err
 }
 
 // walk calls f with the length and id of every piece that begins text, shorter ones first.
-func (t *trie) walk(text string, f func(length int, id int32)) {
-	node := uint32(0)
+func (t trie) walk(text string, f func(length int, id int32)) {
+	node, ok := t.Root(), true
 	for i := range len(text) {
-		e := t.slot(node<<8 | uint32(text[i]) + 1)
-		if e.key == 0 {
+		if node, ok = t.Step(node, text[i]); !ok {
 			return
 		}
-		node = e.next
-		if id := t.value[node]; id >= 0 {
-			f(i+1, id)
+		if id, ok := node.Value(); ok {
+			f(i+1, int32(id))
 		}
 	}
 }

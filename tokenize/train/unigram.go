@@ -31,6 +31,9 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	words = coveredWords(words, chars)
 	pieces := seedPieces(words, chars, min(max(10*t.opts.VocabSize, 10000), 1000000))
 	seeds := len(pieces)
+	if _, err := newTrie(pieces); err != nil {
+		return nil, fmt.Errorf("train: %w", invalid("VocabSize", t.opts.VocabSize, "its %d candidates are too long; learn fewer tokens", seeds))
+	}
 	// Keep a tenth more than wanted until the end, then take the best.
 	wanted := max(room*11/10, len(chars))
 	for {

@@ -191,10 +191,10 @@ func (m *Matcher) Append(dst []Match, text []byte) []Match {
 			continue
 		}
 		if t.LStrip {
-			start = max(spaceBefore(text[:start]), done)
+			start = max(len(bytes.TrimRightFunc(text[:start], isSpace)), done)
 		}
 		if t.RStrip {
-			stop += spaceAfter(text[stop:])
+			stop = len(text) - len(bytes.TrimLeftFunc(text[stop:], isSpace))
 		}
 		if start >= stop { // the previous match took all of it
 			continue
@@ -216,10 +216,6 @@ func wordBegins(text []byte) bool {
 }
 
 func isSpace(r rune) bool { return charclass.Is(r, charclass.Whitespace) }
-
-func spaceBefore(text []byte) int { return len(bytes.TrimRightFunc(text, isSpace)) }
-
-func spaceAfter(text []byte) int { return len(text) - len(bytes.TrimLeftFunc(text, isSpace)) }
 
 // Cuttable reports whether text may be cut at n, however it continues: no match spans the cut, and
 // no match on one side depends on the other.

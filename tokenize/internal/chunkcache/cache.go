@@ -136,20 +136,19 @@ const DefaultBytes = 8 << 20
 
 // Bytes returns how much memory a Cache of that size holds: at most cacheBytes, if that is at least
 // MinBytes.
-func Bytes(cacheBytes int) int {
-	if cacheBytes <= 0 {
-		cacheBytes = DefaultBytes
+func Bytes(cacheBytes int) int { return divide(orDefault(cacheBytes)).bytes() }
+
+func orDefault(bytes int) int {
+	if bytes <= 0 {
+		return DefaultBytes
 	}
-	return divide(cacheBytes).bytes()
+	return bytes
 }
 
 // Budget returns what of an encoder's bytes (0: DefaultBytes) is left for its cache after its window and its own
 // scratch.
 func Budget(encoderBytes, scratchBytes int) int {
-	if encoderBytes <= 0 {
-		encoderBytes = DefaultBytes
-	}
-	return max(encoderBytes-WindowBytes-scratchBytes, MinBytes)
+	return max(orDefault(encoderBytes)-WindowBytes-scratchBytes, MinBytes)
 }
 
 // EncoderBytes is the memory of an encoder with that budget.
@@ -160,10 +159,7 @@ func EncoderBytes(encoderBytes, scratchBytes int) int64 {
 // New returns a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not
 // exceed MaxID.
 func New(cacheBytes int, maxID uint32) *Cache {
-	if cacheBytes <= 0 {
-		cacheBytes = DefaultBytes
-	}
-	s := divide(cacheBytes)
+	s := divide(orDefault(cacheBytes))
 	c := &Cache{
 		lines:    make([]line, s.nA+s.nB),
 		long:     make([]longEntry, s.nLong),

@@ -10,14 +10,11 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
+	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// normalizers reads a normalizer as a list of components. names collects their types.
-func normalizers(v jsonx.Value, names *[]string, r *reading) []normalize.Component {
-	return unroll(v, "normalizer", "normalizers", names, r, component.normalizer)
-}
-
-// unroll reads a component with read. Of a Sequence it reads the components in the list called key.
+// unroll reads a component with read. Of a Sequence it reads the components in the list called key. names
+// collects their types.
 func unroll[T any](v jsonx.Value, what, key string, names *[]string, r *reading, read func(component) (T, bool)) []T {
 	if v.IsNull() {
 		return nil
@@ -63,25 +60,14 @@ func (c component) normalizer() (n normalize.Component, ok bool) {
 		return normalize.Precompiled{Map: c.charsmap()}, true
 	}
 	c.fields()
-	switch c.kind {
-	case "NFC":
-		return normalize.NFC, true
-	case "NFD":
-		return normalize.NFD, true
-	case "NFKC":
-		return normalize.NFKC, true
-	case "NFKD":
-		return normalize.NFKD, true
-	case "Lowercase":
-		return normalize.Lowercase{}, true
-	case "StripAccents":
-		return normalize.StripAccents{}, true
-	case "Nmt":
-		return normalize.Nmt{}, true
-	case "ByteLevel":
-		return normalize.ByteLevel{}, true
-	}
-	return nil, false
+	n, ok = plainNormalizers[c.kind]
+	return n, ok
+}
+
+// plainNormalizers are those without fields.
+var plainNormalizers = map[string]normalize.Component{
+	"NFC": normalize.NFC, "NFD": normalize.NFD, "NFKC": normalize.NFKC, "NFKD": normalize.NFKD, "Lowercase": normalize.Lowercase{},
+	"StripAccents": normalize.StripAccents{}, "Nmt": normalize.Nmt{}, "ByteLevel": normalize.ByteLevel{},
 }
 
 func (c component) charsmap() *charsmap.Map {
@@ -92,12 +78,9 @@ func (c component) charsmap() *charsmap.Map {
 	}
 	m, err := charsmap.Parse(blob)
 	if errors.Is(err, charsmap.ErrTooLarge) {
-		c.tooLarge("Precompiled: %v", err)
-		return nil
-	}
-	if err != nil {
+		c.refuse(spec.TooLargef("Precompiled: %v", err))
+	} else if err != nil {
 		c.fail("Precompiled: %v", err)
-		return nil
 	}
 	return m
 }
@@ -137,11 +120,6 @@ func (c component) prependScheme() pretokenize.Prepend {
 		scheme = pretokenize.PrependNever
 	}
 	return scheme
-}
-
-// preTokenizers reads a pre-tokenizer as a list of components.
-func preTokenizers(v jsonx.Value, names *[]string, r *reading) []pretokenize.Component {
-	return unroll(v, "pre_tokenizer", "pretokenizers", names, r, component.preTokenizer)
 }
 
 func (c component) preTokenizer() (p pretokenize.Component, ok bool) {
@@ -185,22 +163,14 @@ func (c component) preTokenizer() (p pretokenize.Component, ok bool) {
 		return pretokenize.FixedLength{Length: n}, true
 	}
 	c.fields()
-	switch c.kind {
-	case "BertPreTokenizer":
-		return pretokenize.Bert{}, true
-	case "Whitespace":
-		return pretokenize.Whitespace{}, true
-	case "WhitespaceSplit":
-		return pretokenize.WhitespaceSplit{}, true
-	case "UnicodeScripts":
-		return pretokenize.UnicodeScripts{}, true
-	}
-	return nil, false
+	p, ok = plainPreTokenizers[c.kind]
+	return p, ok
 }
 
-// decoders reads a decoder as a list of steps.
-func decoders(v jsonx.Value, names *[]string, r *reading) decode.Sequence {
-	return unroll(v, "decoder", "decoders", names, r, component.decoder)
+// plainPreTokenizers are those without fields.
+var plainPreTokenizers = map[string]pretokenize.Component{
+	"BertPreTokenizer": pretokenize.Bert{}, "Whitespace": pretokenize.Whitespace{},
+	"WhitespaceSplit": pretokenize.WhitespaceSplit{}, "UnicodeScripts": pretokenize.UnicodeScripts{},
 }
 
 func (c component) decoder() (d decode.Step, ok bool) {

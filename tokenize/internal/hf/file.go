@@ -13,7 +13,7 @@ import (
 
 // file is a tokenizer.json, with its small components as trees.
 type file struct {
-	added                                   []addedToken
+	added                                   []spec.AddedToken
 	normalizer, preTokenizer, post, decoder jsonx.Value
 	model                                   *model
 	warnings                                []string
@@ -129,17 +129,18 @@ func Read(data []byte, o *spec.Outside, mem *spec.Meter) (*spec.Spec, error) {
 	b := &builder{file: f, spec: s, mem: mem}
 	r := &reading{mem: mem}
 	var norm, pre, post, dec []string
-	s.Normalizer = normalizers(f.normalizer, &norm, r)
-	s.PreTokenizer = preTokenizers(f.preTokenizer, &pre, r)
+	s.Normalizer = unroll(f.normalizer, "normalizer", "normalizers", &norm, r, component.normalizer)
+	s.PreTokenizer = unroll(f.preTokenizer, "pre_tokenizer", "pretokenizers", &pre, r, component.preTokenizer)
 	s.Around = postProcessors(f.post, &post, r)
-	s.Decoder = spec.Steps{Sequence: decoders(f.decoder, &dec, r), Any: !f.decoder.IsNull()}
+	steps := unroll(f.decoder, "decoder", "decoders", &dec, r, component.decoder)
+	s.Decoder = spec.Steps{Sequence: steps, Any: !f.decoder.IsNull()}
 	if r.err != nil {
 		return nil, r.err
 	}
 	s.Warnings = append(s.Warnings, r.ignored...)
 	s.Names = spec.Names{
-		Normalizer: join(norm), PreTokenizer: join(pre), Model: f.model.kind, PostProcessor: join(post),
-		Decoder: join(dec),
+		Normalizer: strings.Join(norm, ", "), PreTokenizer: strings.Join(pre, ", "), Model: f.model.kind,
+		PostProcessor: strings.Join(post, ", "), Decoder: strings.Join(dec, ", "),
 	}
 	if err := b.addTokens(); err != nil {
 		return nil, err
@@ -155,9 +156,6 @@ func Read(data []byte, o *spec.Outside, mem *spec.Meter) (*spec.Spec, error) {
 	s.Warnings = append(s.Warnings, f.model.ignored...)
 	return s, b.checkAround()
 }
-
-// join returns the types of components as users see them.
-func join(names []string) string { return strings.Join(names, ", ") }
 
 // unknown returns the id of unknown words or characters. It refuses models that fail on text with
 // unknown words, and warns of those that drop unknown characters. Hugging Face's library looks for

@@ -12,16 +12,16 @@ func (f *file) complete(o *spec.Outside, mem *spec.Meter) error {
 	if o == nil {
 		return nil
 	}
-	at, ids := map[string]int{}, map[uint32]bool{}
+	at, ids := map[string]int{}, map[int64]bool{}
 	for i, a := range f.added {
-		at[a.content], ids[a.id] = i, true
+		at[a.Content], ids[a.ID] = i, true
 	}
 	for _, t := range o.Tokens {
-		a := addedToken{id: uint32(max(t.ID, 0)), content: t.Content, singleWord: t.SingleWord, lstrip: t.LStrip,
-			rstrip: t.RStrip, normalized: t.Normalized, special: t.Special, anyID: t.ID < 0}
+		a := t
+		a.Overrides, a.Yields = false, false
 		i, known := at[t.Content]
 		switch {
-		case t.Yields && (ids[a.id] || known && a.id < f.added[i].id):
+		case t.Yields && (ids[t.ID] || known && t.ID < f.added[i].ID):
 		case !known:
 			if err := mem.Take(spec.AddedTokenBytes+2*int64(len(t.Content)), "the added tokens"); err != nil {
 				return err
@@ -29,7 +29,7 @@ func (f *file) complete(o *spec.Outside, mem *spec.Meter) error {
 			at[t.Content] = len(f.added)
 			f.added, f.completed = append(f.added, a), true
 		case t.Overrides:
-			a.id, a.anyID = f.added[i].id, f.added[i].anyID
+			a.ID = f.added[i].ID
 			f.completed = f.completed || a != f.added[i]
 			f.added[i] = a
 		}
@@ -46,9 +46,8 @@ func (f *file) patch(data []byte) (*spec.Patch, error) {
 	for i, a := range f.added {
 		list[i] = struct {
 			ID uint32 `json:"id"`
-			spec.OutsideToken
-		}{a.id, spec.OutsideToken{Content: a.content, LStrip: a.lstrip, Normalized: a.normalized, RStrip: a.rstrip,
-			SingleWord: a.singleWord, Special: a.special}}
+			spec.AddedToken
+		}{uint32(a.ID), a}
 	}
 	text, err := json.Marshal(list)
 	p := &spec.Patch{From: f.listFrom, To: f.listTo, Text: text}

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -71,16 +72,12 @@ func open(v jsonx.Value, what string, r *reading) component {
 	return c
 }
 
-func (c component) fail(format string, args ...any) {
-	if c.r.err == nil {
-		c.r.err = c.Errorf(format, args...)
-	}
-}
+func (c component) refuse(err error) { c.r.err = cmp.Or(c.r.err, err) }
+
+func (c component) fail(format string, args ...any) { c.refuse(c.Errorf(format, args...)) }
 
 func (c component) unsupported(what string) {
-	if c.r.err == nil {
-		c.r.err = spec.Unsupportedf("%s %q at byte %d", what, c.kind, c.Offset)
-	}
+	c.refuse(spec.Unsupportedf("%s %q at byte %d", what, c.kind, c.Offset))
 }
 
 // fields records members other than these and "type": they have no effect, as in Hugging Face's
@@ -106,16 +103,10 @@ func (c component) get(name string, kind byte, what string) jsonx.Value {
 func (c component) str(name string) string {
 	text := c.get(name, '"', "a string").Text
 	if len(text) > maxText {
-		c.tooLarge("%s: field %q has %d bytes; the limit is %d", c.kind, name, len(text), maxText)
+		c.refuse(spec.TooLargef("%s: field %q has %d bytes; the limit is %d", c.kind, name, len(text), maxText))
 		return ""
 	}
 	return text
-}
-
-func (c component) tooLarge(format string, args ...any) {
-	if c.r.err == nil {
-		c.r.err = spec.TooLargef(format, args...)
-	}
 }
 
 func (c component) char(name string) rune {
@@ -162,7 +153,7 @@ func (c component) pattern() normalize.Pattern {
 		switch v.Members[0].Key {
 		case "String":
 			if len(text) > maxText {
-				c.tooLarge("%s: a pattern of %d bytes; the limit is %d", c.kind, len(text), maxText)
+				c.refuse(spec.TooLargef("%s: a pattern of %d bytes; the limit is %d", c.kind, len(text), maxText))
 			}
 			return normalize.String(text)
 		case "Regex":
@@ -179,8 +170,8 @@ func (c component) expression(text string) normalize.Pattern {
 	if err == nil {
 		err = c.r.mem.Take(p.Expression.Bytes(), "the pattern of "+c.kind)
 	}
-	if err != nil && c.r.err == nil {
-		c.r.err = fmt.Errorf("%s at byte %d: %w", c.kind, c.Offset, err)
+	if err != nil {
+		c.refuse(fmt.Errorf("%s at byte %d: %w", c.kind, c.Offset, err))
 	}
 	return p
 }

@@ -105,36 +105,26 @@ var vocabularies = []Vocabulary{
 		special: fixed(map[string]uint32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018})},
 }
 
-// ByName returns the vocabulary of that name, or nil.
-func ByName(name string) *Vocabulary {
+func find(is func(*Vocabulary) bool) *Vocabulary {
 	for i := range vocabularies {
-		if vocabularies[i].Name == name {
+		if is(&vocabularies[i]) {
 			return &vocabularies[i]
 		}
 	}
 	return nil
 }
 
+// ByName returns the vocabulary of that name, or nil.
+func ByName(name string) *Vocabulary { return find(func(v *Vocabulary) bool { return v.Name == name }) }
+
 // BySize returns the vocabulary with that number of ranks, or nil.
-func BySize(ranks int) *Vocabulary {
-	for i := range vocabularies {
-		if vocabularies[i].Ranks == ranks {
-			return &vocabularies[i]
-		}
-	}
-	return nil
-}
+func BySize(ranks int) *Vocabulary { return find(func(v *Vocabulary) bool { return v.Ranks == ranks }) }
 
 // ByPattern returns the vocabulary whose special tokens belong to a named pattern: the one with
 // that number of ranks, or one whose special tokens follow any number of ranks. It returns nil if
 // there is none.
 func ByPattern(name string, ranks int) *Vocabulary {
-	for i := range vocabularies {
-		if v := &vocabularies[i]; v.Pattern == name && (v.Guess || v.Ranks == ranks) {
-			return v
-		}
-	}
-	return nil
+	return find(func(v *Vocabulary) bool { return v.Pattern == name && (v.Guess || v.Ranks == ranks) })
 }
 
 func fixed(m map[string]uint32) func(uint32) map[string]uint32 {
@@ -144,37 +134,31 @@ func fixed(m map[string]uint32) func(uint32) map[string]uint32 {
 // reservedTokens is how many special tokens follow the ranks of Llama 3 and of Kimi K2.
 const reservedTokens = 256
 
-// llama3Special lists the special tokens of Llama 3.
+// llama3Special lists the special tokens of Llama 3, which counts those without a name.
 func llama3Special(ranks uint32) map[string]uint32 {
-	named := map[uint32]string{
+	unnamed := -1
+	return reserved(ranks, map[uint32]string{
 		0: "<|begin_of_text|>", 1: "<|end_of_text|>", 6: "<|start_header_id|>", 7: "<|end_header_id|>", 9: "<|eot_id|>",
-	}
-	m := make(map[string]uint32, reservedTokens)
-	reserved := 0
-	for i := range uint32(reservedTokens) {
-		token, ok := named[i]
-		if !ok {
-			token = fmt.Sprintf("<|reserved_special_token_%d|>", reserved)
-			reserved++
-		}
-		m[token] = ranks + i
-	}
-	return m
+	}, func(uint32) string { unnamed++; return fmt.Sprintf("<|reserved_special_token_%d|>", unnamed) })
 }
 
 // kimiSpecial lists the special tokens of Kimi K2.
 func kimiSpecial(ranks uint32) map[string]uint32 {
-	named := map[uint32]string{
+	return reserved(ranks, map[uint32]string{
 		0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 3: "<|im_user|>", 4: "<|im_assistant|>", 6: "<|start_header_id|>",
 		7: "<|end_header_id|>", 9: "[EOT]", 10: "<|im_system|>", 11: "<|tool_calls_section_begin|>",
 		12: "<|tool_calls_section_end|>", 13: "<|tool_call_begin|>", 14: "<|tool_call_argument_begin|>",
 		15: "<|tool_call_end|>", 17: "<|im_middle|>", 254: "[UNK]", 255: "[PAD]",
-	}
+	}, func(id uint32) string { return fmt.Sprintf("<|reserved_token_%d|>", id) })
+}
+
+// reserved lists the special tokens after the ranks, some of which are named, in order of their ids.
+func reserved(ranks uint32, named map[uint32]string, unnamed func(id uint32) string) map[string]uint32 {
 	m := make(map[string]uint32, reservedTokens)
 	for i := range uint32(reservedTokens) {
 		token, ok := named[i]
 		if !ok {
-			token = fmt.Sprintf("<|reserved_token_%d|>", ranks+i)
+			token = unnamed(ranks + i)
 		}
 		m[token] = ranks + i
 	}

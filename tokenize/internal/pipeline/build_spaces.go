@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/dsload/dsload/tokenize/internal/engine/plain"
 	"github.com/dsload/dsload/tokenize/internal/engine/spbpe"
@@ -11,7 +10,6 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/spmodel"
-	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // The engines for models that represent spaces as U+2581: SentencePiece's, and those in a
@@ -34,7 +32,7 @@ func (c *Config) spacedBPE(m *spec.BPE, s *spec.Spec) bool {
 	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges {
 		return false
 	}
-	cfg := spbpe.Config{Pieces: m.Vocab.Tokens(), ByteFallback: m.ByteFallback, ByteIDs: byteIDs(m.Vocab),
+	cfg := spbpe.Config{Pieces: m.Vocab.Tokens(), ByteFallback: m.ByteFallback, ByteIDs: m.Vocab.ByteIDs(),
 		UnkID: int(m.Unk), FuseUnk: m.FuseUnk}
 	before := len(s.Normalizer) // normalizers that run before the engine
 	if n := before; n > 0 && spec.ReplacesSpaces(s.Normalizer[n-1]) {
@@ -89,17 +87,6 @@ func cutsNothing(list []pretokenize.Component) bool {
 	return ok && !split.Pattern.IsRegex && split.Pattern.Text == " " && !split.Invert
 }
 
-// byteIDs finds the tokens <0x00> to <0xFF>.
-func byteIDs(v *vocab.Table) (ids [256]int32) {
-	for b := range ids {
-		ids[b] = -1
-		if id, ok := v.ID(fmt.Appendf(nil, "<0x%02X>", b)); ok {
-			ids[b] = int32(id)
-		}
-	}
-	return ids
-}
-
 // unigram replaces Metaspace, or WhitespaceSplit and Metaspace, and the normalizers right before
 // them that it knows.
 func (c *Config) unigram(m *spec.Unigram, s *spec.Spec) bool {
@@ -107,7 +94,7 @@ func (c *Config) unigram(m *spec.Unigram, s *spec.Spec) bool {
 		return false
 	}
 	cfg := unigram.Config{Pieces: m.Vocab.Tokens(), Scores: m.Scores, UnkID: m.Unk, ByteFallback: m.ByteFallback,
-		ByteIDs: byteIDs(m.Vocab)}
+		ByteIDs: m.Vocab.ByteIDs()}
 	p, prefix, ok := metaspace(s.PreTokenizer[len(s.PreTokenizer)-1])
 	if !ok || !p.Split {
 		return false

@@ -1,6 +1,9 @@
 package pipeline
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // cache keeps the ids of pieces in a fixed number of bytes. When an arena is full, the cache starts
 // over. Pieces come from any normalizer and split, at the speed of a regular expression, so the
@@ -30,7 +33,7 @@ const (
 // newCache returns a cache of about size bytes: a quarter for slots, half for keys, a quarter for
 // ids.
 func newCache(size int) *cache {
-	size = min(max(size, 16<<10), 1<<30)
+	size = int(cacheBytes(size))
 	n := 1 << (bits.Len(uint(size/4/slotBytes)) - 1)
 	return &cache{slots: make([]slot, n), keys: make([]byte, 0, size/2), ids: make([]uint32, 0, size/4/4), epoch: 1}
 }
@@ -40,9 +43,7 @@ func cacheBytes(size int) int64 { return int64(min(max(size, 16<<10), 1<<30)) }
 func hashPiece(b []byte) uint32 {
 	h := uint64(len(b))
 	for len(b) >= 8 {
-		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		hi, lo := bits.Mul64(h^x, 0x9E3779B97F4A7C15)
+		hi, lo := bits.Mul64(h^binary.LittleEndian.Uint64(b), 0x9E3779B97F4A7C15)
 		h = hi ^ lo
 		b = b[8:]
 	}

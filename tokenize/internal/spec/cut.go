@@ -1,12 +1,14 @@
 package spec
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/dsload/dsload/tokenize/internal/added"
 	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
+	"github.com/dsload/dsload/tokenize/internal/regex"
 )
 
 // MetaspaceChar is the character by which SentencePiece represents a space.
@@ -144,4 +146,16 @@ func replaceIsLocal(c normalize.Replace) bool {
 		return true
 	}
 	return false
+}
+
+// Compile compiles a regular expression in Oniguruma's syntax, as Hugging Face uses it.
+func Compile(text string) (normalize.Pattern, error) {
+	re, err := regex.Compile(text)
+	if syntax, ok := errors.AsType[*regex.SyntaxError](err); ok && syntax.TooLarge {
+		return normalize.Pattern{}, TooLargef("%v", err)
+	}
+	if err != nil {
+		return normalize.Pattern{}, Unsupportedf("%v", err)
+	}
+	return normalize.Expression(re), nil
 }

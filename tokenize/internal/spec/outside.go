@@ -11,16 +11,16 @@ import (
 
 // Outside is what the files beside a tokenizer's own say about its tokens.
 type Outside struct {
-	Tokens []OutsideToken // in the order in which transformers adds them
+	Tokens []AddedToken // in the order in which transformers adds them
 
 	// Class is the tokenizer_class, and Legacy its legacy. They count for a SentencePiece model.
 	Class  string
 	Legacy bool
 }
 
-// OutsideToken is a token that a file beside the tokenizer's own adds. Its members but the last three are those of
-// added_tokens_decoder.
-type OutsideToken struct {
+// AddedToken is an added token as a file lists it, the tokenizer's own or one beside it. Its members but the last three
+// are those of added_tokens_decoder.
+type AddedToken struct {
 	Content    string `json:"content"`
 	LStrip     bool   `json:"lstrip"`
 	Normalized bool   `json:"normalized"`
@@ -28,9 +28,14 @@ type OutsideToken struct {
 	SingleWord bool   `json:"single_word"`
 	Special    bool   `json:"special"`
 
-	ID        int64 `json:"-"` // the file's own, -1 for none
+	ID        int64 `json:"-"` // -1 if the file gives none
 	Overrides bool  `json:"-"` // replaces what the tokenizer's file says of a token with this content
 	Yields    bool  `json:"-"` // gives way to what the tokenizer's file says of this id, or of this content with a higher one
+}
+
+// Sought returns the token as it is searched for.
+func (t AddedToken) Sought(id uint32) added.Token {
+	return added.Token{Content: []byte(t.Content), ID: id, SingleWord: t.SingleWord, LStrip: t.LStrip, RStrip: t.RStrip}
 }
 
 // Patch replaces a part of a file.
@@ -70,7 +75,7 @@ func (s *Spec) Complete(o *Outside, mem *Meter) error {
 		ids[a.Content], next = a.ID, max(next, a.ID+1)
 	}
 	changed := false
-	decoder := map[string]OutsideToken{}
+	decoder := map[string]AddedToken{}
 	for _, t := range o.Tokens {
 		if err := mem.Take(AddedTokenBytes+2*int64(len(t.Content)), "the added tokens"); err != nil {
 			return err
@@ -104,7 +109,7 @@ func (s *Spec) Complete(o *Outside, mem *Meter) error {
 }
 
 // unlisted warns of a token whose id is not the one of its file.
-func (s *Spec) unlisted(t OutsideToken, id uint32) {
+func (s *Spec) unlisted(t AddedToken, id uint32) {
 	if t.ID >= 0 && t.ID != int64(id) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("added token %q has id %d, not %d as the file says", t.Content, id, t.ID))
 	} else if t.ID < 0 {
@@ -113,8 +118,8 @@ func (s *Spec) unlisted(t OutsideToken, id uint32) {
 }
 
 // replace adds a token in place of those with its content or id. It reports whether anything changed.
-func (s *Spec) replace(t OutsideToken, id uint32) bool {
-	raw := added.Token{Content: []byte(t.Content), ID: id, SingleWord: t.SingleWord, LStrip: t.LStrip, RStrip: t.RStrip}
+func (s *Spec) replace(t AddedToken, id uint32) bool {
+	raw := t.Sought(id)
 	entry := Added{Content: t.Content, ID: id, Special: t.Special, Decoded: t.Content}
 	for i, a := range s.Added {
 		if a == entry && raw.Equal(s.Raw[i]) {
@@ -131,11 +136,11 @@ func (s *Spec) replace(t OutsideToken, id uint32) bool {
 }
 
 // describe sets Config and takes it into the fingerprint.
-func (s *Spec) describe(o *Outside, decoder map[string]OutsideToken) (err error) {
+func (s *Spec) describe(o *Outside, decoder map[string]AddedToken) (err error) {
 	config := struct {
-		Decoder map[string]OutsideToken `json:"added_tokens_decoder"`
-		Class   string                  `json:"tokenizer_class,omitempty"`
-		Legacy  bool                    `json:"legacy,omitempty"`
+		Decoder map[string]AddedToken `json:"added_tokens_decoder"`
+		Class   string                `json:"tokenizer_class,omitempty"`
+		Legacy  bool                  `json:"legacy,omitempty"`
 	}{decoder, o.Class, o.Legacy}
 	if s.Config, err = json.MarshalIndent(config, "", "  "); err != nil {
 		return err

@@ -14,22 +14,17 @@ import (
 // longest entry of the character map; it collapses spaces, replaces them with U+2581 and adds a
 // dummy space at one end.
 type Normalizer struct {
-	Map         *charsmap.Map // nil for none
-	DummySpace  bool          // add_dummy_prefix
-	ExtraSpaces bool          // remove_extra_whitespaces
-	SpaceSuffix bool          // treat_whitespace_as_suffix
-	Once        bool          // the dummy space comes before the first segment alone
+	Map         *charsmap.Map     // nil for none
+	DummySpace  bool              // add_dummy_prefix
+	ExtraSpaces bool              // remove_extra_whitespaces
+	SpaceSuffix bool              // treat_whitespace_as_suffix
+	Once        bool              // the dummy space comes before the first segment alone
 	user        map[byte][][]byte // user-defined symbols by their first byte, longest first
-	space       string
 }
 
-// NewNormalizer returns the normalizer of a model.
-func NewNormalizer(m *Model) (*Normalizer, error) {
-	n := &Normalizer{DummySpace: m.AddDummyPrefix, ExtraSpaces: m.RemoveExtraSpaces, SpaceSuffix: m.SpaceSuffix,
-		space: " "}
-	if m.EscapeSpaces {
-		n.space = spec.Metaspace
-	}
+// normalizer returns the normalizer of a model.
+func (m *Model) normalizer() (*Normalizer, error) {
+	n := m.Normalizer
 	if len(m.Charsmap) > 0 {
 		var err error
 		if n.Map, err = charsmap.Parse(m.Charsmap); err != nil {
@@ -47,13 +42,13 @@ func NewNormalizer(m *Model) (*Normalizer, error) {
 	for _, list := range n.user {
 		slices.SortFunc(list, func(a, b []byte) int { return len(b) - len(a) })
 	}
-	return n, nil
+	return &n, nil
 }
 
 // Trivial reports whether n only replaces spaces with U+2581 and puts a dummy space before the
 // text.
 func (n *Normalizer) Trivial() bool {
-	return n.Map == nil && !n.ExtraSpaces && !n.SpaceSuffix && n.space == spec.Metaspace
+	return n.Map == nil && !n.ExtraSpaces && !n.SpaceSuffix
 }
 
 // MapsSpaces reports whether an entry of the character map may contain a space.
@@ -91,7 +86,7 @@ func (n *Normalizer) Append(dst, src []byte, e *normalize.Edges) []byte {
 	}
 	from := len(dst)
 	if n.DummySpace && !n.SpaceSuffix && e.First && (!n.Once || e.Zero > 0) {
-		dst = append(dst, n.space...)
+		dst = append(dst, spec.Metaspace...)
 	}
 	afterSpace := n.ExtraSpaces && e.First
 	for len(src) > 0 {
@@ -101,7 +96,7 @@ func (n *Normalizer) Append(dst, src []byte, e *normalize.Edges) []byte {
 		}
 		for _, c := range to {
 			if c == ' ' {
-				dst = append(dst, n.space...)
+				dst = append(dst, spec.Metaspace...)
 			} else {
 				dst = append(dst, c)
 			}
@@ -112,12 +107,12 @@ func (n *Normalizer) Append(dst, src []byte, e *normalize.Edges) []byte {
 		src = src[length:]
 	}
 	if n.ExtraSpaces && e.Last {
-		for bytes.HasSuffix(dst[from:], []byte(n.space)) {
-			dst = dst[:len(dst)-len(n.space)]
+		for bytes.HasSuffix(dst[from:], []byte(spec.Metaspace)) {
+			dst = dst[:len(dst)-len(spec.Metaspace)]
 		}
 	}
 	if n.DummySpace && n.SpaceSuffix && e.Last {
-		dst = append(dst, n.space...)
+		dst = append(dst, spec.Metaspace...)
 	}
 	return dst
 }

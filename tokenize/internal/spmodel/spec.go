@@ -14,16 +14,16 @@ import (
 func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	pieces, err := countPieces(data)
 	if err != nil {
-		return nil, spec.Formatf("%v", err)
+		return nil, err
 	}
 	// The pieces, the table that finds equal ones, lists of them, and the character map, which is
 	// read twice.
 	if err := mem.Take(spec.PieceBytes*int64(pieces)+3*int64(len(data)), "the pieces"); err != nil {
 		return nil, err
 	}
-	m, err := Parse(data)
+	m, err := parse(data)
 	if err != nil {
-		return nil, spec.Formatf("%v", err)
+		return nil, err
 	}
 	switch {
 	case m.Type != BPE && m.Type != Unigram:
@@ -34,7 +34,7 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	case !m.EscapeSpaces:
 		return nil, spec.Unsupportedf("SentencePiece model with escape_whitespaces false")
 	}
-	norm, err := NewNormalizer(m)
+	norm, err := m.normalizer()
 	if errors.Is(err, charsmap.ErrTooLarge) {
 		return nil, spec.TooLargef("%v", err)
 	}
@@ -52,8 +52,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	if model.Unigram {
 		s.Names.Model = "Unigram"
 	}
-	s.Decoder = spec.JoinPieces{Unknown: m.UnkSurface, StripsSpace: m.AddDummyPrefix || m.RemoveExtraSpaces,
-		StripsAll: m.RemoveExtraSpaces, Kinds: model.Kinds}
+	s.Decoder = spec.JoinPieces{Unknown: m.UnkSurface, StripsSpace: norm.DummySpace || norm.ExtraSpaces,
+		StripsAll: norm.ExtraSpaces, Kinds: model.Kinds}
 	return s, nil
 }
 

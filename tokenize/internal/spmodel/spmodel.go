@@ -6,17 +6,18 @@
 package spmodel
 
 import (
+	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// ErrFormat reports that a file is not a SentencePiece model.
-var ErrFormat = errors.New("not a SentencePiece model")
+func malformed(format string, args ...any) error {
+	return spec.Formatf("not a SentencePiece model: "+format, args...)
+}
 
 // Type is the kind of model.
 type Type uint8
@@ -40,15 +41,13 @@ type Model struct {
 	Pieces       []Piece
 	Type         Type
 	ByteFallback bool
-	SpaceSuffix  bool // treat_whitespace_as_suffix
 	UnkSurface   string
 	UnkID        int
 
-	Charsmap          []byte
-	AddDummyPrefix    bool
-	RemoveExtraSpaces bool
-	EscapeSpaces      bool
-	HasDenormalizer   bool
+	Normalizer      Normalizer // without Map
+	Charsmap        []byte
+	EscapeSpaces    bool
+	HasDenormalizer bool
 }
 
 // field is one field of a message: its bytes if it has a length, else its number.
@@ -63,7 +62,7 @@ func fields(b []byte, f func(field) error) error {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
 		if n <= 0 || tag>>3 == 0 {
-			return fmt.Errorf("%w: bad field tag", ErrFormat)
+			return malformed("bad field tag")
 		}
 		b = b[n:]
 		x := field{num: tag >> 3}
@@ -71,7 +70,7 @@ func fields(b []byte, f func(field) error) error {
 		case 0:
 			x.n, n = binary.Uvarint(b)
 			if n <= 0 {
-				return fmt.Errorf("%w: bad number", ErrFormat)
+				return malformed("bad number")
 			}
 			b = b[n:]
 		case 1, 5:
@@ -80,7 +79,7 @@ func fields(b []byte, f func(field) error) error {
 				size = 8
 			}
 			if len(b) < size {
-				return fmt.Errorf("%w: the file ends within a number", ErrFormat)
+				return malformed("the file ends within a number")
 			}
 			if size == 4 {
 				x.n = uint64(binary.LittleEndian.Uint32(b))
@@ -89,12 +88,12 @@ func fields(b []byte, f func(field) error) error {
 		case 2:
 			l, n := binary.Uvarint(b)
 			if n <= 0 || l > uint64(len(b)-n) {
-				return fmt.Errorf("%w: the file ends within a field", ErrFormat)
+				return malformed("the file ends within a field")
 			}
 			x.data = b[n : n+int(l)]
 			b = b[n+int(l):]
 		default:
-			return fmt.Errorf("%w: bad field type", ErrFormat)
+			return malformed("bad field type")
 		}
 		if err := f(x); err != nil {
 			return err
@@ -114,10 +113,10 @@ func countPieces(data []byte) (n int, err error) {
 	return n, err
 }
 
-// Parse reads a model. The result refers to data.
-func Parse(data []byte) (*Model, error) {
+// parse reads a model. The result refers to data.
+func parse(data []byte) (*Model, error) {
 	m := &Model{
-		Type: Unigram, UnkID: -1, UnkSurface: " \u2047 ", AddDummyPrefix: true, RemoveExtraSpaces: true,
+		Type: Unigram, UnkID: -1, UnkSurface: " \u2047 ", Normalizer: Normalizer{DummySpace: true, ExtraSpaces: true},
 		EscapeSpaces: true,
 	}
 	err := fields(data, func(f field) error {
@@ -154,7 +153,7 @@ func (m *Model) piece(b []byte) error {
 			p.Score = math.Float32frombits(uint32(f.n))
 		case 3:
 			if f.n < uint64(spec.Normal) || f.n > uint64(spec.Byte) {
-				return fmt.Errorf("%w: piece %d has type %d", ErrFormat, len(m.Pieces), f.n)
+				return malformed("piece %d has type %d", len(m.Pieces), f.n)
 			}
 			p.Kind = spec.PieceKind(f.n)
 		}
@@ -168,11 +167,11 @@ func (m *Model) trainerField(f field) error {
 	switch f.num {
 	case 3:
 		if f.n < uint64(Unigram) || f.n > uint64(Char) {
-			return fmt.Errorf("%w: model type %d", ErrFormat, f.n)
+			return malformed("model type %d", f.n)
 		}
 		m.Type = Type(f.n)
 	case 24:
-		m.SpaceSuffix = f.n != 0
+		m.Normalizer.SpaceSuffix = f.n != 0
 	case 35:
 		m.ByteFallback = f.n != 0
 	case 44:
@@ -186,9 +185,9 @@ func (m *Model) normalizerField(f field) error {
 	case 2:
 		m.Charsmap = f.data
 	case 3:
-		m.AddDummyPrefix = f.n != 0
+		m.Normalizer.DummySpace = f.n != 0
 	case 4:
-		m.RemoveExtraSpaces = f.n != 0
+		m.Normalizer.ExtraSpaces = f.n != 0
 	case 5:
 		m.EscapeSpaces = f.n != 0
 	}
@@ -198,57 +197,48 @@ func (m *Model) normalizerField(f field) error {
 // check makes the checks that SentencePiece makes when it loads a model.
 func (m *Model) check() error {
 	if len(m.Pieces) == 0 {
-		return fmt.Errorf("%w: no pieces", ErrFormat)
+		return malformed("no pieces")
 	}
 	seen := make(map[string]int, len(m.Pieces))
-	bytes := 0
+	byteIDs := 0
 	for id, p := range m.Pieces {
 		if len(p.Text) == 0 || !utf8.Valid(p.Text) {
-			return fmt.Errorf("%w: piece %d is empty or not UTF-8", ErrFormat, id)
+			return malformed("piece %d is empty or not UTF-8", id)
 		}
 		if first, ok := seen[string(p.Text)]; ok {
-			return fmt.Errorf("%w: pieces %d and %d are both %q", ErrFormat, first, id, p.Text)
+			return malformed("pieces %d and %d are both %q", first, id, p.Text)
 		}
 		seen[string(p.Text)] = id
 		if f := float64(p.Score); math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("%w: piece %d has score %v", ErrFormat, id, f)
+			return malformed("piece %d has score %v", id, f)
 		}
 		switch p.Kind {
 		case spec.Unknown:
 			if m.UnkID >= 0 {
-				return fmt.Errorf("%w: pieces %d and %d are both unknown", ErrFormat, m.UnkID, id)
+				return malformed("pieces %d and %d are both unknown", m.UnkID, id)
 			}
 			m.UnkID = id
 		case spec.Byte:
 			if _, ok := ByteOf(p.Text); !ok {
-				return fmt.Errorf("%w: byte piece %d is %q", ErrFormat, id, p.Text)
+				return malformed("byte piece %d is %q", id, p.Text)
 			}
-			bytes++
+			byteIDs++
 		}
 	}
 	if m.UnkID < 0 {
-		return fmt.Errorf("%w: no unknown piece", ErrFormat)
+		return malformed("no unknown piece")
 	}
-	if m.ByteFallback && bytes != 256 {
-		return fmt.Errorf("%w: byte fallback with %d byte pieces", ErrFormat, bytes)
+	if m.ByteFallback && byteIDs != 256 {
+		return malformed("byte fallback with %d byte pieces", byteIDs)
 	}
 	return nil
 }
 
 // ByteOf reads a piece such as <0x0A>.
 func ByteOf(text []byte) (b byte, ok bool) {
-	if len(text) != 6 || string(text[:3]) != "<0x" || text[5] != '>' {
+	if len(text) != 6 || string(text[:3]) != "<0x" || text[5] != '>' || bytes.ContainsAny(text[3:5], "abcdef") {
 		return 0, false
 	}
-	for _, c := range text[3:5] {
-		switch {
-		case '0' <= c && c <= '9':
-			b = b<<4 | (c - '0')
-		case 'A' <= c && c <= 'F':
-			b = b<<4 | (c - 'A' + 10)
-		default:
-			return 0, false
-		}
-	}
-	return b, true
+	n, err := strconv.ParseUint(string(text[3:5]), 16, 8)
+	return byte(n), err == nil
 }

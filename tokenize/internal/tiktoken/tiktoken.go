@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func (r *Ranks) describe(split normalize.Pattern, model *spec.Ranks) (*spec.Spec
 		PreTokenizer: []pretokenize.Component{pretokenize.Split{Pattern: split, Behavior: pretokenize.Isolated}},
 		Model:        model,
 	}
-	for _, token := range sortedKeys(r.Special) {
+	for _, token := range slices.Sorted(maps.Keys(r.Special)) {
 		id := r.Special[token]
 		if id > spec.MaxID {
 			return nil, spec.Formatf("special token %q has id %d", token, id)
@@ -156,7 +157,7 @@ func findPattern(text string, n int) (normalize.Pattern, error) {
 func fingerprint(r *Ranks) string {
 	h := spec.NewHasher("ranks")
 	fmt.Fprintf(h, "%s\n", r.Pattern)
-	for _, s := range sortedKeys(r.Special) {
+	for _, s := range slices.Sorted(maps.Keys(r.Special)) {
 		fmt.Fprintf(h, "%q %d\n", s, r.Special[s])
 	}
 	var size [binary.MaxVarintLen64]byte
@@ -165,15 +166,6 @@ func fingerprint(r *Ranks) string {
 		h.Write(t)
 	}
 	return h.String()
-}
-
-func sortedKeys(m map[string]uint32) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Recognize reports whether a file begins with a base64 word, a space and a number.

@@ -5,6 +5,7 @@ package vocab
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -165,6 +166,17 @@ func (v *Table) ID(token []byte) (uint32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// ByteIDs returns the ids of the tokens <0x00> to <0xFF>, -1 for those that there are not.
+func (v *Table) ByteIDs() (ids [256]int32) {
+	for b := range ids {
+		ids[b] = -1
+		if id, ok := v.ID(fmt.Appendf(nil, "<0x%02X>", b)); ok {
+			ids[b] = int32(id)
+		}
+	}
+	return ids
 }
 
 // TextBytes returns the total length of all tokens in bytes.

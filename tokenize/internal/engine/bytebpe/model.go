@@ -3,6 +3,7 @@ package bytebpe
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -150,7 +151,7 @@ func (m *Model) derivePairs() *pairSet {
 		order[count[len(t)]] = id
 		count[len(t)]++
 	}
-	set := newPairSet(int(n))
+	set := &pairSet{slots: make([]uint64, 1<<bits.Len(uint(2*n+16)))}
 	var s slowMerger
 	for _, id := range order {
 		t, _ := m.vocab.Token(id)

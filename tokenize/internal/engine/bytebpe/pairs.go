@@ -1,10 +1,6 @@
 package bytebpe
 
-import (
-	"math/bits"
-
-	"github.com/dsload/dsload/tokenize/internal/pairhash"
-)
+import "github.com/dsload/dsload/tokenize/internal/pairhash"
 
 // noRank is the rank of a pair that never merges. noSymbol has no pairs; it stands before and after
 // a word.
@@ -15,14 +11,7 @@ const (
 
 // pairSet is the growing hash table used while a model is built, with open addressing over entries
 // in slot form.
-type pairSet struct {
-	slots []uint64
-	n     int
-}
-
-func newPairSet(capacity int) *pairSet {
-	return &pairSet{slots: make([]uint64, 1<<bits.Len(uint(capacity*2+16)))}
-}
+type pairSet struct{ slots []uint64 }
 
 func (s *pairSet) at(key uint64) int {
 	mask := uint64(len(s.slots) - 1)
@@ -44,11 +33,8 @@ func (s *pairSet) find(a, b uint32) uint32 {
 
 // put sets the rank of a pair; the caller stays within the capacity.
 func (s *pairSet) put(a, b, rank uint32) {
-	i := s.at(pairhash.Key(a, b))
-	if s.slots[i] == 0 {
-		s.n++
-	}
-	s.slots[i] = pairhash.Key(a, b)<<24 | uint64(rank+1)
+	key := pairhash.Key(a, b)
+	s.slots[s.at(key)] = key<<24 | uint64(rank+1)
 }
 
 // entries returns the pairs in slot form, reusing the set's memory.

@@ -122,15 +122,7 @@ func (e *Encoder) keep(w int, hash, v uint64) {
 
 // appendWord appends the ids of any word, wherever it lies.
 func (e *Encoder) appendWord(dst []uint32, w []byte) []uint32 {
-	if len(w) <= 16 {
-		return e.appendUncached(dst, w)
-	}
-	return e.appendLongWord(dst, w)
-}
-
-// appendLongWord appends the ids of a word of more than 16 bytes.
-func (e *Encoder) appendLongWord(dst []uint32, w []byte) []uint32 {
-	if len(w) > maxLong {
+	if len(w) <= 16 || len(w) > maxLong {
 		return e.appendUncached(dst, w)
 	}
 	hash := hashBytes(w)

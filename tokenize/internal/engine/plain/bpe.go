@@ -4,8 +4,8 @@
 package plain
 
 import (
-	"fmt"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/minheap"
@@ -48,7 +48,7 @@ type BPE struct {
 	cfg     spec.BPE // without its merges
 	results []uint32 // the id that each merge makes, by rank
 	pairs   pairTable
-	byteIDs [256]int64 // id of <0xHH>, -1 for none
+	byteIDs [256]int32
 }
 
 type symbol struct {
@@ -60,16 +60,12 @@ type symbol struct {
 
 // NewBPE returns the model. Of equal pairs the last counts.
 func NewBPE(c *spec.BPE) *BPE {
-	m := &BPE{cfg: *c, pairs: newPairTable(len(c.Merges)), results: make([]uint32, len(c.Merges))}
+	m := &BPE{cfg: *c, pairs: pairTable{make([]pairSlot, 1<<bits.Len(uint(2*len(c.Merges))))},
+		results: make([]uint32, len(c.Merges)),
+		byteIDs: c.Vocab.ByteIDs()}
 	for rank, g := range c.Merges {
 		m.pairs.set(g.Left, g.Right, uint32(rank))
 		m.results[rank] = g.Result
-	}
-	for b := range m.byteIDs {
-		m.byteIDs[b] = -1
-		if id, ok := c.Vocab.ID(fmt.Appendf(nil, "<0x%02X>", b)); ok {
-			m.byteIDs[b] = int64(id)
-		}
 	}
 	m.cfg.Merges = nil
 	return m
@@ -161,12 +157,7 @@ func (m *BPE) split(piece []byte, s *Scratch) {
 }
 
 func (m *BPE) hasBytes(char []byte) bool {
-	for _, b := range char {
-		if m.byteIDs[b] < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(char, func(b byte) bool { return m.byteIDs[b] < 0 })
 }
 
 // merge joins pairs, lowest rank first, leftmost among equals.
@@ -216,10 +207,6 @@ type pairTable struct{ slots []pairSlot }
 type pairSlot struct {
 	key  uint64 // both ids plus one; 0: free
 	rank uint32
-}
-
-func newPairTable(n int) pairTable {
-	return pairTable{make([]pairSlot, 1<<bits.Len(uint(2*n)))}
 }
 
 func (t pairTable) slot(a, b uint32) *pairSlot {

@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -18,7 +17,7 @@ type Unigram struct {
 	unk          int // -1: unknown text gives nothing
 	unkScore     float64
 	byteFallback bool
-	byteIDs      [256]int64
+	byteIDs      [256]int32
 }
 
 // unkPenalty is how much worse an unknown character scores than the worst piece.
@@ -26,24 +25,18 @@ const unkPenalty = 10
 
 // NewUnigram returns the model.
 func NewUnigram(c *spec.Unigram) (*Unigram, error) {
-	m := &Unigram{scores: c.Scores, unk: c.Unk, byteFallback: c.ByteFallback}
-	v, scores := c.Vocab, c.Scores
+	m := &Unigram{scores: c.Scores, unk: c.Unk, byteFallback: c.ByteFallback, byteIDs: c.Vocab.ByteIDs()}
+	scores := c.Scores
 	keys, ids := make([][]byte, 0, len(scores)), make([]uint32, 0, len(scores))
 	lowest := 0.0
 	for id, s := range scores {
 		if id == 0 || s < lowest {
 			lowest = s
 		}
-		t, _ := v.Token(uint32(id))
+		t, _ := c.Vocab.Token(uint32(id))
 		keys, ids = append(keys, t), append(ids, uint32(id))
 	}
 	m.unkScore = lowest - unkPenalty
-	for b := range m.byteIDs {
-		m.byteIDs[b] = -1
-		if id, ok := v.ID(fmt.Appendf(nil, "<0x%02X>", b)); ok {
-			m.byteIDs[b] = int64(id)
-		}
-	}
 	var err error
 	m.trie, err = bytetrie.New(keys, ids)
 	return m, err

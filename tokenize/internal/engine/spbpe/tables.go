@@ -108,10 +108,7 @@ func (m *Model) buildRunes(ids *vocab.Table, list []merge) {
 		if n == 0 || n != len(p) || r == utf8.RuneError && n == 1 {
 			continue
 		}
-		if r == metaspace {
-			r = ' '
-		}
-		*m.runes.entry(r) = id
+		*m.runes.entry(toSpace(r)) = id
 	}
 	for i, r := range m.extra {
 		e := m.runes.entry(toSpace(r))
@@ -130,19 +127,15 @@ func (m *Model) buildRunes(ids *vocab.Table, list []merge) {
 	}
 }
 
-func (m *Model) lastRune(sym uint32) rune {
-	if k := int(sym) - len(m.cfg.Pieces); k >= 0 {
-		return toSpace(m.extra[k])
-	}
-	r, _ := utf8.DecodeLastRune(m.cfg.Pieces[sym])
-	return toSpace(r)
-}
+func (m *Model) lastRune(sym uint32) rune { return m.runeOf(sym, utf8.DecodeLastRune) }
 
-func (m *Model) firstRune(sym uint32) rune {
+func (m *Model) firstRune(sym uint32) rune { return m.runeOf(sym, utf8.DecodeRune) }
+
+func (m *Model) runeOf(sym uint32, decode func([]byte) (rune, int)) rune {
 	if k := int(sym) - len(m.cfg.Pieces); k >= 0 {
 		return toSpace(m.extra[k])
 	}
-	r, _ := utf8.DecodeRune(m.cfg.Pieces[sym])
+	r, _ := decode(m.cfg.Pieces[sym])
 	return toSpace(r)
 }
 

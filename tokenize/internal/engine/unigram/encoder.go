@@ -233,7 +233,7 @@ func wordLength(text []byte) int {
 	return len(text)
 }
 
-func notSpace(r rune) bool { return !unicode.IsSpace(r) }
+func notSpace(r rune) bool { return r > ' ' && r < utf8.RuneSelf || !unicode.IsSpace(r) }
 
 // appendMarked encodes text without spaces, cut before each U+2581. With mark, it first puts a
 // U+2581 in front if there is none.
