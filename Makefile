@@ -4,12 +4,13 @@
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
-# make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make lint   gofmt, go vet, staticcheck, go mod tidy, the direction of imports; ruff, mypy
 # make man    manual pages of every command, into bin/man
 # make vet-targets  go vet, tests included, for every system and processor that programs are released for
 # make test-ray   dsload.ray on clusters of two nodes on this machine: processes, workers and nodes are killed
 # make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
+# make tag VERSION=0.1.0  the tags by which Go finds the release, pushed nowhere
 # make release-check  make a release twice, compare the bytes, install and start what is in it
 # make gate   instructions and peak memory of fixed workloads, compared with bench/gate/numbers.json; make gate-update counts them anew
 # make vulncheck  known vulnerabilities in what released programs link, by Go's database of them; it takes minutes
@@ -28,6 +29,10 @@ VULNDB      := golang.org/x/vulndb@latest
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
+# All packages: ./... leaves out tokenize, which is a module of its own. Go takes its packages by their import paths alone.
+MODULE      := github.com/dsload/dsload
+PACKAGES    := $(MODULE)/...
+
 # Compiled code does not name its folder, so that a checkout finds in the build cache what another compiled.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
@@ -37,7 +42,7 @@ FUZZ        ?= 1000x
 FUZZCACHE   ?= $(CURDIR)/bin/fuzz/found
 
 # What make soak tests, and how long it fuzzes each target.
-PKG         ?= ./...
+PKG         ?= $(PACKAGES)
 SOAKFUZZ    ?= 10m
 
 # What make test does, whole or quick.
@@ -52,7 +57,7 @@ TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/bui
 ENDIAN  := linux/s390x
 
 # .ci/run runs tools, lint, gate, vet-targets, test-arm64, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package test-ray lint lint-go vet-targets lint-python test-arm64 release release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package test-ray lint lint-go vet-targets lint-python test-arm64 release tag release-check gate gate-update vulncheck bench bench-go man screenshots site wheel clean
 
 all: build
 
@@ -84,15 +89,15 @@ RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/dataset ./in
   ./internal/textcache ./loader ./shard ./stats ./tokenize
 
 test-go:
-	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) ./...
-	$(if $(QUICK),,$(GO) test -race -short -timeout 40m $(GOTESTFLAGS) $(RACED))
+	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) $(PACKAGES)
+	$(if $(QUICK),,$(GO) test -race -short -timeout 40m $(GOTESTFLAGS) $(RACED:./%=$(MODULE)/%))
 
 # Every fuzz target of every package. Each package's are built once, with coverage, and run one after another: go test -fuzz links for every target anew.
 # Only failing inputs are minimized: for large inputs, minimizing would take all the time.
 fuzz:
 	@mkdir -p bin/fuzz; if [ "$(FUZZCACHE)" = $(CURDIR)/bin/fuzz/found ]; then rm -rf bin/fuzz/found; fi
 	@set -e; for dir in $$(git ls-files '*_test.go' | xargs grep -lE '^func Fuzz' | xargs -n 1 dirname | sort -u); do \
-	  $(GO) test -c -fuzz=Fuzz -o bin/fuzz/test ./$$dir; \
+	  (cd $$dir && $(GO) test -c -fuzz=Fuzz -o $(CURDIR)/bin/fuzz/test .); \
 	  for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$dir/*_test.go); do \
 	    echo "$$dir $$target"; \
 	    (cd $$dir && $(CURDIR)/bin/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ) -test.fuzzminimizetime 1x \
@@ -140,12 +145,14 @@ lint: lint-go lint-python
 lint-go:
 	@$(MAKE) --no-print-directory vet-targets TARGETS="linux/amd64 windows/amd64 darwin/arm64" ENDIAN=
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) $(PACKAGES)
+	$(GO) mod tidy -diff
+	$(GO) -C tokenize mod tidy -diff
 	$(GO) test ./internal/archtest
 
 vet-targets:
 	@set -e; test -n "$(TARGETS)"; for target in $(TARGETS) $(ENDIAN); do \
-	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./..."; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet $(PACKAGES)"; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet $(PACKAGES); \
 	done
 
 lint-python: $(VENV)/installed
@@ -167,13 +174,13 @@ vulncheck:
 	@set -e; export GOTOOLCHAIN=$$(sed -n 's/^toolchain //p' go.mod); rm -rf bin/vulndb; mkdir -p bin; \
 	$(GO) mod download -json $(VULNDB) >bin/vulndb.json; folder=$$(sed -n 's/^\t"Dir": "\(.*\)",*$$/\1/p' bin/vulndb.json); \
 	$(GO) run $(subst @,/cmd/indexdb@,$(VULNDB)) -vulns "$$folder/data/osv" -out bin/vulndb; \
-	$(GO) run $(GOVULNCHECK) -db "file://$(CURDIR)/bin/vulndb" ./...
+	$(GO) run $(GOVULNCHECK) -db "file://$(CURDIR)/bin/vulndb" $(PACKAGES)
 
 bench: build
 	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(BENCHFLAGS)
 
 bench-go:
-	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./internal/...
+	$(GO) test -run '^$$' -bench . -benchmem $(MODULE)/tokenize/... ./shard/... ./internal/...
 
 screenshots: build $(VENV)/installed
 	$(VENV_PYTHON) tests_clients/pages/screenshots.py bin/dsload docs
@@ -187,6 +194,9 @@ wheel:
 
 release:
 	@$(PYTHON) release/release.py "$(VERSION)"
+
+tag:
+	@$(PYTHON) release/tag.py "$(VERSION)"
 
 release-check: $(VENV)/installed
 	@$(VENV_PYTHON) release/check.py

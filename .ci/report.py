@@ -57,7 +57,7 @@ class GoTests:
             if any(p == package and t != test and t.startswith(test and test + "/") for p, t in failed):
                 continue
             folder = folder_of(package)
-            command = f"go test{self.flags} {folder}"
+            command = f"go test{self.flags} {import_path(package)}"
             parts = test.split("/") if test else []
             if test:
                 command += " -run '" + "/".join(f"^{re.escape(part)}$" for part in parts) + "'"
@@ -72,11 +72,15 @@ class GoTests:
         return [f"{folder_of(key[0])} {key[1]}: {' '.join(x.strip() for x in self.lines(key) if '.go:' in x)}" for key in skipped]
 
 
+def import_path(package: str) -> str:
+    """What go test takes for a package of any of the project's modules; a test binary's build is reported as "package [package.test]"."""
+    return package.split(" ")[0].removesuffix(".test").removesuffix("_test")
+
+
 def folder_of(package: str) -> str:
-    """The folder of a package, as go test takes it; a test binary's build is reported as "package [package.test]"."""
     match = re.search(r"^module\s+(\S+)", (ROOT / "go.mod").read_text(), re.M)
     module = match[1] if match else ""
-    return "./" + package.split(" ")[0].removesuffix(".test").removesuffix("_test").removeprefix(module).lstrip("/")
+    return "./" + import_path(package).removeprefix(module).lstrip("/")
 
 
 def pytest_failures(lines: list[str], rootdir: str, python: str) -> list[Failure]:

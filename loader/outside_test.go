@@ -111,7 +111,8 @@ func TestProgramOutside(t *testing.T) {
 	version := regexp.MustCompile(`(?m)^go .*\n`).Find(mod)
 	for name, content := range map[string]string{
 		"go.mod": "module example.com/outside\n\n" + string(version) + "\nrequire github.com/dsload/dsload v0.0.0\n\n" +
-			"replace github.com/dsload/dsload => " + root + "\n",
+			"replace github.com/dsload/dsload => " + root + "\n" +
+			"replace github.com/dsload/dsload/tokenize => " + filepath.Join(root, "tokenize") + "\n",
 		"go.sum": string(sums), "main.go": stranger,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {

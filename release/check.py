@@ -17,6 +17,7 @@ import tempfile
 import zipfile
 
 import release
+import tag
 
 VERSION = release.versions_of(release.ROOT)["cmd/dsload/version.go"]
 TWINE = "twine==7.0.0"
@@ -31,6 +32,22 @@ def model(input_ids, attention_mask, labels):
         steps += 1
     return SimpleNamespace(loss=SimpleNamespace(backward=backward))
 optimizer = SimpleNamespace(step=lambda: None, zero_grad=lambda: None)
+"""
+IMPORTER = """package main
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/tokenize/builtin"
+)
+
+func main() {
+	tok, err := builtin.Open("gpt2")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(tok.Decode(tok.Encode("Hello, world")))
+}
 """
 
 
@@ -143,32 +160,21 @@ def check_python(python: str, out: pathlib.Path, program: pathlib.Path, scratch:
 
 
 def check_go_install(scratch: pathlib.Path) -> None:
-    """Installs the module by its version, from a proxy that is a folder."""
-    proxy = scratch / "proxy" / release.MODULE / "@v"
-    proxy.mkdir(parents=True)
-    version = f"v{VERSION}"
-    # A folder with a go.mod of its own is another module, which no proxy puts into the archive of this one.
-    nested = [f":(exclude){pathlib.PurePath(name).parent}" for name in said("git", "ls-files", "*/go.mod", cwd=release.ROOT).split()]
-    said("git", "archive", "--format=zip", f"--prefix={release.MODULE}@{version}/", "-o", proxy / f"{version}.zip", "HEAD", ".", *nested, cwd=release.ROOT)
-    shutil.copy(release.ROOT / "go.mod", proxy / f"{version}.mod")
-    (proxy / f"{version}.info").write_text(json.dumps({"Version": version}))
-    (proxy / "list").write_text(f"{version}\n")
-    others = said("go", "env", "GOPROXY", cwd=scratch)
-    # A module cache of its own would download everything again; this version is removed from the shared one instead.
-    env = {
-        "GOPROXY": f"file://{scratch}/proxy,{others}",
-        "GONOSUMDB": release.MODULE,
-        "GOBIN": str(scratch / "bin"),
-        "GOFLAGS": "-trimpath -modcacherw",
-    }
-    cache = pathlib.Path(said("go", "env", "GOMODCACHE", cwd=scratch))
-    try:
-        said("go", "install", f"{release.MODULE}/cmd/dsload@{version}", cwd=scratch, **env)
-    finally:
-        shutil.rmtree(cache / f"{release.MODULE}@{version}", ignore_errors=True)
-        for path in (cache / "cache/download" / release.MODULE / "@v").glob(f"{version}.*"):
-            path.unlink()
+    """Installs the program, and imports tokenize alone, by their versions, from a repository with the tags."""
+    source, outside = scratch / "tagged", scratch / "outside"
+    said("git", "clone", "-q", "--shared", "--no-tags", release.ROOT, source, cwd=scratch)
+    tag.tag(VERSION, source)
+    env = tag.found_in(source, scratch)
+    said("go", "install", f"{release.MODULE}/cmd/dsload@v{VERSION}", cwd=scratch, GOBIN=str(scratch / "bin"), **env)
     names_itself(scratch / "bin/dsload", scratch, "the program of go install")
+    outside.mkdir()
+    (outside / "main.go").write_text(IMPORTER)
+    said("go", "mod", "init", "example.com/outside", cwd=outside, **env)
+    said("go", "get", f"{tag.TOKENIZE}@v{VERSION}", cwd=outside, **env)
+    said("go", "mod", "tidy", cwd=outside, **env)
+    check(said("go", "run", ".", cwd=outside, **env) == "Hello, world", "a program that imports tokenize runs")
+    modules = said("go", "list", "-m", "all", cwd=outside, **env).splitlines()
+    check(len(modules) <= 10 and f"{release.MODULE} v{VERSION}" not in modules, f"it gets {len(modules)} modules, and not the one around tokenize")
 
 
 def main(pythons: list[str]) -> None:

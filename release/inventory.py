@@ -57,11 +57,14 @@ def _licenses(folder: pathlib.Path, root: pathlib.Path) -> dict[str, str]:
 def linked(go: list[str], source: pathlib.Path, envs: list[dict[str, str]]) -> dict[str, Module]:
     """The modules that the program is linked from on any of the platforms, ours and Go's own library included, by path."""
     modules: dict[str, Module] = {}
+    home = pathlib.Path(_output([*go, "env", "GOMOD"], source, envs[0])).parent
     for env in envs:
         fields = '{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}\t{{join $.EmbedFiles "\t"}}{{end}}'
         packages = _output([*go, "list", "-deps", "-f", fields, "./cmd/dsload"], source, env).splitlines()
         for path, version, root, folder, *embedded in (line.split("\t") for line in packages):
             module = modules.setdefault(path, Module(path, version, {}))
+            if home in pathlib.Path(root).parents:
+                root = home  # a module of ours has the repository's licence
             for place in {pathlib.Path(folder), *(pathlib.Path(folder, name).parent for name in embedded if name)}:
                 module.licenses.update(_licenses(place, pathlib.Path(root)))
     root, version = _output([*go, "env", "GOROOT", "GOVERSION"], source, envs[0]).split()
@@ -83,7 +86,7 @@ def license_text(modules: dict[str, Module], own: str) -> str:
     for module in sorted(modules.values()):
         lines.append(f"{module.path} {module.version}: {module.spdx}".replace(" :", ":"))
         for name, text in sorted(module.licenses.items()):
-            if module.path != own or name != "LICENSE":
+            if name != "LICENSE" or not f"{module.path}/".startswith(f"{own}/"):
                 texts.setdefault(text.strip(), []).append(f"{module.path}/{name}")
     for text, names in sorted(texts.items(), key=lambda item: item[1]):
         lines += ["", "=" * 80, *names, "=" * 80, "", text]

@@ -38,6 +38,7 @@ NFPM = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0"
 ROOTS = "golang.org/x/crypto/x509roots/fallback@v0.0.0-20261030153154-30a33513ff6d"
 # Where the version is written. All must have the one that is released.
 VERSIONS = {
+    "go.mod": r"^\s*github\.com/dsload/dsload/tokenize v(\S+)$",
     "cmd/dsload/version.go": r'^const version = "(.+)"$',
     "python/dsload/__init__.py": r'^__version__ = "(.+)"$',
     "deploy/kubernetes/10-plan.yaml": r"image: dsload:(\S+)",
@@ -76,25 +77,21 @@ def versions_of(root: pathlib.Path) -> dict[str, str]:
     return found
 
 
-def refuse_unless_ready(version: str, root: pathlib.Path) -> None:
-    """Ends with what to do where a release cannot be made."""
+def refuse_unless_ready(version: str, root: pathlib.Path, target: str = "release") -> None:
+    """Ends with what to do where a target of make cannot be made of a commit."""
     if not SEMVER.fullmatch(version):
-        raise SystemExit(f'release: VERSION is "{version}"; name a semantic version: make release VERSION=0.1.0')
+        raise SystemExit(f'release: VERSION is "{version}"; name a semantic version: make {target} VERSION=0.1.0')
     if sys.version_info < (3, 11):
-        raise SystemExit("release: needs Python 3.11: make release PYTHON=python3.11")
+        raise SystemExit(f"release: needs Python 3.11: make {target} PYTHON=python3.11")
     for tool, use in {"git": "apt-get install git", "go": "https://go.dev/dl"}.items():
         if not shutil.which(tool):
             raise SystemExit(f"release: {tool} is not on PATH; install it ({use})")
-    if host() not in TARGETS:
-        raise SystemExit(f"release: packages hold what the program prints here, and none is made for {host()}; make it on one of {', '.join(TARGETS)}")
     if others := {name: found for name, found in versions_of(root).items() if found != version}:
         lines = "".join(f"\n  {name} has {found or 'none'}" for name, found in others.items())
         raise SystemExit(f"release: VERSION is {version}, but{lines}\nwrite {version} there and commit, or release the other")
     if changed := run("git", "status", "--porcelain", cwd=root):
         lines = "\n  ".join(changed.splitlines()[:10])
         raise SystemExit(f"release: a commit is released, and these files differ from it:\n  {lines}\ncommit or stash them")
-    if (root / "dist" / version).exists():
-        raise SystemExit(f"release: dist/{version} is there already; remove it to make it anew: rm -r dist/{version}")
 
 
 def use_toolchain(root: pathlib.Path) -> None:
@@ -221,6 +218,10 @@ def pem(der: bytes) -> bytes:
 
 def main(version: str, root: pathlib.Path = ROOT) -> None:
     refuse_unless_ready(version, root)
+    if host() not in TARGETS:
+        raise SystemExit(f"release: packages hold what the program prints here, and none is made for {host()}; make it on one of {', '.join(TARGETS)}")
+    if (root / "dist" / version).exists():
+        raise SystemExit(f"release: dist/{version} is there already; remove it to make it anew: rm -r dist/{version}")
     (root / "dist").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root / "dist", prefix=".unfinished-") as folder:
         scratch = pathlib.Path(folder)

@@ -17,6 +17,7 @@ import check
 import inventory
 import pack
 import release
+import tag
 
 VERSION = release.versions_of(release.ROOT)["cmd/dsload/version.go"]
 
@@ -113,6 +114,51 @@ release.main({VERSION!r}, pathlib.Path({str(checkout)!r}))
     _, said = process.communicate()
     assert process.returncode == 1 and said == f"release: stopped by {number.name}; nothing of it is left\n"
     assert not list((checkout / "dist").iterdir())
+
+
+@pytest.fixture
+def two_modules(checkout: pathlib.Path) -> pathlib.Path:
+    """A repository with a program whose go.mod takes tokenize from its folder."""
+    own, nested = release.MODULE, tag.TOKENIZE
+    files = {
+        "go.mod": f"module {own}\n\ngo 1.26\n\nrequire (\n\t{nested} v{VERSION}\n)\n\nreplace {nested} => ./tokenize\n",
+        "cmd/dsload/main.go": f'package main\n\nimport "{nested}"\n\nfunc main() {{ print(tokenize.Name, version) }}\n',
+        "tokenize/go.mod": f"module {nested}\n\ngo 1.26\n",
+        "tokenize/name.go": 'package tokenize\n\nconst Name = "tokenize "\n',
+        "LICENSE": "Go puts it into tokenize's archive too, whose sum it is part of.\n",
+    }
+    for name, text in files.items():
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text(text)
+    (checkout / "cmd/dsload/version.go").write_text(f'package main\n\nconst version = "{VERSION}"\n')
+    subprocess.run(["git", "add", "-A"], cwd=checkout, check=True)
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "modules"], cwd=checkout, check=True)
+    return checkout
+
+
+def test_tags_can_be_installed(two_modules: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOPROXY", "off")
+    head = release.run("git", "rev-parse", "HEAD", cwd=two_modules)
+    tag.tag(VERSION, two_modules)
+    assert release.run("git", "rev-parse", "HEAD", f"v{VERSION}^", f"tokenize/v{VERSION}^", cwd=two_modules).split() == [head] * 3
+    assert release.run("git", "status", "--porcelain", cwd=two_modules) == ""
+    scratch = tmp_path_factory.mktemp("scratch")
+    env = tag.found_in(two_modules, scratch)
+    release.run("go", "install", f"{release.MODULE}/cmd/dsload@v{VERSION}", cwd=scratch, GOBIN=str(scratch), **env)
+    release.run("git", "clone", "-q", "--branch", f"v{VERSION}", two_modules, scratch / "clone", cwd=scratch)
+    release.run("go", "build", "-mod=readonly", "-o", "program", "./cmd/dsload", cwd=scratch / "clone", **env)
+    for program in (scratch / "dsload", scratch / "clone/program"):
+        assert subprocess.run([program], check=True, capture_output=True, text=True).stderr == f"tokenize {VERSION}"
+    with pytest.raises(SystemExit, match=f"git tag -d tokenize/v{VERSION} v{VERSION}"):
+        tag.tag(VERSION, two_modules)
+
+
+def test_no_tags_of_another_version(two_modules: pathlib.Path) -> None:
+    with pytest.raises(SystemExit, match=r"make tag VERSION=0\.1\.0"):
+        tag.tag("v1", two_modules)
+    with pytest.raises(SystemExit, match=r"go\.mod has .*(?s:.)*write 9\.9\.9 there and commit"):
+        tag.tag("9.9.9", two_modules)
+    assert release.run("git", "tag", cwd=two_modules) == ""
 
 
 def test_archives_are_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ GO_FAILED = (
     + go_test("TestFits", "fail", "=== RUN   TestFits", "--- FAIL: TestFits (0.0s)")
     + package("fail", "FAIL")
     + package("fail", "panic: test timed out after 40m0s", package="shard")
-    + "go test -timeout 40m -json ./...\n"
+    + f"go test -timeout 40m -json {MODULE}/...\n"
     + go_test("TestFits", "pass")
     + package("pass", package="shard")
 )
@@ -155,8 +155,8 @@ FUZZ_FAILED = PASSED + "./shard FuzzManifest\n    manifest_test.go:7: panic\nmak
 @pytest.mark.parametrize(("printed", "said"), [
     (GO_FAILED, [
         "FAILED ./internal/pack TestFits/a_b\n        fit_test.go:9: seed 7: got 3, want 4\n",
-        "  alone: go test -race -short ./internal/pack -run '^TestFits$/^a_b$'\n",
-        "FAILED ./shard\n    panic: test timed out after 40m0s\n  alone: go test -race -short ./shard\n",
+        f"  alone: go test -race -short {MODULE}/internal/pack -run '^TestFits$/^a_b$'\n",
+        f"FAILED ./shard\n    panic: test timed out after 40m0s\n  alone: go test -race -short {MODULE}/shard\n",
         "\nfailed: ./internal/pack TestFits/a_b, ./shard\n",
     ]),
     (PYTEST, [

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // goldenNames lists the tokenizers with reference ids.

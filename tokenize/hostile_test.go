@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/cputime"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/cputime"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // BenchmarkHostile encodes a megabyte of what engines like least with a fresh encoder, for every

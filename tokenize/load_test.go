@@ -3,7 +3,7 @@ package tokenize
 import (
 	"testing"
 
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // BenchmarkLoad measures how long it takes until the first text can be encoded.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/effort"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 

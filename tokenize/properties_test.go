@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // loadGeneral loads a tokenizer.json with the plain models, whatever engine would fit.
@@ -129,7 +129,7 @@ func TestSmallTokenizers(t *testing.T) {
 		wg.Wait()
 		enc := tok.NewEncoder(EncoderOptions{})
 		ids := enc.AppendTokens(nil, text)
-		if tok.pipeline.Kind != "general" || effort.Raced {
+		if tok.pipeline.Kind != "general" || effort.Raced() {
 			// the engines have such tests of their own; under the race detector sync.Pool drops what it is given
 			continue
 		}

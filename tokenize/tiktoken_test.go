@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // TestTiktokenFiles checks .tiktoken ranks against the golden ids of tokenizer.json files with the

@@ -153,12 +153,11 @@ var allowed = map[string][]string{
 	"internal/effort":   {},
 	"internal/refdata":  {},
 
-	"tokenize/builtin":             {"tokenize"},
-	"tokenize/internal":            {"tokenize/wellformed"},
-	"tokenize/internal/enginetest": {"internal/cputime", "internal/effort", "internal/refdata"},
-	"tokenize/internal/regex":      {},
-	"tokenize/train":               {"tokenize"},
-	"tokenize/wellformed":          {"tokenize/internal/cpu"},
+	"tokenize/builtin":        {"tokenize"},
+	"tokenize/internal":       {"tokenize/wellformed"},
+	"tokenize/internal/regex": {},
+	"tokenize/train":          {"tokenize"},
+	"tokenize/wellformed":     {"tokenize/internal/cpu"},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.
@@ -206,7 +205,7 @@ func place(path string) string {
 
 func TestImportsFollowTheData(t *testing.T) {
 	checked := 0
-	for _, p := range list(t, "./...") {
+	for _, p := range list(t, module+"/...") {
 		from := strings.TrimPrefix(p.ImportPath, module+"/")
 		home := place(from)
 		if home == "" {
@@ -240,7 +239,7 @@ func TestPackagesWithGoroutinesAreRaced(t *testing.T) {
 	}
 	raced := strings.Fields(strings.ReplaceAll(string(makefile), "\\\n", " "))
 	checked := 0
-	for _, p := range list(t, "./...") {
+	for _, p := range list(t, module+"/...") {
 		for _, file := range p.GoFiles {
 			code, err := os.ReadFile(filepath.Join(p.Dir, file))
 			if err != nil {
@@ -261,7 +260,7 @@ func TestPackagesWithGoroutinesAreRaced(t *testing.T) {
 }
 
 func TestTokenizeCoreNeedsOnlyTheStandardLibraryAndText(t *testing.T) {
-	for _, p := range list(t, "-deps", "./tokenize") {
+	for _, p := range list(t, "-deps", module+"/tokenize") {
 		if p.Standard || strings.HasPrefix(p.ImportPath, module+"/tokenize") {
 			continue
 		}
@@ -272,6 +271,23 @@ func TestTokenizeCoreNeedsOnlyTheStandardLibraryAndText(t *testing.T) {
 		if !ok {
 			t.Errorf("tokenize depends on %s", p.ImportPath)
 		}
+	}
+}
+
+// TestTokenizeRequiresFewModules: whoever imports tokenize has these in the graph of modules, too.
+func TestTokenizeRequiresFewModules(t *testing.T) {
+	mod, err := os.ReadFile("../../tokenize/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?(\S+) v\d`).FindAllStringSubmatch(string(mod), -1) {
+		got = append(got, m[1])
+	}
+	// The vocabularies of builtin are compressed, and compared with the published ones by a test.
+	want := []string{"github.com/klauspost/compress", "github.com/pkoukk/tiktoken-go-loader", "golang.org/x/text"}
+	if !slices.Equal(got, want) {
+		t.Errorf("tokenize/go.mod requires %q, want %q", got, want)
 	}
 }
 

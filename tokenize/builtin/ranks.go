@@ -5,7 +5,7 @@
 // for merges. A test writes these files from the .tiktoken files in
 // github.com/pkoukk/tiktoken-go-loader, and compares them:
 //
-//	go test ./tokenize/builtin -run TestPrepared -update
+//	go test github.com/dsload/dsload/tokenize/builtin -run TestPrepared -update
 package builtin
 
 import (

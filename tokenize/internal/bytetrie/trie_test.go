@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/tokenize/internal/effort"
 )
 
 func TestAgainstMap(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // Case is a text and what the reference implementation makes of it.

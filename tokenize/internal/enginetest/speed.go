@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/internal/cputime"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/cputime"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // Speed measures the encoding of corpora by each of Goldens.

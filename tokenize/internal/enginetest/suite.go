@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/effort"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // Model is an engine's *Model, and E its *Encoder.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // Encoder is one goroutine's handle on an engine.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/tokenize/internal/effort"
 )
 
 func mustCompile(t testing.TB, pattern string) *Regex {
@@ -120,7 +120,7 @@ func TestCountedLoops(t *testing.T) {
 }
 
 func TestMatchingAllocatesNothing(t *testing.T) {
-	if effort.Raced {
+	if effort.Raced() {
 		t.Skip("allocations cannot be counted under the race detector")
 	}
 	text := []byte(strings.Repeat("Hello, World! It's 2024; I'VE 12345 things\n\n  日本語テキスト ", 20))

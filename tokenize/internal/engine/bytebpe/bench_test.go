@@ -5,16 +5,14 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/internal/cputime"
+	"github.com/dsload/dsload/tokenize/internal/cputime"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
-// threadSeconds is the processor time of this thread.
-func threadSeconds() float64 { return cputime.Thread().Seconds() }
+func cpuSeconds() float64 { return cputime.Process().Seconds() }
 
 func benchModel(b *testing.B, name string) *Model {
 	switch name {
@@ -38,16 +36,14 @@ func BenchmarkCorpus(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				ids := make([]uint32, 0, 64<<10)
 				cold, warm := math.Inf(1), math.Inf(1)
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
 				for b.Loop() {
 					e := m.NewEncoder(0)
 					for pass := range 2 {
-						t := threadSeconds()
+						t := cpuSeconds()
 						for _, d := range docs {
 							ids = e.Append(ids[:0], d, true, true)
 						}
-						s := threadSeconds() - t
+						s := cpuSeconds() - t
 						if pass == 0 {
 							cold = min(cold, s)
 						} else {
@@ -72,16 +68,14 @@ func BenchmarkLevels(b *testing.B) {
 				text := readCorpus(b, c)
 				docs := enginetest.Documents(text)
 				ids := make([]uint32, 0, 64<<10)
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
 				best := math.Inf(1)
 				for b.Loop() {
 					e := m.NewEncoder(0)
-					t := threadSeconds()
+					t := cpuSeconds()
 					for _, d := range docs {
 						ids = e.Append(ids[:0], d, true, true)
 					}
-					best = min(best, threadSeconds()-t)
+					best = min(best, cpuSeconds()-t)
 				}
 				b.ReportMetric(float64(len(text))/1e6/best, "cold-MB/s")
 			})
@@ -132,13 +126,11 @@ func BenchmarkHostile(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				e := m.NewEncoder(0)
 				ids := e.Append(nil, text, true, true)
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
 				best := math.Inf(1)
 				for b.Loop() {
-					t := threadSeconds()
+					t := cpuSeconds()
 					ids = e.Append(ids[:0], text, true, true)
-					best = min(best, threadSeconds()-t)
+					best = min(best, cpuSeconds()-t)
 				}
 				b.ReportMetric(float64(len(text))/1e6/best, "cpu-MB/s")
 			})
@@ -151,16 +143,14 @@ func BenchmarkNew(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c := readRanks(b, name+".tiktoken", GPT2)
 			b.ReportAllocs()
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
 			best := math.Inf(1)
 			for b.Loop() {
-				t := threadSeconds()
+				t := cpuSeconds()
 				m, err := newListed(c)
 				if err != nil {
 					b.Fatal(err)
 				}
-				best = min(best, threadSeconds()-t)
+				best = min(best, cpuSeconds()-t)
 				b.ReportMetric(float64(m.ResidentBytes())/1e6, "resident-MB")
 			}
 			b.ReportMetric(best*1e3, "cpu-ms")

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )

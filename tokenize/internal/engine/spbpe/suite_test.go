@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/refdata"
 )
 
 // suite is what this engine shares with the others.
