@@ -34,7 +34,8 @@ func main() {
 }
 
 func read(path string) error {
-	o := source.Options{Args: []string{path}, TextField: "text", PieceBytes: 64 << 10, MaxPieceBytes: 128 << 10}
+	o := source.Options{Args: []string{path},
+		Framing: source.Framing{TextField: "text", PieceBytes: 64 << 10, MaxPieceBytes: 128 << 10}}
 	set, err := source.Open(context.Background(), o)
 	if err != nil {
 		return err

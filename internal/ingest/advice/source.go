@@ -88,7 +88,8 @@ func (f *Facts) misnamed(uri string, named source.Format) source.Format {
 		return ""
 	}
 	defer file.Close()
-	found, err := formatOf(source.Options{Args: []string{"-"}, Stdin: file, Fields: f.Fields})
+	found, err := formatOf(source.Options{Args: []string{"-"}, Places: source.Places{Stdin: file},
+		Framing: source.Framing{Fields: f.Fields}})
 	if err != nil || found == named || found == source.Text {
 		return ""
 	}

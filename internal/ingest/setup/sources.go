@@ -61,22 +61,22 @@ func (p *Prepared) openPhase(ctx context.Context, args []string) (phase Phase, e
 func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.Formatter) source.Options {
 	o := p.Options
 	so := source.Options{
-		Args: args, Format: o.Format, PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
-		MaxRecordBytes: job.MaxRecordBytes,
-		Cut:            p.Tokenizer.SafeCut, Whole: !p.Templates.IsZero() || o.JudgesDocuments() || o.Map != "",
-		Columns: o.Columns, Delimiter: o.DelimiterByte(), Records: o.Records,
+		Args: args, Format: o.Format,
+		Framing: source.Framing{PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
+			MaxRecordBytes: job.MaxRecordBytes, Cut: p.Tokenizer.SafeCut,
+			Whole:     !p.Templates.IsZero() || o.JudgesDocuments() || o.Map != "",
+			TextField: f.StreamedField(), Fields: p.withFilterFields(f.Fields()), Records: o.Records,
+			Columns: o.Columns, Delimiter: o.DelimiterByte()},
+		Places: source.Places{Stdin: o.Stdin, OutDir: o.Out, ScratchDir: existingFolder(o.Out), Built: BuiltFiles,
+			Marks: MarksBuild},
 		IsPair: func(names []string) bool { // a question and its answer
 			_, answer, _ := chat.PairOf(names)
 			return answer != ""
 		},
 		FindChat: o.TextField == "" && p.Templates.IsZero() && o.Map == "",
-		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) },
-		Revision: p.reading.Revision,
-		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Built: BuiltFiles, Marks: MarksBuild, Conditions: p.conditions(),
-		SkipDamaged:   o.OnBadRecord == option.SkipBadRecord,
-		MetadataBytes: p.metadataBytes(),
-		TextField:     f.StreamedField(), Fields: p.withFilterFields(f.Fields()),
+		Include: o.Include, Exclude: o.Exclude, Conditions: p.conditions(),
+		Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) }, Revision: p.reading.Revision,
+		SkipDamaged: o.OnBadRecord == option.SkipBadRecord, MetadataBytes: p.metadataBytes(),
 	}
 	if o.Map != "" && o.Format == source.Chat {
 		so.Format = source.Auto // it says what comes back from the command

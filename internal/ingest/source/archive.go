@@ -186,7 +186,7 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 		a.kind = JSON
 	}
 	a.w.Consume(len(head) - len(text)) // a byte order mark
-	a.inner, err = newFramer(a.kind, a.w, &a.o.frame)
+	a.inner, err = newFramer(a.kind, a.w, &a.o.Framing)
 	return skip.Readable, err
 }
 

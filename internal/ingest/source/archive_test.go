@@ -97,7 +97,7 @@ func TestArchives(t *testing.T) {
 	for name, data := range map[string]string{"a.tar": tarred(t, files...), "a.tgz": gzipped(tarred(t, files...)),
 		"noname":     zstded(t, tarred(t, files...), 1<<20),
 		"joined.tar": joined, "a.zip": zipped(t, zip.Deflate, noLink...), "stored": zipped(t, zip.Store, noLink...)} {
-		o := Options{Args: []string{write(t, dir, name, data)}, TextField: "text"}
+		o := Options{Args: []string{write(t, dir, name, data)}, Framing: Framing{TextField: "text"}}
 		all, err := readFrom(t, openSet(t, o), Position{})
 		if err != nil || !slices.Equal(dataOf(all), want) {
 			t.Fatalf("%s: %q, %v", name, dataOf(all), err)
@@ -177,7 +177,7 @@ func TestDamagedArchives(t *testing.T) {
 	dir := t.TempDir()
 	for kind, data := range map[string]string{"tar": tarred(t, files...), "zip": zipped(t, zip.Deflate, files...)} {
 		try := func(what string, harmed string) {
-			set, err := Open(t.Context(), Options{Args: []string{write(t, dir, "harmed", harmed)}, TextField: "text"})
+			set, err := Open(t.Context(), Options{Args: []string{write(t, dir, "harmed", harmed)}, Framing: Framing{TextField: "text"}})
 			if err != nil {
 				return
 			}

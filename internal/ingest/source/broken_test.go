@@ -36,7 +36,7 @@ func TestBrokenBegin(t *testing.T) {
 			path := write(t, dir, name, broken)
 			last := write(t, dir, "zz.jsonl", "{\"text\": \"after\"}\n")
 			for _, args := range [][]string{{path}, {dir}} {
-				_, err := Open(t.Context(), Options{Args: args, TextField: "text"})
+				_, err := Open(t.Context(), Options{Args: args, Framing: Framing{TextField: "text"}})
 				var input *cause.InputError
 				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, cause.Corrupt) ||
 					!strings.Contains(err.Error(), "named like ") {
@@ -44,7 +44,7 @@ func TestBrokenBegin(t *testing.T) {
 				}
 			}
 			for _, args := range [][]string{{path, last}, {dir}} {
-				set := openSet(t, Options{Args: args, TextField: "text", SkipDamaged: true})
+				set := openSet(t, Options{Args: args, Framing: Framing{TextField: "text"}, SkipDamaged: true})
 				records, err := readFrom(t, set, Position{})
 				set.Close()
 				if err != nil || len(records) < 2 || records[0].Err == nil ||
@@ -106,7 +106,7 @@ func TestParquetBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := write(t, t.TempDir(), "a.parquet", breakBegin(string(data)))
-	if _, err := Open(t.Context(), Options{Args: []string{path}, Format: Parquet, TextField: "text"}); !errors.Is(err,
+	if _, err := Open(t.Context(), Options{Args: []string{path}, Format: Parquet, Framing: Framing{TextField: "text"}}); !errors.Is(err,
 		cause.Corrupt) {
 		t.Error(err)
 	}

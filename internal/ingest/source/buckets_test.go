@@ -85,7 +85,7 @@ func TestDatasetsInBuckets(t *testing.T) {
 		return name == "mark" || name == "manifest.json" && strings.HasPrefix(string(head()), "d/old/")
 	}
 	for _, arg := range []string{"s3://bucket/d", "s3://bucket/d/**/*.txt"} {
-		set := openSet(t, Options{Args: []string{arg}, Marks: marks, Exclude: []string{"mark"}})
+		set := openSet(t, Options{Args: []string{arg}, Places: Places{Marks: marks}, Exclude: []string{"mark"}})
 		var got []string
 		for _, in := range inputsOf(t, set) {
 			got = append(got, strings.TrimPrefix(in.URI, "s3://bucket/d/"))

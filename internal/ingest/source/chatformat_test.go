@@ -69,7 +69,7 @@ func TestFindChat(t *testing.T) {
 		"text.json":  {"[" + text + "," + chat + "]", JSON, 2}, "both.json": {"[" + both + "]", JSON, 1},
 		"textbelow.json": {`{"data": [` + both + "]}", JSON, 1}, "strings.json": {`["a", "b"]`, JSON, 2},
 	} {
-		o := Options{Args: []string{write(t, dir, name, c.data)}, FindChat: true, Fields: []string{"text"}}
+		o := Options{Args: []string{write(t, dir, name, c.data)}, FindChat: true, Framing: Framing{Fields: []string{"text"}}}
 		set := openSet(t, o)
 		in, err := set.Input(0)
 		records, bad := readFrom(t, set, Position{})

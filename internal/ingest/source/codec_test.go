@@ -87,7 +87,7 @@ func TestCompressions(t *testing.T) {
 				t.Fatalf("from a pipe: %d lines of %d", len(got), len(want))
 			}
 			try := func(what, data string) error {
-				set, err := Open(t.Context(), Options{Args: []string{"-"}, Stdin: strings.NewReader(data),
+				set, err := Open(t.Context(), Options{Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(data)},
 					Format: Text})
 				if err != nil {
 					return err

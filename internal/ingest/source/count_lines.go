@@ -116,7 +116,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	case Text:
 		l.count.limit = math.MaxInt64
 	case JSONL:
-		l.count.limit = int64(s.opts.frame.LineBytes())
+		l.count.limit = int64(s.opts.LineBytes())
 	default:
 		l.count.limit = int64(s.opts.MaxRecordBytes)
 	}

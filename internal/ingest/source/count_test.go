@@ -34,8 +34,8 @@ func TestCountEqualsReading(t *testing.T) {
 		format := []Format{Text, JSONL, Chat}[i%3]
 		set, err := Open(context.Background(),
 			Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},
-				Format: format, PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"",
-					"text"}[i/3%2]})
+				Format: format, Framing: Framing{PieceBytes: 32, MaxPieceBytes: 64, MaxRecordBytes: 128, TextField: []string{"",
+					"text"}[i/3%2]}})
 		if errors.Is(err, cause.Binary) || errors.Is(err, cause.Unsupported) { // as what looks like UTF-16 is
 			continue
 		}
@@ -123,7 +123,7 @@ func BenchmarkCount(b *testing.B) {
 		case "a.csv":
 			data = "id,text\n" + strings.Repeat("17,\""+line[:len(line)-1]+"\"\n", 64<<20/96)
 		}
-		set, err := Open(context.Background(), Options{Args: []string{write(b, dir, name, data)}, TextField: "text"})
+		set, err := Open(context.Background(), Options{Args: []string{write(b, dir, name, data)}, Framing: Framing{TextField: "text"}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestCSVHeaderNames(t *testing.T) {
 		}
 	}
 	records, err := readFrom(t, openSet(t, Options{Args: []string{write(t, t.TempDir(), "a.data",
-		"id, text\n1,a\n2,b\n")}, Fields: []string{"text"}}), Position{})
+		"id, text\n1,a\n2,b\n")}, Framing: Framing{Fields: []string{"text"}}}), Position{})
 	if err != nil || len(records) != 2 || records[0].Format != CSV {
 		t.Errorf("%+v, %v", records, err)
 	}
@@ -62,11 +62,11 @@ func TestCSVHeadersThatMislead(t *testing.T) {
 		"sep":      {"sep=;\ntext;lang\na;en\n", Options{}, "for Excel"},
 		"sep,":     {"sep=,\ntext,lang\na,en\n", Options{}, "for Excel"},
 		"quoted":   {"\"sep=\t\"\ntext\tlang\na\ten\n", Options{}, "for Excel"},
-		"names":    {"text,lang\na,en\n", Options{Columns: []string{"text", "lang"}}, "leave `columns` out"},
-		"case":     {"Text;Lang\na;en\n", Options{Columns: []string{"text", "lang"}}, "leave `columns` out"},
-		"records":  {"text,en\na,en\n", Options{Columns: []string{"text", "lang"}}, ""},
-		"twice":    {"text,id,text\na,1,b\n", Options{Fields: []string{"text"}}, `named "text"`},
-		"unwanted": {"id,text,id,,\n1,a,2,,\n", Options{Fields: []string{"text"}}, ""},
+		"names":    {"text,lang\na,en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, "leave `columns` out"},
+		"case":     {"Text;Lang\na;en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, "leave `columns` out"},
+		"records":  {"text,en\na,en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, ""},
+		"twice":    {"text,id,text\na,1,b\n", Options{Framing: Framing{Fields: []string{"text"}}}, `named "text"`},
+		"unwanted": {"id,text,id,,\n1,a,2,,\n", Options{Framing: Framing{Fields: []string{"text"}}}, ""},
 		"all":      {"id,text,id,,\n1,a,2,,\n", Options{}, `named "id"`},
 		"no names": {"a,,\n1,2,3\n", Options{}, ""},
 	} {

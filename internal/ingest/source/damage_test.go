@@ -97,7 +97,7 @@ func goodOf(records []piece, _ error) []piece {
 
 func skipDamaged(t *testing.T, path string, chunk int) ([]piece, error) {
 	t.Helper()
-	set, err := Open(t.Context(), Options{Args: []string{path}, TextField: "text", SkipDamaged: true,
+	set, err := Open(t.Context(), Options{Args: []string{path}, Framing: Framing{TextField: "text"}, SkipDamaged: true,
 		chunkBytes: chunk})
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func checkDamage(t *testing.T, what, path string, sound []string) {
 		if all[i].Err == nil && i+1 < len(all) && all[i+1].Err == nil && i%17 > 0 {
 			continue
 		}
-		set, err := Open(t.Context(), Options{Args: []string{path}, TextField: "text", SkipDamaged: true})
+		set, err := Open(t.Context(), Options{Args: []string{path}, Framing: Framing{TextField: "text"}, SkipDamaged: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestDamageIsTold(t *testing.T) {
 		"a.zip":        {strings.Replace(stored, "five", "fife", 1), "the checksum of 5.txt differs", "5.txt", 5},
 	} {
 		bad, good := write(t, dir, name, c.data), write(t, dir, "zz.txt", "the next file\n")
-		set := openSet(t, Options{Args: []string{bad, good}, TextField: "text", SkipDamaged: true})
+		set := openSet(t, Options{Args: []string{bad, good}, Framing: Framing{TextField: "text"}, SkipDamaged: true})
 		all, err := readFrom(t, set, Position{})
 		if err != nil {
 			t.Fatal(name, err)
@@ -228,7 +228,7 @@ func TestDamageIsTold(t *testing.T) {
 		if name == "none.parquet" {
 			continue
 		}
-		strict, err := Open(t.Context(), Options{Args: []string{bad, good}, TextField: "text"})
+		strict, err := Open(t.Context(), Options{Args: []string{bad, good}, Framing: Framing{TextField: "text"}})
 		if err != nil {
 			t.Fatal(name, err)
 		}

@@ -171,7 +171,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		return refuse(skip.Readable, err)
 	}
 	if o.Conditions != nil && in.Format.Kind() == Rows {
-		in.columns = frame.Header(&o.frame, text, whole)
+		in.columns = frame.Header(&o.Framing, text, whole)
 	}
 	return len(text) > 0 || !whole, skip.Readable, nil
 }

@@ -109,7 +109,7 @@ func TestFolderTraps(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.txt", "a\n")
 	out := filepath.Dir(write(t, dir, "data/tokenizer.txt", "not a source\n"))
-	set := openSet(t, Options{Args: []string{dir}, OutDir: out})
+	set := openSet(t, Options{Args: []string{dir}, Places: Places{OutDir: out}})
 	if set.Len() != 1 || !strings.Contains(fault.Join(set.Notes(), "").String(), "folder of the dataset") {
 		t.Errorf("%d inputs, %q", set.Len(), set.Notes())
 	}

@@ -62,19 +62,19 @@ func TestFraming(t *testing.T) {
 		{"byte order mark", Text, Options{}, "\ufeffa\n\ufeffb\n", []string{"a", "\ufeffb"}},
 		{"carriage returns", Text, Options{}, "a\r\r\nb\r", []string{"a\r", "b\r"}},
 		{"white space around is kept", Text, Options{}, " a \n", []string{" a "}},
-		{"pieces", Text, Options{PieceBytes: 16}, long + "\nx\n", []string{long[:16] + "|" + long[16:], "x"}},
-		{"a piece is as long as a line", Text, Options{PieceBytes: 26}, long + "\r\n" + long, []string{long, long}},
-		{"pieces do not cut characters", Text, Options{PieceBytes: 16}, "aéééééééééééé\n", []string{"aééééééé|ééééé"}},
-		{"long white space", Text, Options{PieceBytes: 16}, strings.Repeat(" ", 99) + "\n" + strings.Repeat(" ", 35) +
+		{"pieces", Text, Options{Framing: Framing{PieceBytes: 16}}, long + "\nx\n", []string{long[:16] + "|" + long[16:], "x"}},
+		{"a piece is as long as a line", Text, Options{Framing: Framing{PieceBytes: 26}}, long + "\r\n" + long, []string{long, long}},
+		{"pieces do not cut characters", Text, Options{Framing: Framing{PieceBytes: 16}}, "aéééééééééééé\n", []string{"aééééééé|ééééé"}},
+		{"long white space", Text, Options{Framing: Framing{PieceBytes: 16}}, strings.Repeat(" ", 99) + "\n" + strings.Repeat(" ", 35) +
 			"a\n", []string{"   a"}},
-		{"cut at spaces", Text, Options{PieceBytes: 16, Cut: atSpaces}, "one two three four five six\n",
+		{"cut at spaces", Text, Options{Framing: Framing{PieceBytes: 16, Cut: atSpaces}}, "one two three four five six\n",
 			[]string{"one two three| four five six"}},
-		{"cut nowhere", Text, Options{PieceBytes: 16, MaxPieceBytes: 20, Cut: func([]byte) int { return 0 }}, long,
+		{"cut nowhere", Text, Options{Framing: Framing{PieceBytes: 16, MaxPieceBytes: 20, Cut: func([]byte) int { return 0 }}}, long,
 			[]string{long[:20] + "|" + long[20:]}},
-		{"whole lines only", Text, Options{MaxRecordBytes: 16, Whole: true}, long + "\nx\n", []string{"!", "x"}},
+		{"whole lines only", Text, Options{Framing: Framing{MaxRecordBytes: 16, Whole: true}}, long + "\nx\n", []string{"!", "x"}},
 		{"file", Document, Options{}, "a\nb\n", []string{"a\nb\n"}},
-		{"file in pieces", Document, Options{PieceBytes: 16}, long, []string{long[:16] + "|" + long[16:]}},
-		{"file of exactly a piece", Document, Options{PieceBytes: 26}, long, []string{long}},
+		{"file in pieces", Document, Options{Framing: Framing{PieceBytes: 16}}, long, []string{long[:16] + "|" + long[16:]}},
+		{"file of exactly a piece", Document, Options{Framing: Framing{PieceBytes: 26}}, long, []string{long}},
 		{"blank file", Document, Options{}, " \n\n", nil},
 		{"articles", WikiText, Options{}, " \n = A = \n \n text \n \n = = B = = \n \n more \n \n = C = \n \n end",
 			[]string{
@@ -89,18 +89,18 @@ func TestFraming(t *testing.T) {
 		{"no blank line before", WikiText, Options{}, " = A = \n\nx\n = B = \n\ny\n = 1 = \nz",
 			[]string{" = A = \n\nx\n", " = B = \n\ny\n = 1 = \nz"}},
 		{"heading at the end", WikiText, Options{}, " \n = A = \n \n = B = \n", []string{" = A = \n \n", " = B = \n"}},
-		{"article in pieces", WikiText, Options{PieceBytes: 16}, " \n = A = \n \n 0123456789 \n \n = B = \n \n",
+		{"article in pieces", WikiText, Options{Framing: Framing{PieceBytes: 16}}, " \n = A = \n \n 0123456789 \n \n = B = \n \n",
 			[]string{" = A = \n \n 01234|56789 \n \n", " = B = \n \n"}},
 		{"json lines", JSONL, Options{}, "{\"a\":1}\n\n {} \r\n{", []string{`{"a":1}`, " {} \r", "{"}},
-		{"long json line", JSONL, Options{MaxRecordBytes: 16}, `{"text":"0123456789"}` + "\n{}\n", []string{"!", "{}"}},
-		{"streamed json", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+		{"long json line", JSONL, Options{Framing: Framing{MaxRecordBytes: 16}}, `{"text":"0123456789"}` + "\n{}\n", []string{"!", "{}"}},
+		{"streamed json", JSONL, Options{Framing: Framing{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}},
 			`{"x":[1,{"y":null}],"text":"0123456789abc\n\u00e9\ud83d\ude00fghijklmnop","z":-1.5e3}` + "\n{}\n",
 			[]string{"0123456789abc\n|é|😀fghi|jklmnop", "{}"}},
-		{"streamed json without the field", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+		{"streamed json without the field", JSONL, Options{Framing: Framing{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}},
 			`{"a":"0123456789abcdefghij"}` + "\n{}\n", []string{"!", "{}"}},
-		{"streamed json is bad after the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+		{"streamed json is bad after the text", JSONL, Options{Framing: Framing{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}},
 			`{"text":"0123456789abcdefghij",}` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
-		{"streamed json ends in the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+		{"streamed json ends in the text", JSONL, Options{Framing: Framing{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}},
 			`{"text":"0123456789abcdefghij` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
 		{"csv", CSV, Options{}, "a,b\n1,2\n\"x\ny\",\"q\"\"q\"\r\n\n3,\"\"",
 			[]string{"1,2", "\"x\ny\",\"q\"\"q\"", `3,""`}},
@@ -108,7 +108,7 @@ func TestFraming(t *testing.T) {
 		{"csv with an open quote", CSV, Options{}, "a,b\n\"x,2\n3,4\n", []string{"!", "3,4"}},
 		{"csv with an open quote before another", CSV, Options{}, "a,b\n1,\"x\n3,\"y\"\n5,6\n",
 			[]string{"!", `3,"y"`, "5,6"}},
-		{"long csv record", CSV, Options{MaxRecordBytes: 16}, "a,b\n1,\"0123456789\n\n0123456789\"\n3,4\n",
+		{"long csv record", CSV, Options{Framing: Framing{MaxRecordBytes: 16}}, "a,b\n1,\"0123456789\n\n0123456789\"\n3,4\n",
 			[]string{"!", "3,4"}},
 		{"semicolons", CSV, Options{}, "\"a\";b\n\"1;\n\";2\n", []string{"\"1;\n\";2"}},
 	} {
@@ -161,9 +161,9 @@ func drawText(t *rapid.T) string {
 
 func drawOptions(t *rapid.T) Options {
 	o := Options{
-		Format:     rapid.SampledFrom([]Format{Text, Document, WikiText, JSONL, JSON, CSV}).Draw(t, "format"),
-		PieceBytes: rapid.IntRange(16, 40).Draw(t, "piece"), MaxRecordBytes: rapid.IntRange(16, 60).Draw(t, "record"),
-		Whole: rapid.IntRange(0, 4).Draw(t, "whole") == 0,
+		Format: rapid.SampledFrom([]Format{Text, Document, WikiText, JSONL, JSON, CSV}).Draw(t, "format"),
+		Framing: Framing{PieceBytes: rapid.IntRange(16, 40).Draw(t, "piece"), MaxRecordBytes: rapid.IntRange(16, 60).Draw(t, "record"),
+			Whole: rapid.IntRange(0, 4).Draw(t, "whole") == 0},
 	}
 	o.MaxPieceBytes = o.PieceBytes + rapid.IntRange(0, 40).Draw(t, "longest piece")
 	if rapid.Bool().Draw(t, "cut at spaces") {
@@ -296,8 +296,8 @@ func TestStreamedJSONEqualsDecoded(t *testing.T) {
 			continue
 		}
 		var got strings.Builder
-		for _, r := range framed(t, string(line)+"\n", Options{Format: JSONL, PieceBytes: 16 + rng.IntN(40),
-			MaxPieceBytes: 64, TextField: "text"}) {
+		for _, r := range framed(t, string(line)+"\n", Options{Format: JSONL, Framing: Framing{PieceBytes: 16 + rng.IntN(40),
+			MaxPieceBytes: 64, TextField: "text"}}) {
 			if r.Err != nil || !r.Decoded {
 				t.Fatalf("decoded %t, error %v", r.Decoded, r.Err)
 			}
@@ -329,8 +329,8 @@ func TestEndOfInputInAnyWindow(t *testing.T) {
 		for before := 0; before < 40; before += effort.Of(7, 3, 1) {
 			text := strings.Repeat(c.begin, before/len(c.begin)) + strings.Repeat(" ", before%len(c.begin)) + c.tail
 			read := func(chunk int) []string {
-				o := Options{Format: c.format, Args: []string{"-"}, Stdin: strings.NewReader(text), PieceBytes: 16,
-					MaxRecordBytes: 16, MaxPieceBytes: 16, chunkBytes: chunk}
+				o := Options{Format: c.format, Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(text)}, Framing: Framing{PieceBytes: 16,
+					MaxRecordBytes: 16, MaxPieceBytes: 16}, chunkBytes: chunk}
 				return outcome(readFrom(t, openSet(t, o), Position{}))
 			}
 			want := read(0)

@@ -18,8 +18,8 @@ func fuzzFraming(f *testing.F, formats []Format, seeds ...string) {
 		f.Add([]byte(s), uint8(16+i), uint8(40), uint16(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, pieceBytes, more uint8, at uint16) {
-		o := Options{Args: []string{"-"}, Format: formats[int(at)%len(formats)], PieceBytes: max(16, int(pieceBytes)),
-			MaxRecordBytes: 16 + int(more), Whole: more%5 == 0}
+		o := Options{Args: []string{"-"}, Format: formats[int(at)%len(formats)], Framing: Framing{PieceBytes: max(16, int(pieceBytes)),
+			MaxRecordBytes: 16 + int(more), Whole: more%5 == 0}}
 		o.MaxPieceBytes = o.PieceBytes + int(more)
 		if more%3 == 0 {
 			o.TextField = "text"
@@ -82,7 +82,7 @@ func FuzzCompressed(f *testing.F) {
 		f.Add([]byte(s[:len(s)/2]))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		set, err := Open(context.Background(), Options{Args: []string{"-"}, Stdin: bytes.NewReader(data),
+		set, err := Open(context.Background(), Options{Args: []string{"-"}, Places: Places{Stdin: bytes.NewReader(data)},
 			Format: Text, WindowBytes: 1 << 20})
 		if err != nil {
 			return

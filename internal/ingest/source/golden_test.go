@@ -151,7 +151,7 @@ func TestArticlesAreTheWholeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all strings.Builder
-	for _, r := range readAll(t, Options{Args: []string{name}, PieceBytes: 1000}) {
+	for _, r := range readAll(t, Options{Args: []string{name}, Framing: Framing{PieceBytes: 1000}}) {
 		all.WriteString(r.data)
 	}
 	if want := strings.TrimPrefix(string(whole), " \n"); all.String() != want {

@@ -231,7 +231,7 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 	if _, err := Open(context.Background(), Options{Args: []string{"-", "-"},
-		Stdin: strings.NewReader("a")}); !errors.Is(err, cause.Usage) {
+		Places: Places{Stdin: strings.NewReader("a")}}); !errors.Is(err, cause.Usage) {
 		t.Errorf("stdin twice: %v", err)
 	}
 	if _, err := ParseFormat("parkett"); !errors.Is(err, cause.Usage) {
@@ -257,8 +257,8 @@ func TestEmptyAmongOthers(t *testing.T) {
 func TestReadErrorMidway(t *testing.T) {
 	broken := errors.New("input/output error")
 	text := numbered(20_000)
-	set := openSet(t, Options{Args: []string{"-"}, Stdin: io.MultiReader(strings.NewReader(text+"half a li"),
-		iotest.ErrReader(broken))})
+	set := openSet(t, Options{Args: []string{"-"}, Places: Places{Stdin: io.MultiReader(strings.NewReader(text+"half a li"),
+		iotest.ErrReader(broken))}})
 	records, err := readFrom(t, set, Position{})
 	var located *cause.InputError
 	if !errors.Is(err, broken) || !errors.As(err, &located) || located.Offset != int64(len(text)) {
@@ -270,7 +270,7 @@ func TestReadErrorMidway(t *testing.T) {
 }
 
 func TestStdinOnce(t *testing.T) {
-	set := openSet(t, Options{Args: []string{"-"}, Stdin: strings.NewReader("a\nb\n")})
+	set := openSet(t, Options{Args: []string{"-"}, Places: Places{Stdin: strings.NewReader("a\nb\n")}})
 	if records, err := readFrom(t, set, Position{}); err != nil || len(records) != 2 {
 		t.Fatal(records, err)
 	}

@@ -25,7 +25,7 @@ func TestJSONValues(t *testing.T) {
 		`{"a":1`:                                    {"!"},
 		`[{"a":"0123456789012345678901234567890123456789"},{}]`: {"!", "{}"},
 	} {
-		o := Options{Format: JSON, MaxRecordBytes: 40}
+		o := Options{Format: JSON, Framing: Framing{MaxRecordBytes: 40}}
 		var got []string
 		for _, r := range framed(t, text, o) {
 			if r.Err != nil {
@@ -38,7 +38,7 @@ func TestJSONValues(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"[{}{}]", "[{},]", "{},{}", "[,]", "]", "[{}]]", "}"} {
-		set := openSet(t, Options{Args: []string{"-"}, Stdin: strings.NewReader(bad), Format: JSON})
+		set := openSet(t, Options{Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(bad)}, Format: JSON})
 		if got, err := readFrom(t, set, Position{}); err == nil {
 			t.Errorf("%s: %q", bad, dataOf(got))
 		}
@@ -77,7 +77,7 @@ func TestJSONArrayEqualsDecoded(t *testing.T) {
 func TestCSVWithoutHeader(t *testing.T) {
 	for text, comma := range map[string]byte{"1,a\n2,\"b, c\"\n": ',', "1\ta, b\n2\tc\n": '\t', "1;a,b\n2;c\n": ';',
 		"1|a\n2|b\n": '|'} {
-		o := Options{Format: CSV, Columns: []string{"id", "text"}}
+		o := Options{Format: CSV, Framing: Framing{Columns: []string{"id", "text"}}}
 		if comma == '|' {
 			o.Delimiter = comma
 		}
@@ -86,7 +86,7 @@ func TestCSVWithoutHeader(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	if got := framed(t, "id;te,xt\n1;a\n", Options{Format: CSV, Delimiter: ','}); len(got) != 1 ||
+	if got := framed(t, "id;te,xt\n1;a\n", Options{Format: CSV, Framing: Framing{Delimiter: ','}}); len(got) != 1 ||
 		len(got[0].Columns) != 2 || got[0].Columns[0] != "id;te" {
 		t.Errorf("a delimiter that is given: %+v", got)
 	}

@@ -51,8 +51,8 @@ func TestRecordsBelow(t *testing.T) {
 			"!\"a.b.c.d.e.f.g\" is an array of arrays, and `records` a.b.c.d.e.f.g.h needs objects with the key \"h\" {}"},
 		{frame.TopRecords, `{"data": [{"a": 1}]}`, `{"data": [{"a": 1}]}`},
 	} {
-		o := Options{Args: []string{write(t, dir, fmt.Sprintf("%d.json", i), c.data)}, Format: JSON, Records: c.records,
-			Fields: []string{"text"}}
+		o := Options{Args: []string{write(t, dir, fmt.Sprintf("%d.json", i), c.data)}, Format: JSON, Framing: Framing{Records: c.records,
+			Fields: []string{"text"}}}
 		all := readAll(t, o)
 		if got := shownBelow(all); got != c.want {
 			t.Errorf("%s of %s:\n%s\nwant\n%s", c.records, c.data, got, c.want)
@@ -86,7 +86,7 @@ func TestMalformedBelow(t *testing.T) {
 		`{"x": ]}`:                           "']' where a value belongs",
 		`{"data": [{}], "data": [{"x": 1}]}`: `the key "data" comes twice`,
 	} {
-		o := Options{Args: []string{write(t, dir, "a.json", data)}, Format: JSON, Records: "data", SkipDamaged: false}
+		o := Options{Args: []string{write(t, dir, "a.json", data)}, Format: JSON, Framing: Framing{Records: "data"}, SkipDamaged: false}
 		set, err := Open(context.Background(), o)
 		if err == nil {
 			_, err = readFrom(t, set, Position{})
@@ -109,8 +109,8 @@ func TestRecordsAreFound(t *testing.T) {
 		"lines.json":    {Options{}, "{\n \"rows\": [\n{\"id\": 1, \"text\": \"a\"}]}\n", "rows", ""},
 		"named.jsonl":   {Options{}, `{"data": [{"text": "a"}]}`, "data", ""},
 		"asked.jsonl":   {Options{Format: JSONL}, `{"data": [{"text": "a"}]}`, "", ""},
-		"top.json":      {Options{Records: frame.TopRecords}, `{"data": [{"text": "a"}]}`, "", ""},
-		"given.jsonl":   {Options{Records: "data"}, `{"data": [{"none": "a"}]}`, "data", ""},
+		"top.json":      {Options{Framing: Framing{Records: frame.TopRecords}}, `{"data": [{"text": "a"}]}`, "", ""},
+		"given.jsonl":   {Options{Framing: Framing{Records: "data"}}, `{"data": [{"none": "a"}]}`, "data", ""},
 		"long.json":     {Options{}, `{"data": [` + long + `{"text": "last"}], "n": {}}`, "data", ""},
 		"two.json":      {Options{}, `{"data": [{"text": "a"}], "more": [{"text": "b"}]}`, "", ""},
 		"record.json":   {Options{}, `{"text": "a", "links": [{"text": "b"}]}`, "", ""},
@@ -127,9 +127,9 @@ func TestRecordsAreFound(t *testing.T) {
 			"there are objects below \"data\" and below \"more\"; name one with `records`"},
 		"field.json": {Options{}, `{"data": [` + long + `{}], "text": "b"}`, "data",
 			"the object has the field \"text\" besides records below \"data\"; give `records` data for those, or `records` ."},
-		"missing.json": {Options{Records: "date"}, `{"version": 1, "data": [{"text": "a"}]}`, "",
+		"missing.json": {Options{Framing: Framing{Records: "date"}}, `{"version": 1, "data": [{"text": "a"}]}`, "",
 			"`records` date: no key \"date\" in the object; it has version, data"},
-		"path.json": {Options{Records: "a[0]"}, `{}`, "", "need no brackets"},
+		"path.json": {Options{Framing: Framing{Records: "a[0]"}}, `{}`, "", "need no brackets"},
 	} {
 		o := c.o
 		if o.Format != Chat { // which wants all

@@ -42,7 +42,7 @@ func manyFiles(t testing.TB, n int) string {
 // and its position and parts do not grow.
 func TestLongListsAreBounded(t *testing.T) {
 	dir, temp := manyFiles(t, 5*maxListed), t.TempDir()
-	set := openSet(t, Options{Args: []string{dir}, ScratchDir: temp})
+	set := openSet(t, Options{Args: []string{dir}, Places: Places{ScratchDir: temp}})
 	defer set.Close()
 	if set.Len() != 5*maxListed || len(set.Known()) != 1 || set.Known()[0].Files != 5*maxListed {
 		t.Fatalf("%d inputs, known as %+v", set.Len(), set.Known())

@@ -74,7 +74,7 @@ func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
 func TestWideHeadersAreBounded(t *testing.T) {
 	const columns = 2_000_000
 	src := strings.Repeat("c,", columns) + "text\n" + strings.Repeat("a,", columns) + "hi\n"
-	set := openSet(t, Options{Args: []string{"-"}, Stdin: strings.NewReader(src), Format: CSV})
+	set := openSet(t, Options{Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(src)}, Format: CSV})
 	r, err := set.Reader(Position{})
 	if err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func (s *Set) append(in Input) error {
 	} else {
 		n.remote = n.remote || in.Store != nil
 		n.once = n.once || in.once != nil
-		n.largest = max(n.largest, in.framed().windowBytes(&s.opts.frame))
+		n.largest = max(n.largest, in.framed().windowBytes(&s.opts.Framing))
 		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
 		if n.window < in.window && (!in.Format.isColumnar() || in.why != "") {
 			n.window, n.why = in.window, in.why
@@ -242,13 +242,12 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 
 // lister returns what lists the set's arguments, and gives what it finds to add.
 func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Lister {
-	o := &s.opts
-	l := listing.Options{Filter: &s.filter, Stdin: o.Stdin, ScratchDir: o.ScratchDir, OutDir: o.OutDir,
-		Built: o.Built, Marks: o.Marks, Store: s.remoteStore, HeadBytes: sniffBytes, Add: add, Note: s.note}
-	if o.Format != Auto {
-		l.Format = string(o.Format)
+	l := &listing.Lister{Options: s.opts.Places, Filter: &s.filter, Store: s.remoteStore, HeadBytes: sniffBytes, Add: add,
+		Note: s.note}
+	if s.opts.Format != Auto {
+		l.Format = string(s.opts.Format)
 	}
-	return listing.New(l)
+	return l
 }
 
 // notePruned adds a note on the files that were left out, or returns an error if none is left.

@@ -28,7 +28,7 @@ func (r *Reader) openInput() error {
 		return r.openTable(raw)
 	}
 	raw.concurrent = raw.size < 0 || raw.size >= decompress.AheadFrom // large files on a goroutine of their own
-	r.win.Reset(raw, r.set.opts.chunkBytes, in.framed().windowBytes(&r.set.opts.frame))
+	r.win.Reset(raw, r.set.opts.chunkBytes, in.framed().windowBytes(&r.set.opts.Framing))
 	if in.Store != nil && in.Compression == decompress.Plain && in.archive == "" {
 		r.win.KeepState()
 	}
@@ -97,7 +97,7 @@ func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 	if r.in.archive != "" {
 		return newArchive(&r.in, &r.win, &r.set.opts, raw, &r.set.filter)
 	}
-	o := &r.set.opts.frame
+	o := &r.set.opts.Framing
 	if r.in.Records != o.Records && r.in.Records != "" {
 		found := *o
 		found.Records, found.Found = r.in.Records, true

@@ -2,12 +2,12 @@ package source
 
 import (
 	"cmp"
-	"io"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
 )
 
 const (
@@ -28,48 +28,19 @@ type Options struct {
 	Args []string
 	// Format of every input. Output. Default Auto.
 	Format Format
-	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length
-	// of a piece. Output. Default 256 KiB, at least 16.
-	PieceBytes int
-	// MaxPieceBytes is the longest piece where Cut finds no earlier cut; there the text is cut at
-	// a character. Output. Default 4 x PieceBytes.
-	MaxPieceBytes int
-	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV
-	// header. Output. Default 4 MiB.
-	MaxRecordBytes int
+	Framing
+	Places
 	// WindowBytes is the window of a zstd frame that is accepted in any input. Default 8 MiB, what
 	// zstd makes without --ultra or --long. An input whose first frame asks for more gets it, and
 	// MemoryBytes says so.
 	WindowBytes int64
-	// Cut returns the length of the largest prefix of text whose processing does not depend on what
-	// follows, 0 if there is none. Output. Default: any character.
-	Cut func(text []byte) int
-	// Whole asks for whole records in every format, as a template needs them: what is longer than
-	// MaxRecordBytes is an error. Output.
-	Whole bool
-	// TextField is the JSON field whose string is streamed where a JSON line is longer than
-	// MaxPieceBytes. Output. Default "": such lines come whole.
-	TextField string
 	// FindChat makes Auto distinguish conversations from other JSON. Output.
 	FindChat bool
-	// Fields are the names of the fields that anything wants of a record: those of columnar formats
-	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
-	// all where there is none.
-	Fields []string
 	// IsPair reports whether the fields of a record are a question and its answer; nil for all that have a question.
 	IsPair func(names []string) bool
 	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
 	// can are left out. Set.Lacking reports one whose field no input has. Output.
 	Conditions []Condition
-	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
-	// between, or frame.TopRecords. Output. Default: at the top, or below the one key that is found.
-	Records string
-	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
-	// of every CSV input is its header.
-	Columns []string
-	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
-	// semicolon, tab or bar that the first line has most of.
-	Delimiter byte
 	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
 	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
 	MetadataBytes int64
@@ -83,27 +54,12 @@ type Options struct {
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
 	Include, Exclude []string
-	// OutDir is a folder that is not a source, wherever it lies: the dataset that is built. Default
-	// none.
-	OutDir string
-	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there,
-	// finished or not, and nil if it holds none. In folders and globs, such files are not sources, and neither is
-	// anything in a folder below that holds some. Output.
-	Built func(dir string) (owns func(name string) bool)
-	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
-	// by its name and, where it asks for it, its beginning. Output.
-	Marks func(name string, head func() []byte) bool
 	// Has, where not nil, reports whether an input that a folder or a glob leads to need not be read,
 	// since what is built has it already. checksum reads the input: it is that of LinesRead, or "" for a
 	// remote one. Output.
 	Has func(in Stat, checksum func() (string, error)) (bool, error)
-	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
-	// folder for temporary files.
-	ScratchDir string
 	// Only, where set, replaces the inputs of Args with a range of the inputs of a plan. Output.
 	Only *Range
-	// Stdin is what "-" reads.
-	Stdin io.Reader
 	// Done, where not nil, ends the reading of remote files once it is closed.
 	Done <-chan struct{}
 	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
@@ -113,9 +69,14 @@ type Options struct {
 	// repository, "" for none. Output.
 	Revision func(repository string) string
 
-	chunkBytes int           // tests make it small
-	frame      frame.Options // these options, as framers take them
+	chunkBytes int // tests make it small
 }
+
+// Framing and Places are the options of frames and of lists of files. Their zero values have defaults here.
+type (
+	Framing = frame.Options
+	Places  = listing.Options
+)
 
 func (o Options) withDefaults() Options {
 	o.Format = cmp.Or(o.Format, Auto)
@@ -133,9 +94,6 @@ func (o Options) withDefaults() Options {
 	if o.Whole {
 		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
 	}
-	o.frame = frame.Options{PieceBytes: o.PieceBytes, MaxPieceBytes: o.MaxPieceBytes, MaxRecordBytes: o.MaxRecordBytes,
-		Cut: o.Cut, Whole: o.Whole, TextField: o.TextField, Fields: o.Fields, Records: o.Records, Columns: o.Columns,
-		Delimiter: o.Delimiter}
 	return o
 }
 

@@ -39,7 +39,7 @@ func readWithoutValidators(t *testing.T, dir, name string, data []byte) {
 		srv := remotetest.New()
 		srv.Chunked, srv.NoRanges = kind == "no size", kind == "no size"
 		srv.Put("/"+name, remotetest.File{Data: data, ETag: "-"})
-		set := openSet(t, Options{Args: []string{srv.URL + "/" + name}, ScratchDir: dir})
+		set := openSet(t, Options{Args: []string{srv.URL + "/" + name}, Places: Places{ScratchDir: dir}})
 		drop := remotetest.Fault{Drop: max(1, len(data)/2)}
 		switch kind {
 		case "changes":

@@ -206,9 +206,9 @@ func TestHugeRecordsInBoundedMemory(t *testing.T) {
 		{"file", Options{Format: Document}, fill("lorem ipsum\n"), size, 0},
 		{"article", Options{Format: WikiText}, io.MultiReader(strings.NewReader(" = A = \n \n"),
 			fill("lorem ipsum\n")), size + 10, 0},
-		{"json", Options{Format: JSONL, TextField: "text"}, io.MultiReader(strings.NewReader(`{"n":1,"text":"`),
+		{"json", Options{Format: JSONL, Framing: Framing{TextField: "text"}}, io.MultiReader(strings.NewReader(`{"n":1,"text":"`),
 			fill(`lorem ipsum `), strings.NewReader(`"}`)), size, 0},
-		{"json field beside", Options{Format: JSONL, TextField: "text"},
+		{"json field beside", Options{Format: JSONL, Framing: Framing{TextField: "text"}},
 			io.MultiReader(strings.NewReader(`{"n":"`), fill(`lorem ipsum `), strings.NewReader(`","text":"x"}`)), 1,
 			0},
 		{"json, whole", Options{Format: JSONL}, io.MultiReader(strings.NewReader(`{"text":"`), fill(`lorem ipsum `),
@@ -217,7 +217,7 @@ func TestHugeRecordsInBoundedMemory(t *testing.T) {
 			strings.NewReader("\"\nx\n")), 1, 1},
 		{"white space", Options{Format: Text}, io.MultiReader(strings.NewReader("a\n"), fill("    "),
 			strings.NewReader("\nx\n")), 2, 0},
-		{"whole lines", Options{Format: Text, Whole: true}, io.MultiReader(fill("lorem ipsum "),
+		{"whole lines", Options{Format: Text, Framing: Framing{Whole: true}}, io.MultiReader(fill("lorem ipsum "),
 			strings.NewReader("\nx\n")), 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

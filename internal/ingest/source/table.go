@@ -197,7 +197,7 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	}
 	n := t.o.PieceBytes
 	for ; ; n = min(2*n, t.o.MaxPieceBytes) {
-		if c, forced := t.o.frame.CutPiece(rest[:min(n, len(rest))], n); c > 0 {
+		if c, forced := t.o.CutPiece(rest[:min(n, len(rest))], n); c > 0 {
 			rec.Forced = forced
 			t.passed += c
 			t.Inside = true

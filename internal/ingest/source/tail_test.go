@@ -69,7 +69,7 @@ func TestTails(t *testing.T) {
 		{bz + bz[:len(bz)-3], 1, cause.Truncated, ""},
 	} {
 		name := write(t, dir, fmt.Sprintf("%d.txt", i), c.data)
-		for _, o := range []Options{{Args: []string{name}}, {Args: []string{"-"}, Stdin: strings.NewReader(c.data)}} {
+		for _, o := range []Options{{Args: []string{name}}, {Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(c.data)}}} {
 			set, err := Open(context.Background(), o)
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -131,7 +131,7 @@ func TestDetectionSeesTextWhateverItsForm(t *testing.T) {
 		for c, data := range map[string]string{"plain": text, "gzip": gzipped(text), "zstd": zstded(t, text, 8<<20),
 			"bzip2": bzip2ed(t, text)} {
 			for _, o := range []Options{{Args: []string{write(t, dir, c, data)}},
-				{Args: []string{"-"}, Stdin: strings.NewReader(data)}} {
+				{Args: []string{"-"}, Places: Places{Stdin: strings.NewReader(data)}}} {
 				o.TextField = "text"
 				set := openSet(t, o)
 				if got := inputsOf(t, set)[0].Format; got != want {

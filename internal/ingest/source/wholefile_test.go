@@ -45,7 +45,7 @@ func TestFolderIsItsArchive(t *testing.T) {
 		{"p/c.txt", "one\ntwo\n\nthree\n"}, {"z.jsonl", "{\"text\":\"four\"}\n"}, {"w.txt", "\n = A = \n\n text\n"},
 		{"t.csv", "id|text\n1|five\n"}, {"big.html", "<p>\n" + strings.Repeat("a line\n", 9000)}}
 	texts := func(names ...string) (out []string) {
-		for _, r := range readAll(t, Options{Args: names, TextField: "text", Fields: []string{"text"}}) {
+		for _, r := range readAll(t, Options{Args: names, Framing: Framing{TextField: "text", Fields: []string{"text"}}}) {
 			out = append(out, fmt.Sprint(r.Format, " ", r.data))
 		}
 		slices.Sort(out)

@@ -10,32 +10,41 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// Options are what framers are told. All sizes must be set.
+// Options are what framers are told. "Output" marks the fields that may change the records, the defaults are those of
+// package source: all sizes must be set here.
 type Options struct {
-	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length of a piece.
+	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length
+	// of a piece. Output. Default 256 KiB, at least 16.
 	PieceBytes int
-	// MaxPieceBytes is the longest piece where Cut finds no earlier cut; there the text is cut at a
-	// character.
+	// MaxPieceBytes is the longest piece where Cut finds no earlier cut; there the text is cut at
+	// a character. Output. Default 4 x PieceBytes.
 	MaxPieceBytes int
-	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV header.
+	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV
+	// header. Output. Default 4 MiB.
 	MaxRecordBytes int
 	// Cut returns the length of the largest prefix of text whose processing does not depend on what
-	// follows, 0 if there is none.
+	// follows, 0 if there is none. Output. Default: any character.
 	Cut func(text []byte) int
-	// Whole asks for whole records in every format: what is longer than MaxRecordBytes is an error.
+	// Whole asks for whole records in every format, as a template needs them: what is longer than
+	// MaxRecordBytes is an error. Output.
 	Whole bool
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
-	// MaxPieceBytes; "" if such lines come whole.
+	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
-	// Fields are the fields that anything wants of a record, nil for all.
+	// Fields are the names of the fields that anything wants of a record: those of columnar formats
+	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
+	// all where there is none.
 	Fields []string
-	// Records are the keys below which the records of JSON lie, with dots between; "" or TopRecords for the
-	// top. Found reports that they were found in the input rather than given.
+	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
+	// between, or TopRecords. Output. Default: at the top, or below the one key that is found, which Found is
+	// set for.
 	Records string
 	Found   bool
-	// Columns are the names of the columns of CSV without a header.
+	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
+	// of every CSV input is its header.
 	Columns []string
-	// Delimiter separates the fields of CSV; 0 for the separator that the first line has most of.
+	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
+	// semicolon, tab or bar that the first line has most of.
 	Delimiter byte
 }
 

@@ -41,7 +41,7 @@ func TestChosenKinds(t *testing.T) {
 			continue
 		}
 		var text string
-		l := New(Options{Note: func(format string, args ...any) { text += fmt.Sprintf(format, args...) }})
+		l := &Lister{Note: func(format string, args ...any) { text += fmt.Sprintf(format, args...) }}
 		choice.addNotes(l, "hf://datasets/a/b")
 		if !strings.Contains(text, "on a tie datasets prefers "+choice.kind+" to "+c.tied) {
 			t.Errorf("%s: %s", c.files, text)

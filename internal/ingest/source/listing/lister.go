@@ -17,33 +17,23 @@ import (
 	"github.com/dsload/dsload/internal/remote"
 )
 
-// Options are what a Lister is told.
+// Options are where files lie, and where not. "Output" marks the fields that may change which are found.
 type Options struct {
-	// Format is the format that was asked for, "" if that of each file is found.
-	Format string
-	// Filter chooses among the files of folders and globs.
-	Filter *glob.Filter
 	// Stdin is what "-" reads, or nil.
 	Stdin io.Reader
-	// ScratchDir is where lists of files go that are too long for memory.
+	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
+	// folder for temporary files.
 	ScratchDir string
-	// OutDir is a folder that is not a source, "" for none.
+	// OutDir is a folder that is not a source, wherever it lies: the dataset that is built. Default
+	// none.
 	OutDir string
-	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there, nil if
-	// it holds none.
+	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there,
+	// finished or not, and nil if it holds none. In folders and globs, such files are not sources, and neither is
+	// anything in a folder below that holds some. Output.
 	Built func(dir string) (owns func(name string) bool)
-	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset, by
-	// its name and, where it asks for it, its beginning.
+	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
+	// by its name and, where it asks for it, its beginning. Output.
 	Marks func(name string, head func() []byte) bool
-	// Store returns the store of remote files.
-	Store func() *remote.Store
-	// HeadBytes is how much of a file of the web is read with the answer that describes it.
-	HeadBytes int
-	// Add takes a file, or says why it is skipped; the error of a skipped file says more. The file must not be
-	// kept.
-	Add func(f *File) (Added, error)
-	// Note takes a sentence that a user should know.
-	Note func(format string, args ...any)
 }
 
 // Added is what became of a file.
@@ -56,9 +46,20 @@ type Added struct {
 // A Lister lists the files of arguments.
 type Lister struct {
 	Options
+	// Format is the format that was asked for, "" if that of each file is found.
+	Format string
+	// Filter chooses among the files of folders and globs.
+	Filter *glob.Filter
+	// Store returns the store of remote files.
+	Store func() *remote.Store
+	// HeadBytes is how much of a file of the web is read with the answer that describes it.
+	HeadBytes int
+	// Add takes a file, or says why it is skipped; the error of a skipped file says more. The file must not be
+	// kept.
+	Add func(f *File) (Added, error)
+	// Note takes a sentence that a user should know.
+	Note func(format string, args ...any)
+
 	answers answers
 	head    []byte // a buffer
 }
-
-// New returns a Lister.
-func New(o Options) *Lister { return &Lister{Options: o} }
