@@ -25,28 +25,19 @@ type Chooser struct {
 // table's slack.
 const DocumentBytes = 40
 
-// candidateShare returns the part of all documents that are candidates, between 0 and 1/2.
-//
-// expected is a lower bound of the number of examples that the build can make, so twice
-// want/expected fills the split about half way through a small corpus or earlier. Where nothing
-// bounds the corpus (expected 0), half of the first documents are taken: exact numbers matter more
-// than the spread. It does not depend on the format of the sources, and so neither does the choice.
-func candidateShare(want, expected int64) float64 {
-	if want <= 0 {
-		return 0
-	}
-	if expected <= 0 {
-		return 0.5
-	}
-	return min(0.5, 2*float64(want)/float64(expected))
-}
-
 // New returns a chooser of documents for the wanted number of examples. expected is a lower bound of all examples,
 // 0 if nothing bounds them.
 func New(want, expected int64) *Chooser {
-	h := &Chooser{Want: want, Share: candidateShare(want, expected)}
+	h := &Chooser{Want: want}
 	if want > 0 {
 		h.documents = make(map[uint64]struct{})
+		// Twice want/expected fills the split about half way through a small corpus or earlier. Where nothing bounds the
+		// corpus, half of the first documents are taken: exact numbers matter more than the spread. The share does not
+		// depend on the format of the sources, and so neither does the choice.
+		h.Share = 0.5
+		if expected > 0 {
+			h.Share = min(0.5, 2*float64(want)/float64(expected))
+		}
 	}
 	return h
 }
@@ -92,9 +83,7 @@ func (h *Chooser) Has(hash uint64) bool { _, ok := h.documents[hash]; return ok 
 // Close makes the chooser take no more documents, but know those that were held out before.
 func (h *Chooser) Close(hashes []uint64) {
 	h.documents = make(map[uint64]struct{}, len(hashes))
-	for _, hash := range hashes {
-		h.documents[hash] = struct{}{}
-	}
+	h.Restore(h.Have, hashes)
 }
 
 // Full reports whether all examples that are wanted are held out.

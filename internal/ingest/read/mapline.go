@@ -3,7 +3,6 @@ package read
 import (
 	"bufio"
 	"bytes"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -92,9 +91,4 @@ func writeText(w *bufio.Writer, before string, text []byte) {
 		_, _ = w.Write(jsonscan.AppendEscaped(w.AvailableBuffer(), part))
 	}
 	_ = w.WriteByte('"')
-}
-
-// newMapLine returns one that writes to w. It decodes rows of CSV with rows.
-func newMapLine(w io.Writer, rows *example.Worker) *mapLine {
-	return &mapLine{w: bufio.NewWriterSize(w, mapBufferBytes), rows: rows}
 }

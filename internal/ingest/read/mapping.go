@@ -1,6 +1,7 @@
 package read
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -109,7 +110,7 @@ func StartMap(pipeline, wanted context.Context, c MapConfig) (*Mapping, error) {
 		return nil, fault.BadOption("map", c.Command, "cannot be run: %v", err)
 	}
 	m := &Mapping{MapConfig: c, process: process, queue: make(chan queued, mapAhead),
-		line: newMapLine(process, c.Rows), resuming: c.Answered != nil}
+		line: &mapLine{w: bufio.NewWriterSize(process, mapBufferBytes), rows: c.Rows}, resuming: c.Answered != nil}
 	m.last.at = c.Reader.Position()
 	_, m.total = c.Reader.Progress()
 	var cancel context.CancelFunc
@@ -175,7 +176,8 @@ func (m *Mapping) feed(ctx context.Context) {
 // records before the checkpoint were built, and the first of them is only to be answered again.
 func (m *Mapping) set(q *queued, data []byte) bool {
 	resuming := m.resuming
-	if resuming && samePlace(&q.at, &m.Resume) {
+	if at, to := &q.at, &m.Resume; resuming && at.Input == to.Input && at.Offset == to.Offset && at.Row == to.Row &&
+		at.Ordinal == to.Ordinal {
 		m.resuming = false
 	}
 	if q.Err == nil && !q.Skipped {
@@ -188,10 +190,6 @@ func (m *Mapping) set(q *queued, data []byte) bool {
 	}
 	q.again = resuming && q.asked
 	return !resuming || q.asked
-}
-
-func samePlace(a, b *source.Position) bool {
-	return a.Input == b.Input && a.Offset == b.Offset && a.Row == b.Row && a.Ordinal == b.Ordinal
 }
 
 // Next is like source.Reader.Next. A record that was answered is a JSON object, however it was written.
@@ -268,7 +266,10 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 	case string(trimmed) == "null":
 		m.leftOut, out = true, dst
 	case !bytes.HasPrefix(trimmed, []byte("{")):
-		return dst, m.noObject(q, answer)
+		return dst, fault.Errorf("build %s: {map} answered %s with what is not a JSON object: %.*q; it must write nothing "+
+			"but answers to its standard output, and the rest to stderr; "+
+			"once it is fixed, run the same command again: it resumes from its last checkpoint",
+			m.Out, m.where(q), shownAnswer, answer)
 	}
 	m.got.Add(1)
 	if q.again && xxh3.Hash(answer) != m.Answered.Sum {
@@ -388,14 +389,6 @@ func (m *Mapping) tooFew(q *queued, part []byte) error {
 	return fault.Errorf("build %s: {map} failed%s (%v): %s, up to those before %s%s; "+
 		"once it is fixed, run the same command again: it resumes from its last checkpoint",
 		m.Out, within, status, m.numbers(), m.where(q), m.said())
-}
-
-// noObject returns the error for a line that is not an answer.
-func (m *Mapping) noObject(q *queued, answer []byte) error {
-	return fault.Errorf("build %s: {map} answered %s with what is not a JSON object: %.*q; it must write nothing but "+
-		"answers to its standard output, and the rest to stderr; "+
-		"once it is fixed, run the same command again: it resumes from its last checkpoint",
-		m.Out, m.where(q), shownAnswer, answer)
 }
 
 // watch says where the command owes answers and gives none for a time.

@@ -61,7 +61,7 @@ func TestWriteTextIsJSON(t *testing.T) {
 	for _, text := range []string{"", "plain",
 		"\"\\/\b\f\n\r\t\x00\x1f\x7f\u2028 é漢😀", strings.Repeat("x\n", 40000)} {
 		var b bytes.Buffer
-		l := newMapLine(&b, f.NewWorker())
+		l := &mapLine{w: bufio.NewWriter(&b), rows: f.NewWorker()}
 		if _, err := l.set(&source.Record{Record: frame.Record{Decoded: true}}, []byte(text)); err != nil {
 			t.Fatal(err)
 		}

@@ -161,7 +161,11 @@ func (p *Packing) add(w *window, ex *example.Example, from, to int) {
 	}
 	if p.Masked {
 		for _, trained := range ex.LossMask[from:to] {
-			w.mask = append(w.mask, boolByte(trained))
+			if trained {
+				w.mask = append(w.mask, 1)
+			} else {
+				w.mask = append(w.mask, 0)
+			}
 		}
 	}
 	n := int32(to - from)
@@ -188,13 +192,6 @@ func (p *Packing) allocate(w *window) {
 	if p.Masked {
 		w.mask = make([]byte, 0, tokens)
 	}
-}
-
-func boolByte(v bool) byte {
-	if v {
-		return 1
-	}
-	return 0
 }
 
 // wrap appends an example to the row that is being filled, and writes each row that is full.

@@ -9,7 +9,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
@@ -39,8 +38,8 @@ type archiveFramer struct {
 	listed  uint32 // members so far
 }
 
-func newArchive(in *Input, w *frame.Window, o *Options, raw *rawFile, files *glob.Filter) (framer, error) {
-	a := &archiveFramer{w: w, o: o, format: in.Format, filter: membersOf(in.URI, files), lister: &tarMembers{}}
+func newArchive(in *Input, w *frame.Window, o *Options, raw *rawFile) (framer, error) {
+	a := &archiveFramer{w: w, o: o, format: in.Format, filter: o.membersOf(in.URI), lister: &tarMembers{}}
 	if in.archive == Zip {
 		if raw.text == nil { // nothing was read
 			if err := raw.open(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
@@ -40,17 +39,7 @@ func (s *Set) inputForCount(i int) (Input, error) {
 
 // countTable takes the rows of each group from the file's metadata.
 func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
-	fail := func(err error) (*Counted, error) {
-		if in.Store != nil {
-			err = cause.OfRemote(in.URI, -1, err)
-		}
-		var located *cause.InputError
-		var changed *cause.ChangedError
-		if errors.As(err, &located) || errors.As(err, &changed) {
-			return nil, err
-		}
-		return nil, cause.Unread(in.URI, err)
-	}
+	fail := func(err error) (*Counted, error) { return nil, s.inputError(in, -1, 0, err) }
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {
 		return fail(err)

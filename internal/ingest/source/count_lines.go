@@ -120,11 +120,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	default:
 		l.count.limit = int64(s.opts.MaxRecordBytes)
 	}
-	fail := func(at int64, err error) (*Counted, error) {
-		r := Reader{in: *in, set: s, open: &openedInput{}}
-		r.win.MoveTo(at)
-		return nil, r.inputError(err)
-	}
+	fail := func(at int64, err error) (*Counted, error) { return nil, s.inputError(in, at, 0, err) }
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {
 		return fail(0, err)

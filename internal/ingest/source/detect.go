@@ -250,19 +250,14 @@ func isJSONLines(text []byte, whole bool) bool {
 		if !found && !whole {
 			return i == 0 && bytes.HasPrefix(bytes.TrimLeft(line[1:], " \t"), []byte{'"'})
 		}
-		if isObject(line) && (i == 0 || bytes.IndexByte(line, '"') >= 0) {
+		var s jsonscan.Scanner // by the rules that records are read by
+		s.Reset(line)
+		if s.Members(func([]byte) error { return s.Skip() }) == nil && s.End() == nil && (i == 0 || bytes.IndexByte(line, '"') >= 0) {
 			return true
 		}
 		text = rest
 	}
 	return false
-}
-
-// isObject reports whether a line is a JSON object, by the rules that records are read by.
-func isObject(line []byte) bool {
-	var s jsonscan.Scanner
-	s.Reset(line)
-	return s.Members(func([]byte) error { return s.Skip() }) == nil && s.End() == nil
 }
 
 // isJSONDocument reports whether this is one JSON value over several lines: a list of objects, or

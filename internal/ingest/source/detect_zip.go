@@ -6,7 +6,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
-	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/ingest/source/zipfile"
 )
@@ -31,11 +30,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}
-	f, err := glob.NewFilter(o.Include, o.Exclude)
-	if err != nil {
-		return refuse(skip.Readable, err)
-	}
-	n, name, skipped, err := firstMember(dir, membersOf(in.URI, &f))
+	n, name, skipped, err := firstMember(dir, o.membersOf(in.URI))
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}

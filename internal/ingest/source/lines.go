@@ -136,7 +136,7 @@ type LineRead struct {
 
 // single returns a set of one of the inputs of s, with all that reading it takes. It needs no Close.
 func (s *Set) single(in *Input) (*Set, error) {
-	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store, needs: s.needs,
+	one := &Set{opts: s.opts, formats: map[Format]int{}, store: s.store, needs: s.needs,
 		list: inputList{few: []Input{*in}}, total: in.Size}
 	return one, one.makeLines([]inputSpan{{uri: in.URI, n: 1}})
 }

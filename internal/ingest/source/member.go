@@ -35,13 +35,13 @@ type memberLister interface {
 // A memberFilter chooses among the members of an archive.
 type memberFilter struct{ *glob.Filter }
 
-// membersOf returns the filter of an archive that is among the files that files chooses. An include pattern that
-// chose the archive itself does not choose among its members as well.
-func membersOf(uri string, files *glob.Filter) memberFilter {
-	if ok, explicit := files.Included([]string{path.Base(uri)}); ok && explicit {
-		return memberFilter{&glob.Filter{Exclude: files.Exclude}}
+// membersOf returns the filter of an archive. An include pattern that chose the archive itself does not choose among its
+// members as well.
+func (o *Options) membersOf(uri string) memberFilter {
+	if ok, explicit := o.filter.Included([]string{path.Base(uri)}); ok && explicit {
+		return memberFilter{&glob.Filter{Exclude: o.filter.Exclude}}
 	}
-	return memberFilter{files}
+	return memberFilter{&o.filter}
 }
 
 // inZip reports whether a member of a zip archive is unpacked.

@@ -186,15 +186,15 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.filter, err = glob.NewFilter(o.Include, o.Exclude); err != nil {
+		return nil, err
+	}
 	s := &Set{opts: o, formats: map[Format]int{}, list: inputList{dir: o.ScratchDir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.filter, err = glob.NewFilter(o.Include, o.Exclude); err != nil {
-		return nil, err
-	}
 	if o.Only != nil {
 		return s, s.openRange(o.Only)
 	}
@@ -242,7 +242,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 
 // lister returns what lists the set's arguments, and gives what it finds to add.
 func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Lister {
-	l := &listing.Lister{Options: s.opts.Places, Filter: &s.filter, Store: s.remoteStore, HeadBytes: sniffBytes, Add: add,
+	l := &listing.Lister{Options: s.opts.Places, Filter: &s.opts.filter, Store: s.remoteStore, HeadBytes: sniffBytes, Add: add,
 		Note: s.note}
 	if s.opts.Format != Auto {
 		l.Format = string(s.opts.Format)

@@ -95,7 +95,7 @@ func (r *Reader) openTable(raw *rawFile) error {
 // newFramer makes the framer of the input that is open.
 func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 	if r.in.archive != "" {
-		return newArchive(&r.in, &r.win, &r.set.opts, raw, &r.set.filter)
+		return newArchive(&r.in, &r.win, &r.set.opts, raw)
 	}
 	o := &r.set.opts.Framing
 	if r.in.Records != o.Records && r.in.Records != "" {

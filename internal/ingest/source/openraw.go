@@ -9,7 +9,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
-	"github.com/dsload/dsload/internal/ingest/source/glob"
 )
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
@@ -17,11 +16,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
 		dir: o.ScratchDir}
 	if in.Compression == decompress.Zipped {
-		f, err := glob.NewFilter(o.Include, o.Exclude)
-		if err != nil {
-			return nil, err
-		}
-		r.inZip = membersOf(in.URI, &f).inZip
+		r.inZip = o.membersOf(in.URI).inZip
 	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {

@@ -7,6 +7,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/listing"
 )
 
@@ -69,7 +70,8 @@ type Options struct {
 	// repository, "" for none. Output.
 	Revision func(repository string) string
 
-	chunkBytes int // tests make it small
+	filter     glob.Filter // Include and Exclude, parsed
+	chunkBytes int         // tests make it small
 }
 
 // Framing and Places are the options of frames and of lists of files. Their zero values have defaults here.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
@@ -141,11 +142,15 @@ func (m *Members) note(uri string, skipped *skip.Counts) *Members {
 	if n == 0 {
 		return m
 	}
-	if m == nil {
-		return &Members{Count: n, Text: skipped.Text(false), URI: uri}
+	return m.plus(&Members{Count: n, Text: skipped.Text(false), URI: uri})
+}
+
+// plus adds those of later archives. Either may be nil.
+func (m *Members) plus(later *Members) *Members {
+	if m == nil || later == nil {
+		return cmp.Or(m, later)
 	}
 	sum := *m
-	sum.Count += n
-	sum.More++
+	sum.Count, sum.More = sum.Count+later.Count, sum.More+1+later.More
 	return &sum
 }

@@ -228,14 +228,6 @@ func (r *Reader) closeInput() {
 	r.open = nil
 }
 
-// row returns the row that reading failed at, 0 if none was attempted.
-func (r *Reader) row() int64 {
-	if s := r.open; s != nil && s.place != nil {
-		return s.place.Row + 1
-	}
-	return 0
-}
-
 // finishInput checks that a file that was read to its end is still the one that was opened, and
 // notes its checksum.
 func (r *Reader) finishInput() error {
@@ -320,20 +312,28 @@ func (r *Reader) noteTrailing(t *Trailing) {
 
 // inputError adds where reading failed, unless the error has it.
 func (r *Reader) inputError(err error) error {
-	var changed *cause.ChangedError
-	var already *cause.InputError
 	offset := r.win.Offset()
 	if r.open == nil || r.in.Format.isColumnar() {
 		offset = -1
 	}
-	if r.in.Store != nil {
-		err = cause.OfRemote(r.in.URI, offset, err)
+	row := int64(0) // none was attempted
+	if s := r.open; s != nil && s.place != nil {
+		row = s.place.Row + 1
 	}
-	if errors.As(err, &changed) && r.set.only != nil && r.in.Store != nil {
+	return r.set.inputError(&r.in, offset, row, err)
+}
+
+func (s *Set) inputError(in *Input, offset, row int64, err error) error {
+	var changed *cause.ChangedError
+	var already *cause.InputError
+	if in.Store != nil {
+		err = cause.OfRemote(in.URI, offset, err)
+	}
+	if errors.As(err, &changed) && s.only != nil && in.Store != nil {
 		changed.Planned = true
 	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
 	}
-	return &cause.InputError{URI: r.in.URI, Offset: offset, Row: r.row(), Err: err}
+	return &cause.InputError{URI: in.URI, Offset: offset, Row: row, Err: err}
 }

@@ -10,19 +10,17 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
-	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
 
 // A Set is an ordered list of inputs. Close it.
 type Set struct {
-	opts   Options
-	filter glob.Filter
-	list   inputList
-	lines  []sourceLine
-	store  *remote.Store // nil if no input is remote
-	known  []Stat        // what identifies each of lines
+	opts  Options
+	list  inputList
+	lines []sourceLine
+	store *remote.Store // nil if no input is remote
+	known []Stat        // what identifies each of lines
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not

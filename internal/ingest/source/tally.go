@@ -28,15 +28,7 @@ func (t *Tally) Add(c *Counted) (err error) {
 	}
 	r.at.Ordinal += c.Documents
 	r.noteTrailing(c.trailing)
-	members := r.at.Members
-	if m := c.members; members == nil {
-		members = m
-	} else if m != nil {
-		sum := *members
-		sum.Count, sum.More = sum.Count+m.Count, sum.More+1+m.More
-		members = &sum
-	}
-	return r.leaveInput(c.done, members)
+	return r.leaveInput(c.done, r.at.Members.plus(c.members))
 }
 
 // Position returns the position after the inputs that were added.

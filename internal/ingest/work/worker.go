@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/job"
@@ -126,7 +127,11 @@ func (w *Worker) Do(j *job.Job) bool {
 		d.TextBytes = int64(len(f.Prompt) + len(f.Target))
 		d.Replaced += int64(f.Replaced)
 		if !w.unhashed {
-			d.Hash = textHash(f.Prompt, f.Target)
+			// It decides the document's split. Prompt and target are hashed apart, so that moving text between them makes
+			// another document.
+			if d.Hash = xxh3.Hash(f.Prompt); len(f.Target) > 0 {
+				d.Hash = xxh3.HashSeed(f.Target, d.Hash)
+			}
 		}
 		if w.Skip != nil && w.Skip(d) {
 			continue
@@ -145,6 +150,58 @@ func (w *Worker) Do(j *job.Job) bool {
 			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
 		}
 	}
+	return true
+}
+
+// judgeFields reports whether the fields of a record let it stay. If not, or if the record is bad,
+// the document says so.
+func (w *Worker) judgeFields(j *job.Job, d *job.Document) bool {
+	fields := w.Filter.Fields()
+	all := uint64(1)<<len(fields) - 1
+	switch {
+	case d.Skipped:
+		d.Dropped, d.Has = filter.ByWhere, all
+		return false
+	case d.Decided == all:
+		d.Has = all
+		return true
+	}
+	data := j.Raw[d.Raw.Start:d.Raw.End]
+	var v filter.Verdict
+	switch {
+	case len(d.Columns) > 0:
+		var at func(int) []byte
+		if at, d.Bad = w.formatter.Row(d.Layout(), data); d.Bad == nil {
+			v = w.Filter.Row(d.Columns, at, d.Decided)
+		}
+	case d.Decoded:
+		d.Bad = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
+			fields[0])
+	default:
+		v, d.Bad = w.Filter.JSON(data, d.Decided)
+	}
+	d.Has, d.AsText = v.Has, v.AsText
+	if d.Bad == nil && d.Ordinal == 0 && d.Has != all {
+		if d.Names = d.Columns; d.Names == nil {
+			d.Names = example.FieldNames(data)
+		}
+	}
+	if d.Bad == nil && !v.Holds {
+		d.Dropped = filter.ByWhere
+	}
+	return v.Holds
+}
+
+// judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
+// compares it.
+func (w *Worker) judgeText(j *job.Job, d *job.Document) bool {
+	f := w.text
+	if d.Dropped = w.Filter.Text(f.Prompt, f.Target); d.Dropped != filter.Kept {
+		return false
+	}
+	d.Key.Start = len(j.Keys)
+	j.Keys = w.sketcher.Append(j.Keys, f.Prompt, f.Target)
+	d.Key.End = len(j.Keys)
 	return true
 }
 
@@ -224,16 +281,6 @@ func (w *Worker) Beginning(d *job.Document, raw []byte, maxBytes int) (ids []uin
 
 // Shown returns the text of the last document, or its prompt. It is valid until the next.
 func (w *Worker) Shown() []byte { return w.text.Prompt }
-
-// textHash decides a document's split. Prompt and target are hashed apart, so that moving text
-// between them makes another document.
-func textHash(prompt, target []byte) uint64 {
-	h := xxh3.Hash(prompt)
-	if len(target) > 0 {
-		h = xxh3.HashSeed(target, h)
-	}
-	return h
-}
 
 // maxNormalized is what a normalizer may make of a document: twelve times a piece, more than
 // any normalization form does.
