@@ -106,28 +106,18 @@ func (b *Buffer) page(number int) []byte {
 	return oldest.data
 }
 
-func (b *Buffer) uint16(at int) int {
-	if p := b.get(at, 2); p != nil {
-		return int(binary.LittleEndian.Uint16(p))
-	}
-	return 0
+// number returns a number of up to 8 bytes, 0 where it is not there.
+func (b *Buffer) number(at, size int) uint64 {
+	var v [8]byte
+	copy(v[:], b.get(at, size))
+	return binary.LittleEndian.Uint64(v[:])
 }
 
 // Uint32 returns the number at an offset.
-func (b *Buffer) Uint32(at int) int {
-	if p := b.get(at, 4); p != nil {
-		return int(binary.LittleEndian.Uint32(p))
-	}
-	return 0
-}
+func (b *Buffer) Uint32(at int) int { return int(b.number(at, 4)) }
 
 // Int64 returns the number at an offset.
-func (b *Buffer) Int64(at int) int64 {
-	if p := b.get(at, 8); p != nil {
-		return int64(binary.LittleEndian.Uint64(p))
-	}
-	return 0
-}
+func (b *Buffer) Int64(at int) int64 { return int64(b.number(at, 8)) }
 
 // Root returns the table that a buffer begins with.
 func (b *Buffer) Root() Table { return Table{b, b.Uint32(0)} }
@@ -145,10 +135,10 @@ func (t Table) field(slot int) int {
 		return 0
 	}
 	vtable := t.pos - int(int32(t.Uint32(t.pos)))
-	if t.pos <= 0 || vtable < 0 || 4+2*slot+2 > t.uint16(vtable) {
+	if t.pos <= 0 || vtable < 0 || 4+2*slot+2 > int(t.number(vtable, 2)) {
 		return 0
 	}
-	offset := t.uint16(vtable + 4 + 2*slot)
+	offset := int(t.number(vtable+4+2*slot, 2))
 	if offset == 0 || t.pos+offset >= t.Size {
 		return 0
 	}
@@ -158,9 +148,7 @@ func (t Table) field(slot int) int {
 // Byte returns a number of 8 bits.
 func (t Table) Byte(slot int, def byte) byte {
 	if at := t.field(slot); at > 0 {
-		if p := t.get(at, 1); p != nil {
-			return p[0]
-		}
+		return byte(t.number(at, 1))
 	}
 	return def
 }
@@ -168,7 +156,7 @@ func (t Table) Byte(slot int, def byte) byte {
 // Short returns a number of 16 bits.
 func (t Table) Short(slot, def int) int {
 	if at := t.field(slot); at > 0 {
-		return int(int16(t.uint16(at)))
+		return int(int16(t.number(at, 2)))
 	}
 	return def
 }

@@ -119,8 +119,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		in.textBytes = estimate(in.Compression, in.Size)
 	}
 	if isTar(text) {
-		in.archive, in.Format = Tar, o.Format
-		if o.Format == Auto {
+		if in.archive, in.Format = Tar, o.Format; o.Format == Auto {
 			in.Format = Tar
 		}
 		return true, skip.Readable, nil

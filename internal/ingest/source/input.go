@@ -104,19 +104,16 @@ func (in *Input) compareFile(info fs.FileInfo, err error) error {
 
 // compare returns how an input differs from what it was.
 func (in *Input) compare(now Stat) error {
-	changed := &cause.ChangedError{URI: in.URI}
 	switch {
 	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
-		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
+		return cause.Changed(in.URI, "ETag", in.ETag, now.ETag)
 	case in.Size != now.Size:
-		changed.What, changed.Was, changed.Is = "size", units.Bytes(in.Size), units.Bytes(now.Size)
+		return cause.Changed(in.URI, "size", units.Bytes(in.Size), units.Bytes(now.Size))
 	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
-		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
-			now.ModTime.Format(time.RFC3339Nano)
-	default:
-		return nil
+		return cause.Changed(in.URI, "modification time", in.ModTime.Format(time.RFC3339Nano),
+			now.ModTime.Format(time.RFC3339Nano))
 	}
-	return changed
+	return nil
 }
 
 // appendRow writes down a file, local or remote.

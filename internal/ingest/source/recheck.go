@@ -51,14 +51,11 @@ func (s *Set) recheck(at *Position) error {
 // otherFormat returns the error for an input that was read in another way than it would be now: its
 // beginning changed, or another version recognizes it as something else.
 func otherFormat(was, is *Stat) error {
-	changed := &cause.ChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
 	switch {
 	case was.Format != "" && was.Format != is.Format:
-		return changed
+		return cause.Changed(is.URI, "format", was.Format, is.Format)
 	case was.Detection != is.Detection:
-		changed.What = "detected formats"
-		changed.Was, changed.Is = fmt.Sprint("those of rules ", was.Detection), fmt.Sprint(is.Detection)
-		return changed
+		return cause.Changed(is.URI, "detected formats", fmt.Sprint("those of rules ", was.Detection), is.Detection)
 	}
 	return nil
 }
@@ -96,24 +93,20 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 
 // compare reports how the list of inputs differs from that of an earlier run.
 func (s *Set) compare(at *Position) error {
+	const place = "place in the list of inputs"
 	for i := range max(len(at.Known), len(s.known)) {
+		number := fmt.Sprint("number ", i+1)
 		switch {
 		case i >= len(s.known):
-			return &cause.ChangedError{URI: at.Known[i].URI, What: "place in the list of inputs",
-				Was: fmt.Sprint("number ", i+1), Is: "missing"}
+			return cause.Changed(at.Known[i].URI, place, number, "missing")
 		case i >= len(at.Known):
-			return &cause.ChangedError{URI: s.known[i].URI, What: "place in the list of inputs", Was: "missing",
-				Is: fmt.Sprint("number ", i+1)}
-		case at.Known[i].URI != s.known[i].URI:
-			return &cause.ChangedError{URI: at.Known[i].URI,
-				What: fmt.Sprintf("place as number %d in the list of inputs", i+1), Was: at.Known[i].URI,
-				Is: s.known[i].URI}
+			return cause.Changed(s.known[i].URI, place, "missing", number)
 		}
-		was, is := at.Known[i], s.known[i]
-		switch {
+		switch was, is := at.Known[i], s.known[i]; {
+		case was.URI != is.URI:
+			return cause.Changed(was.URI, "place as "+number+" in the list of inputs", was.URI, is.URI)
 		case was.Files != is.Files:
-			return &cause.ChangedError{URI: is.URI, What: "number of files", Was: fmt.Sprint(was.Files),
-				Is: fmt.Sprint(is.Files)}
+			return cause.Changed(is.URI, "number of files", was.Files, is.Files)
 		case was.Names != is.Names:
 			return &cause.ChangedError{URI: is.URI, What: "list of files"}
 		}
@@ -149,10 +142,8 @@ func (s *Set) compareList(at *Position) error {
 			}
 		}
 		if is != seen {
-			return &cause.ChangedError{URI: p.URI,
-				What: fmt.Sprintf("content: size or time of one of its first %d files", read),
-				Was:  seen.String(), Is: fmt.Sprintf("%s, the newest of them being %s of %s", is, newest.URI,
-					newest.ModTime.Format(time.RFC3339))}
+			return cause.Changed(p.URI, fmt.Sprintf("content: size or time of one of its first %d files", read), seen,
+				fmt.Sprintf("%s, the newest of them being %s of %s", is, newest.URI, newest.ModTime.Format(time.RFC3339)))
 		}
 	}
 	return nil

@@ -25,8 +25,7 @@ func (r *Reader) resume(raw *rawFile) error {
 		}
 	}
 	if r.win.Offset() > at.Offset {
-		return &cause.ChangedError{URI: in.URI, What: "content",
-			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
+		return cause.Changed(in.URI, "content", fmt.Sprintf("a header of at most %d bytes", at.Offset), "a longer one")
 	}
 	if archive, ok := s.framer.(*archiveFramer); ok {
 		if err := archive.seek(at); err != nil {
@@ -36,12 +35,11 @@ func (r *Reader) resume(raw *rawFile) error {
 		if err := r.win.Failed(); err != nil {
 			return r.inputError(err)
 		}
-		return &cause.ChangedError{URI: in.URI, What: "size",
-			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.Offset())}
+		return cause.Changed(in.URI, "size", fmt.Sprintf("at least %d bytes of text", at.Offset), r.win.Offset())
 	}
 	if sum := r.win.Sum(); sum != at.Sum && at.Offset > origin {
-		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
-			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
+		return cause.Changed(in.URI, "content", fmt.Sprint("checksum ", at.Sum),
+			fmt.Sprintf("%s over the first %d bytes", sum, at.Offset))
 	}
 	*s.place = frame.Place{Row: at.Row, Inside: at.Inside} // whatever was skipped on the way
 	s.Restore(at.State)

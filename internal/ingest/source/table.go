@@ -257,8 +257,7 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 func (t *tableFramer) resume(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
-		return &cause.ChangedError{URI: in.URI, What: "number of groups of rows",
-			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
+		return cause.Changed(in.URI, "number of groups of rows", fmt.Sprint("at least ", at.Group), t.file.Groups())
 	}
 	t.Row += rowsBefore(t.file, group)
 	t.group, t.base = group-1, at.Base
@@ -267,8 +266,7 @@ func (t *tableFramer) resume(in *Input, at *Position) error {
 		before := t.Row
 		var err error
 		if data, err = t.again(data[:0]); err == io.EOF || err == nil && t.group != group {
-			return &cause.ChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
-				Is: fmt.Sprint(before)}
+			return cause.Changed(in.URI, "number of rows", fmt.Sprint("at least ", at.Row), before)
 		}
 		if err != nil {
 			return err
@@ -287,8 +285,8 @@ func (t *tableFramer) resume(in *Input, at *Position) error {
 		t.passed, t.Inside = int(at.State), true
 	}
 	if sum := t.sum(); sum != at.Sum {
-		return &cause.ChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
-			Is: sum.String() + fmt.Sprintf(" over the first %d rows", at.Row)}
+		return cause.Changed(in.URI, "content", fmt.Sprint("checksum ", at.Sum),
+			fmt.Sprintf("%s over the first %d rows", sum, at.Row))
 	}
 	t.bytes = at.Offset
 	return nil

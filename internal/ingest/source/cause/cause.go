@@ -5,7 +5,11 @@ package cause
 import (
 	"errors"
 
+	"fmt"
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/remote"
+	"io/fs"
+	"syscall"
 )
 
 var (
@@ -35,3 +39,111 @@ var (
 	// the argument is likely a mistake.
 	NothingToRead = errors.Join(Usage, NoDocuments)
 )
+
+// InputError is a failure that ends the reading of an input.
+type InputError struct {
+	URI    string
+	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
+	Row    int64 // where reading failed, see source.Record; 0 if none was attempted
+	Hint   string
+	// Damaged reports that the input is damaged, and Options.SkipDamaged would leave out what cannot be
+	// read of it.
+	Damaged bool
+	Err     error
+}
+
+// Unread is the error of an input of which nothing was read.
+func Unread(uri string, err error) *InputError { return &InputError{URI: uri, Offset: -1, Err: err} }
+
+func (e *InputError) Error() string {
+	s := "read " + e.URI
+	if e.Row > 0 {
+		s += fmt.Sprintf(", row %d", e.Row)
+	}
+	if e.Offset > 0 {
+		s += fmt.Sprintf(" at byte %d", e.Offset)
+	}
+	s += ": " + e.Err.Error()
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Kind returns fault.Usage for an argument that names a missing file; a source that vanishes later is not
+// wrong usage.
+func (e *InputError) Kind() string {
+	missing := errors.Is(e.Err, fs.ErrNotExist)
+	switch {
+	case missing && e.Offset < 0:
+		return fault.Usage
+	case missing, errors.Is(e.Err, fs.ErrPermission), errors.Is(e.Err, syscall.EIO):
+		return "" // the file system failed, not the data
+	}
+	return fault.KindOf(e.Err)
+}
+
+// OfPath removes the path from an error that will be reported with the input's name.
+func OfPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// OfRemote returns what a failure of the remote package means for an input. offset counts its
+// text; it is -1 if none was read.
+func OfRemote(uri string, offset int64, err error) error {
+	var changed *remote.ChangedError
+	var own *remote.Error
+	switch {
+	case errors.As(err, &changed):
+		return &ChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
+	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
+		return Unread(remote.Redact(uri), fault.Of(Usage, "%s", err))
+	case errors.As(err, &own):
+		return &InputError{URI: uri, Offset: offset, Err: err}
+	}
+	return err
+}
+
+// ChangedError means that an input is not what it was when a position was taken.
+type ChangedError struct {
+	URI     string
+	What    string // "size", "modification time", "content", "list of inputs"
+	Was, Is string
+	Planned bool // since a plan listed it
+}
+
+// Changed returns the error of what was one thing and is another.
+func Changed(uri, what string, was, is any) *ChangedError {
+	return &ChangedError{URI: uri, What: what, Was: fmt.Sprint(was), Is: fmt.Sprint(is)}
+}
+
+func (e *ChangedError) Error() string { return e.Message().String() }
+
+// Existence is what changed of a file that was removed.
+const Existence = "existence"
+
+// Message returns the error's text.
+func (e *ChangedError) Message() fault.Text {
+	what, since, do := "resume", "the build began", fault.Textf("start afresh with {overwrite}")
+	if e.Planned {
+		what, since = "read", "the plan was made"
+		do = fault.Textf("make the plan again, and build its partitions into another {out}")
+	}
+	if e.What == Existence {
+		return fault.Textf("%s %s: it was removed since %s; restore it, or %v", what, e.URI, since, do)
+	}
+	change := ""
+	if e.Was != "" || e.Is != "" {
+		change = fmt.Sprintf(" (was %s, is %s)", e.Was, e.Is)
+	}
+	return fault.Textf("%s %s: its %s changed since %s%s; restore it, or %v", what, e.URI, e.What, since, change, do)
+}
+
+// Kind returns fault.Corrupt.
+func (e *ChangedError) Kind() string { return fault.Corrupt }

@@ -73,15 +73,14 @@ func (r *lz4Reader) advance() error {
 	if !r.inFrame {
 		return r.header()
 	}
-	size, err := r.uint32()
-	if r.legacy && err == io.EOF {
+	if _, err := r.src.Peek(1); r.legacy && err == io.EOF {
 		r.inFrame = false // the old format has no end mark
 		return io.EOF
 	}
-	if err != nil {
-		return unexpected(err)
-	}
+	size, err := r.uint32()
 	switch {
+	case err != nil:
+		return err
 	case r.legacy && (size == lz4Magic || size == lz4LegacyMagic):
 		r.inFrame = false
 		return r.begin(size)
@@ -100,7 +99,7 @@ func (r *lz4Reader) header() error {
 	}
 	magic, err := r.uint32()
 	if err != nil {
-		return unexpected(err)
+		return err
 	}
 	return r.begin(magic)
 }
@@ -184,13 +183,11 @@ func (r *lz4Reader) block(size uint32) error {
 		return unexpected(err)
 	}
 	if r.blockSums {
-		want, err := r.uint32()
-		if err != nil {
-			return unexpected(err)
-		}
 		var sum xxh32
 		sum.write(in)
-		if sum.sum() != want {
+		if want, err := r.uint32(); err != nil {
+			return err
+		} else if sum.sum() != want {
 			return errors.New("the checksum of a block differs")
 		}
 	}
@@ -232,11 +229,9 @@ func (r *lz4Reader) history() int {
 func (r *lz4Reader) end() error {
 	r.inFrame = false
 	if r.contentSum {
-		want, err := r.uint32()
-		if err != nil {
-			return unexpected(err)
-		}
-		if r.sum.sum() != want {
+		if want, err := r.uint32(); err != nil {
+			return err
+		} else if r.sum.sum() != want {
 			return errors.New("the checksum of the content differs")
 		}
 	}
@@ -249,7 +244,7 @@ func (r *lz4Reader) end() error {
 func (r *lz4Reader) uint32() (uint32, error) {
 	var b [4]byte
 	_, err := io.ReadFull(r.src, b[:])
-	return binary.LittleEndian.Uint32(b[:]), err
+	return binary.LittleEndian.Uint32(b[:]), unexpected(err)
 }
 
 // unexpected is the error of data that end where more belongs.

@@ -1,6 +1,9 @@
 package decompress
 
-import "io"
+import (
+	"encoding/binary"
+	"io"
+)
 
 // A steadyReader reads blocks of one size, whatever size it is asked for. A read in which the xz
 // decoder meets damage gives nothing, so the size decides how much comes before the damage.
@@ -41,15 +44,9 @@ func XZDictionary(head []byte) int64 {
 	}
 	block = block[:size]
 	flags, at := block[1], 2
-	number := func() (v uint64) {
-		for shift := 0; at < len(block) && shift < 63; shift += 7 {
-			b := block[at]
-			at++
-			v |= uint64(b&0x7f) << shift
-			if b < 0x80 {
-				break
-			}
-		}
+	number := func() uint64 {
+		v, n := binary.Uvarint(block[at:])
+		at += max(n, 0)
 		return v
 	}
 	for _, flag := range []byte{0x40, 0x80} { // sizes

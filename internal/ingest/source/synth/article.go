@@ -46,7 +46,10 @@ func (w *textWriter) article() {
 	section := min(left, 1+w.rng.below(3)) // paragraphs before the first section
 	for {
 		for range section {
-			w.paragraph()
+			for range w.rng.of(&paragraphSentences) {
+				w.sentence()
+			}
+			w.str(" \n")
 			if len(w.dst)-start > maxArticleBytes {
 				left = 0
 				break
@@ -88,13 +91,6 @@ func (w *textWriter) name() {
 	if c := w.dst[at+1]; 'a' <= c && c <= 'z' {
 		w.dst[at+1] = c - 'a' + 'A'
 	}
-}
-
-func (w *textWriter) paragraph() {
-	for range w.rng.of(&paragraphSentences) {
-		w.sentence()
-	}
-	w.str(" \n")
 }
 
 // sentence is the hot loop: a random number a word, of which 32 bits choose the word and 10 what

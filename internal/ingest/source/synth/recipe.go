@@ -50,7 +50,13 @@ var (
 func (w *textWriter) recipe(ordinal int64) {
 	w.number(uint64(ordinal))
 	w.str(",")
-	w.title()
+	at := len(w.dst)
+	for range 1 + w.rng.below(2) {
+		w.name()
+	}
+	w.dst = append(w.dst[:at], w.dst[at+1:]...) // the space before the first word
+	w.str(" ")
+	w.str(dishes[w.rng.below(len(dishes))])
 	w.str(`,"[`)
 	var used [24]int
 	n := w.rng.of(&recipeIngredients)
@@ -87,16 +93,6 @@ func (w *textWriter) separate(i int) {
 		w.str(", ")
 	}
 	w.str(`""`)
-}
-
-func (w *textWriter) title() {
-	at := len(w.dst)
-	for range 1 + w.rng.below(2) {
-		w.name()
-	}
-	w.dst = append(w.dst[:at], w.dst[at+1:]...) // the space before the first word
-	w.str(" ")
-	w.str(dishes[w.rng.below(len(dishes))])
 }
 
 // step writes a sentence of directions.

@@ -31,14 +31,6 @@ const (
 // kinds are the kinds by the host of their address.
 var kinds = map[string]Kind{"wikitext": Article, "recipes": Recipe}
 
-// meanBytes returns the average document of a kind, for estimates only.
-func (k Kind) meanBytes() int64 {
-	if k == Recipe {
-		return 830
-	}
-	return 12600
-}
-
 // A Spec is a parsed address.
 type Spec struct {
 	Kind  Kind
@@ -109,7 +101,10 @@ func (s *Spec) TextBytes() int64 {
 	case s.Docs == 0:
 		return s.Bytes
 	}
-	mean := s.Kind.meanBytes()
+	mean := int64(12600) // bytes of an article
+	if s.Kind == Recipe {
+		mean = 830
+	}
 	if s.Bytes > 0 && s.Docs > s.Bytes/mean {
 		return s.Bytes
 	}
