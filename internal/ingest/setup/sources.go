@@ -74,7 +74,7 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 			return answer != ""
 		},
 		FindChat: o.TextField == "" && p.Templates.IsZero() && o.Map == "",
-		Include: o.Include, Exclude: o.Exclude, Conditions: p.conditions(),
+		Include:  o.Include, Exclude: o.Exclude, Conditions: p.conditions(),
 		Done: ctx.Done(), Notice: func(text string) { o.Noticef("%s", text) }, Revision: p.reading.Revision,
 		SkipDamaged: o.OnBadRecord == option.SkipBadRecord, MetadataBytes: p.metadataBytes(),
 	}
