@@ -44,6 +44,7 @@ VERSIONS = {
     "deploy/kubernetes/10-plan.yaml": r"image: dsload:(\S+)",
     "deploy/kubernetes/20-build.yaml": r"image: dsload:(\S+)",
     "deploy/kubernetes/30-merge.yaml": r"image: dsload:(\S+)",
+    "deploy/kubernetes/40-train.yaml": r"image: dsload:(\S+)",
 }
 # Where packages put what completes commands: the places that Debian and Fedora both read, or the first of theirs.
 COMPLETIONS = {

@@ -1,15 +1,19 @@
-"""The files in deploy/: the Slurm array as it runs, with the variables of a task; health checks and the example trainer
-against a server."""
+"""The files in deploy/: Slurm's scripts as they run, with stand-ins for its programs; the commands of the containers of
+Kubernetes and Compose, on this machine's folders; health checks against a server."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -125,27 +129,114 @@ def test_slurm_submit_says_what_it_uses(tmp_path: pathlib.Path) -> None:
     assert missing.returncode == 2 and "there is no plan" in missing.stderr
 
 
-def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
-    corpus, out, socket = write_lines(tmp_path / "corpus.txt", 300), tmp_path / "out", tmp_path / "s"
-    dsload("build", corpus, "--out", out, "--progress", "none")
-    with subprocess.Popen(
-        [binary(), "serve", str(out), "--socket", str(socket), "--exit-with-stdin"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A folder with a small decoder, and the tokenizer of 256 bytes that it has."""
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    import models
+    import tokenizers
+
+    folder = tmp_path_factory.mktemp("models") / "gpt2"
+    words = tokenizers.Tokenizer(tokenizers.models.BPE())
+    words.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words.train_from_iterator(
+        [],
+        tokenizers.trainers.BpeTrainer(
+            vocab_size=257,
+            special_tokens=["</s>"],
+            initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    models.gpt2(vocab=257, layers=1, width=16).save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, eos_token="</s>").save_pretrained(folder)
+    return folder
+
+
+def on_path(**more: Any) -> dict[str, str]:
+    """The environment, with this Python's programs on PATH, and this package."""
+    paths = {
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(REPOSITORY / "python"),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    return {**os.environ, **paths, **{k: str(v) for k, v in more.items()}}
+
+
+def trained(command: list[str]) -> str:
+    """What a trainer printed that came to its end."""
+    result = subprocess.run(command, env=on_path(), capture_output=True, text=True, timeout=runs.HANGS)
+    assert result.returncode == 0 and "the model is in" in result.stdout, result.stdout + result.stderr
+    return result.stdout
+
+
+@contextlib.contextmanager
+def feed(arguments: list[str], at: pathlib.Path) -> Iterator[None]:
+    """A server for a test, which is healthy while it runs and not after it."""
+    command = [binary(), *arguments, "--exit-with-stdin"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        assert str(socket) in server.stdout.readline()
-        assert dsload("health", socket).strip()
-        env = {**os.environ, "DSLOAD_SOCKET": str(socket), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run(
-            [sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS
-        )
-        assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
-    assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6
+        assert str(at) in server.stdout.readline()
+        assert dsload("health", at).strip()
+        yield
+    assert subprocess.run([binary(), "health", str(at)], capture_output=True).returncode == 6
 
 
-def test_kubernetes_jobs_run(tmp_path: pathlib.Path) -> None:
+SRUN = """#!/usr/bin/env bash
+# srun for nodes that are all here: it passes SIGTERM on to its tasks.
+shift  # --kill-on-bad-exit=1
+trap 'kill -TERM "${tasks[@]}"' TERM
+for ((node = 0; node < SLURM_JOB_NUM_NODES; node++)); do SLURM_NODEID=$node "$@" & tasks+=($!); done
+code=0
+for task in "${tasks[@]}"; do wait "$task" || code=$?; wait "$task" || code=$?; done
+exit "$code"
+"""
+SCONTROL = """#!/bin/sh
+if [ "$1" = show ]; then echo 127.0.0.1; else echo "$@" >> "$0.log"; fi
+"""
+
+
+@pytest.mark.trainers
+def test_slurm_training_is_requeued_and_resumes(tmp_path: pathlib.Path, model: pathlib.Path) -> None:
+    corpus, data, out, programs = tmp_path / "corpus.txt", tmp_path / "data", tmp_path / "run", tmp_path / "bin"
+    dsload("build", write_lines(corpus, 200), "--tokenizer", model, "--max-length", 32, "--out", data)
+    programs.mkdir()
+    for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = on_path(MODEL=model, DATA=data, OUT=out, DSLOAD=binary(), SLURM_JOB_ID=31, SLURM_JOB_NUM_NODES=2, PORT=port)
+    env.update(SLURM_JOB_NODELIST="here", PROCESSES="1", PATH=f"{programs}:{env['PATH']}")
+    command = ["bash", str(DEPLOY / "slurm" / "train.sbatch"), "--batch-size=16", "--log-every=1"]
+
+    def job(*more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*command, *more], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with job("--epochs=1000") as first:
+        assert first.stdout is not None
+        said = []
+        for line in first.stdout:
+            said.append(line)
+            if line.startswith("step 3/"):
+                first.terminate()
+    assert first.returncode == 0 and "on 2 x cpu" in "".join(said), said
+    assert (programs / "scontrol.log").read_text() == "requeue 31\n"
+    step = int(re.findall(r"^interrupted after step (\d+)", "".join(said), re.M)[0])
+    env["SLURM_JOB_NUM_NODES"] = "1"
+    with job("--epochs=1000", f"--max-steps={step + 2}") as again:
+        assert again.stdout is not None
+        rest = again.stdout.read()
+    assert again.returncode == 0 and f"resumed at step {step} " in rest and "on 1 x cpu" in rest, rest
+    assert (out / "model" / "config.json").exists()
+
+
+@pytest.mark.trainers
+def test_kubernetes_jobs_run(tmp_path: pathlib.Path, model: pathlib.Path) -> None:
     """The arguments of the jobs make a dataset, with 3 partitions for 64, and folders of this machine for those of the
     volumes."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
@@ -153,12 +244,11 @@ def test_kubernetes_jobs_run(tmp_path: pathlib.Path) -> None:
     for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
         for job in yaml.safe_load_all(path.read_text()):
             if job["kind"] == "Job":
-                (container,) = job["spec"]["template"]["spec"]["containers"]
-                containers[container["args"][0]] = (
-                    job["spec"],
-                    [a.replace("/data/", f"{tmp_path}/") for a in container["args"]],
-                )
-    assert list(containers) == ["plan", "build", "merge"]
+                pod = job["spec"]["template"]["spec"]
+                for container in [*pod.get("initContainers", []), *pod["containers"]]:
+                    words = container.get("command", []) + container.get("args", [])
+                    containers[words[0]] = (job["spec"], [_here(a, tmp_path) for a in words])
+    assert list(containers) == ["plan", "build", "merge", "serve", "torchrun"]
     (tmp_path / "corpus").mkdir()
     write_lines(tmp_path / "corpus" / "a.txt", 500)
     args = containers["plan"][1]
@@ -169,12 +259,31 @@ def test_kubernetes_jobs_run(tmp_path: pathlib.Path) -> None:
         dsload(*(a.replace(f"$(JOB_COMPLETION_INDEX)/{count}", f"{i}/3") for a in containers["build"][1]))
     dsload(*containers["merge"][1])
     dsload("verify", tmp_path / "set")
+    shutil.rmtree(tmp_path / "set")
+    dsload("build", tmp_path / "corpus", "--tokenizer", model, "--max-length", 64, "--out", tmp_path / "set")
+    shutil.copytree(model, tmp_path / "model")
+    job, command = containers["torchrun"]
+    assert f"--nnodes={job['completions']}" in command and job["completions"] == job["parallelism"]
+    gpus = job["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
+    assert f"--nproc-per-node={gpus}" in command
+    fewer = {"--nnodes=2": "--nnodes=1", f"--nproc-per-node={gpus}": "--nproc-per-node=2"}
+    with feed(containers["serve"][1], tmp_path / "feed.sock"):
+        command = [fewer.get(a, re.sub("=dsload-train-0.*:.*", "=127.0.0.1:0", a)) for a in command]
+        assert "on 2 x cpu" in trained([*command, "--max-steps", "2"])
+    assert (tmp_path / "run" / "model" / "config.json").exists()
 
 
-def test_compose_services_run(tmp_path: pathlib.Path) -> None:
+def _here(argument: str, folder: pathlib.Path) -> str:
+    """An argument of a container, with a folder of this machine for its volumes."""
+    return re.sub(r"^/(data|run/dsload)/", f"{folder}/", argument)
+
+
+@pytest.mark.trainers
+def test_compose_services_run(tmp_path: pathlib.Path, model: pathlib.Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
-    here = [("/corpus", tmp_path / "corpus"), ("/data", tmp_path), ("/run/dsload", tmp_path)]
+    here = [("/corpus", tmp_path / "corpus"), ("/data", tmp_path), ("/run/dsload", tmp_path), ("/out", tmp_path)]
+    here.append(("/model", model))
 
     def command(name: str) -> list[str]:
         args = services[name]["command"]
@@ -183,22 +292,18 @@ def test_compose_services_run(tmp_path: pathlib.Path) -> None:
         return [str(a) for a in args]
 
     (tmp_path / "corpus").mkdir()
-    write_lines(tmp_path / "corpus" / "a.txt", 500)
+    write_lines(tmp_path / "corpus" / "a.txt", 2000)
     dsload(*command("build"))
-    with subprocess.Popen(
-        [binary(), *command("feed"), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        assert "feed.sock" in server.stdout.readline()
-        env = {**os.environ, "DSLOAD_SOCKET": str(tmp_path / "feed.sock"), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run(
-            [sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS
-        )
-        assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
+    with feed(command("feed"), tmp_path / "feed.sock"):
+        said = trained([sys.executable, *command("trainer")[1:], "--max-steps", "2"])
+    assert "evaluation: loss " in said and (tmp_path / "run" / "model" / "config.json").exists()
+    example = (DEPLOY / "env.example").read_text()
+    for name in services["trainer"]["environment"]:
+        assert f"#{name}=\n" in example, name
 
 
 LINTERS: list[tuple[list[str], list[str]]] = [
-    (["shellcheck"], ["slurm/build.sbatch", "slurm/merge.sbatch", "slurm/submit.sh"]),
+    (["shellcheck"], ["slurm/build.sbatch", "slurm/merge.sbatch", "slurm/submit.sh", "slurm/train.sbatch"]),
     (["hadolint"], ["Dockerfile", "trainer.Dockerfile"]),
     (["kubeconform", "-strict"], ["kubernetes"]),
     (["docker", "compose", "-f"], ["compose.yaml"]),
@@ -215,7 +320,9 @@ def test_linted(linter: list[str], files: list[str]) -> None:
         if subprocess.run([program, "compose", "version"], capture_output=True).returncode != 0:
             pytest.skip("docker has no compose")
         command += ["config", "--quiet"]
-    result = subprocess.run(command, env={**os.environ, "CORPUS": "/corpus"}, capture_output=True, text=True)
+    result = subprocess.run(
+        command, env={**os.environ, "CORPUS": "/corpus", "MODEL": "/model"}, capture_output=True, text=True
+    )
     said = result.stdout + result.stderr
     if "failed downloading schema" in said:
         pytest.skip("kubeconform could not load its schemas")

@@ -27,6 +27,7 @@ IMPORTS: dict[str, set[str]] = {
     "_loader": {"_order", "_read", "_feed", "_torch", "_building"},
     "integrations": {"_feed", "_loader", "_torch"},
     "memory": {""},  # the root, for the Loader that a recorded script uses
+    "examples": {""},  # what programs of users import
 }
 
 

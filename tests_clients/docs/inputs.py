@@ -121,6 +121,7 @@ GIVEN = {
     "chats": ("sh", "dsload build chats.jsonl --format chat --tokenizer path/to/model --out chats --overwrite"),
     "model": ("python", f"import torch, transformers\nmodel = transformers.GPT2LMHeadModel(transformers.GPT2Config({TINY}))"),
     "model for chats": ("python", f"import transformers\nmodel = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=300, {TINY}))"),
+    "path/to/model": ("python", f"import transformers\ntransformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=300, {TINY})).save_pretrained('path/to/model')"),
     "optimizer": ("python", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"),
     "rows": ("python", "import datasets\nrows = datasets.Dataset.from_json('corpus.jsonl')\nrows.save_to_disk('saved')"),
     "memory.jsonl": ("function", record),
