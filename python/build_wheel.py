@@ -16,6 +16,7 @@ import hashlib
 import io
 import os
 import pathlib
+import posixpath
 import re
 import stat
 import subprocess
@@ -96,17 +97,31 @@ def _metadata(licenses: Sequence[str]) -> str:
         f"Name: {p['name']}",
         f"Version: {p['version']}",
         f"Summary: {p['description']}",
+        f"Author: {', '.join(author['name'] for author in p['authors'])}",
         f"License-Expression: {p['license']}",
         *(f"License-File: {name}" for name in licenses),
         *(f"Project-URL: {name}, {url}" for name, url in p["urls"].items()),
+        f"Keywords: {','.join(p['keywords'])}",
         f"Requires-Python: {p['requires-python']}",
         *(f"Classifier: {c}" for c in p["classifiers"]),
         *(f"Requires-Dist: {d}" for d in p["dependencies"]),
     ]
     for extra, needs in p["optional-dependencies"].items():
         lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {d}; extra == "{extra}"' for d in needs)]
-    lines += ["Description-Content-Type: text/markdown", "", (HERE / p["readme"]).read_text(encoding="utf-8")]
+    lines += ["Description-Content-Type: text/markdown", "", _description(p)]
     return "\n".join(lines)
+
+
+def _description(p: dict) -> str:  # type: ignore[type-arg]
+    """The README as an index shows it, where its links to files of the checkout would lead nowhere."""
+    base = f"{p['urls']['Source']}/blob/main/"
+
+    def absolute(match: re.Match[str]) -> str:
+        return f"]({base}{posixpath.normpath(posixpath.join('python', match[1]))}"
+
+    text = (HERE / p["readme"]).read_text(encoding="utf-8")
+    text = re.sub(r"^<!-- (?:not run|given|file|each alone).* -->\n", "", text, flags=re.M)  # marks for the tests
+    return re.sub(r"\]\((?!#|[a-z]+:)([^)#\s]*)", absolute, text)
 
 
 def _sources() -> list[tuple[str, bytes]]:

@@ -41,6 +41,7 @@ VERSIONS = {
     "go.mod": r"^\s*github\.com/dsload/dsload/tokenize v(\S+)$",
     "cmd/dsload/version.go": r'^const version = "(.+)"$',
     "python/dsload/__init__.py": r'^__version__ = "(.+)"$',
+    "CITATION.cff": r"^version: (\S+)$",
     "deploy/kubernetes/10-plan.yaml": r"image: dsload:(\S+)",
     "deploy/kubernetes/20-build.yaml": r"image: dsload:(\S+)",
     "deploy/kubernetes/30-merge.yaml": r"image: dsload:(\S+)",
@@ -231,8 +232,29 @@ def main(version: str, root: pathlib.Path = ROOT) -> None:
         out.mkdir()
         Release(version, source, scratch, out).make()
         out.rename(root / "dist" / version)
-    for path in sorted((root / "dist" / version).iterdir()):
-        print(f"{path.stat().st_size / 1e6:8.2f} MB  dist/{version}/{path.name}")
+    print(told(root / "dist" / version, version))
+
+
+# Where each file would go, and the command that takes it there, in the folder of the release.
+PLACES = (
+    (r"\.whl$|^dsload-[\d.]+\.tar\.gz$", "PyPI, release page", "twine upload *.whl dsload-{version}.tar.gz"),
+    (r"-oci\.tar$", "registry of images", "skopeo copy --all oci-archive:dsload-{version}-oci.tar docker://REGISTRY/dsload:{version}"),
+    (r"\.rb$", "Homebrew tap", "cp dsload.rb TAP/Formula/ && git -C TAP commit -am 'dsload {version}' && git -C TAP push"),
+    (r"\.deb$|\.rpm$", "release page, package repositories", ""),
+    (r"", "release page", "gh release create v{version} --verify-tag *"),
+)
+
+
+def place_of(name: str) -> str:
+    return next(place for pattern, place, _ in PLACES if re.search(pattern, name))
+
+
+def told(out: pathlib.Path, version: str) -> str:
+    """What was made, and where each file would go: make release sends nothing anywhere."""
+    files = sorted(out.iterdir())
+    lines = [f"{p.stat().st_size / 1e6:8.2f} MB  dist/{version}/{p.name}  -> {place_of(p.name)}" for p in files]
+    lines += ["", f"Nothing is published. After make tag VERSION={version}, in dist/{version}:", ""]
+    return "\n".join([*lines, *(f"  {place.split(',')[0]}: {command.format(version=version)}" for _, place, command in PLACES if command)])
 
 
 def stoppable() -> None:

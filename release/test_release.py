@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email
 import pathlib
+import re
 import runpy
 import signal
 import subprocess
@@ -159,6 +161,44 @@ def test_no_tags_of_another_version(two_modules: pathlib.Path) -> None:
     with pytest.raises(SystemExit, match=r"go\.mod has .*(?s:.)*write 9\.9\.9 there and commit"):
         tag.tag("9.9.9", two_modules)
     assert release.run("git", "tag", cwd=two_modules) == ""
+
+
+def test_every_file_has_a_place(tmp_path: pathlib.Path) -> None:
+    """Of each kind that Release writes, and no command names a file that is not there."""
+    made = {
+        f"dsload-{VERSION}-py3-none-any.whl": "PyPI",
+        f"dsload-{VERSION}.tar.gz": "PyPI",
+        f"dsload-{VERSION}-linux-amd64.tar.gz": "release page",
+        f"dsload-{VERSION}-windows-amd64.zip": "release page",
+        f"dsload_{VERSION}-1_amd64.deb": "package repositories",
+        f"dsload-{VERSION}-oci.tar": "registry of images",
+        "dsload.rb": "Homebrew tap",
+        "SHA256SUMS": "release page",
+    }
+    for name in made:
+        (tmp_path / name).write_bytes(b"x" * 20_000)
+    said = release.told(tmp_path, VERSION)
+    for name, place in made.items():
+        assert re.search(rf"^ +0\.02 MB  dist/{VERSION}/{re.escape(name)}  -> .*{place}", said, re.M), name
+    for word in re.findall(r"\S*dsload[-.]\S+", said.partition("Nothing is published")[2]):
+        assert word.rpartition(":")[2] in made or "REGISTRY" in word, word
+
+
+def test_wheels_say_all_that_an_index_shows() -> None:
+    wheels = runpy.run_path(str(release.ROOT / "python/build_wheel.py"))
+    found = email.message_from_string(wheels["_metadata"](["LICENSE"]))
+    urls = dict(v.split(", ") for v in found.get_all("Project-URL"))
+    assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues", "Source"}
+    for path in (u.partition("/blob/main/")[2] for u in urls.values() if "/blob/" in u):
+        assert (release.ROOT / path).exists(), path
+    assert found["Author"] and found["Keywords"] and found["License-Expression"] == "Apache-2.0"
+    kinds = {c.partition(" ::")[0] for c in found.get_all("Classifier")}
+    assert {"Development Status", "Intended Audience", "Topic", "Programming Language"} <= kinds and "License" not in kinds
+    text = found.get_payload()
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links and not [u for u in links if not u.startswith(("https://", "#"))] and "<!-- not run" not in text
+    for path in (u.partition("/blob/main/")[2].partition("#")[0] for u in links if "/blob/main/" in u):
+        assert (release.ROOT / path).exists(), path
 
 
 def test_archives_are_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
