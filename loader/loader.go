@@ -144,7 +144,7 @@ type ServeOptions struct {
 // Serve serves the batches of datasets over a unix socket until ctx ends, and returns nil then. The datasets are
 // open, and the socket listens, before a request is answered; errors are those of opening either.
 func Serve(ctx context.Context, o ServeOptions) error {
-	options := serve.Options{Datasets: o.Datasets, Memory: o.Memory, Log: o.Log}
+	options := serve.Options{Datasets: o.Datasets, Memory: o.Memory, Feed: feed.Options{Log: o.Log}}
 	reader, err := serve.Open(options)
 	if err != nil {
 		return err

@@ -105,10 +105,10 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.Var(sizeValue{&f.cache, false}, "cache",
 		"disk space for blocks of datasets in buckets (default 4GiB, or half of what is free)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
-	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
-	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
+	flags.IntVar(&f.opts.Feed.MaxStreams, "max-streams", f.opts.Feed.MaxStreams, "maximum concurrent streams")
+	flags.DurationVar(&f.opts.Feed.WriteTimeout, "write-timeout", f.opts.Feed.WriteTimeout,
 		"cut a stream whose client has read nothing for this long")
-	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
+	flags.DurationVar(&f.opts.Feed.IdleTimeout, "idle-timeout", f.opts.Feed.IdleTimeout,
 		"close connections without a request for this long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second,
 		"how long running streams may continue after SIGTERM")
@@ -136,7 +136,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	logs := newLossyWriter(cmd.ErrOrStderr())
 	defer logs.close()
-	if f.opts.Log, err = newLogger(logs, f.logLevel, f.asJSON); err != nil {
+	if f.opts.Feed.Log, err = newLogger(logs, f.logLevel, f.asJSON); err != nil {
 		return err
 	}
 	tlsConfig, err := f.security(ctx, logs)

@@ -48,7 +48,7 @@ func (f *serveFlags) listeners() (out listenerSet, where addresses, err error) {
 			err = errors.Join(err, out.close())
 		}
 	}()
-	where.PID, where.token = os.Getpid(), f.opts.Token != ""
+	where.PID, where.token = os.Getpid(), f.opts.Feed.Token != ""
 	if f.socket != "" {
 		if out.unix, err = feed.ListenUnix(f.socket); err != nil {
 			if errors.Is(err, feed.ErrInUse) {

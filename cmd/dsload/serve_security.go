@@ -25,7 +25,7 @@ func (f *serveFlags) security(ctx context.Context, w io.Writer) (*tls.Config, er
 		if err != nil {
 			return nil, err
 		}
-		if f.opts.Token, err = parseToken(data); err != nil {
+		if f.opts.Feed.Token, err = parseToken(data); err != nil {
 			return nil, usagef("--token-file %s: %v", f.tokenFile, err)
 		}
 	}
@@ -36,7 +36,7 @@ func (f *serveFlags) security(ctx context.Context, w io.Writer) (*tls.Config, er
 	if err != nil {
 		return nil, usagef("--listen %s: %v; write HOST:PORT", f.listen, err)
 	}
-	if !isLoopback(host) && (f.tlsCert == "" || f.opts.Token == "") {
+	if !isLoopback(host) && (f.tlsCert == "" || f.opts.Feed.Token == "") {
 		return nil, usagef("--listen %s: others can reach this address, so --tls-cert, "+
 			"--tls-key and --token-file are needed; or listen on 127.0.0.1", f.listen)
 	}

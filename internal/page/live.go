@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -48,18 +49,16 @@ type Live struct {
 
 	mu      sync.Mutex
 	history *history
-	viewers map[*viewer]struct{}
-	last    []byte // the event for all later viewers, once the work is done
+	viewers map[chan []byte]struct{} // the events that wait for each
+	last    []byte                   // the event for all later viewers, once the work is done
 	stopped bool
 	sending sync.WaitGroup // viewers that are being served
 }
 
-type viewer struct{ events chan []byte }
-
 // NewLive returns a Live without viewers. Run samples for it.
 func NewLive(f Figures) *Live {
 	return &Live{figures: f, wake: make(chan struct{}, 1), over: make(chan struct{}), history: newHistory(f.Columns),
-		viewers: map[*viewer]struct{}{}}
+		viewers: map[chan []byte]struct{}{}}
 }
 
 // Run samples once a second until the context ends or Stop is called.
@@ -102,28 +101,25 @@ func (l *Live) sample(now time.Time, values []float32) {
 
 // state returns the data of an event: the page's state and a new point, if any.
 func (l *Live) state(now time.Time, point []byte) []byte {
-	data, err := json.Marshal(struct {
+	data, _ := json.Marshal(struct { // our states always marshal
 		Time  float64         `json:"time"`
 		Point json.RawMessage `json:"point,omitempty"`
 		State any             `json:"state"`
 	}{seconds(now), point, l.figures.State(now)})
-	if err != nil {
-		data = []byte(`{}`) // our states always marshal; otherwise send an empty event
-	}
 	return data
 }
 
 // event returns a server-sent event. JSON contains no line feeds.
 func event(name string, data []byte) []byte {
-	return append(append(append(append([]byte("event: "+name+"\n"), "data: "...), data...), '\n'), '\n')
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
 }
 
 func (l *Live) broadcast(e []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for v := range l.viewers {
+	for events := range l.viewers {
 		select {
-		case v.events <- e:
+		case events <- e:
 		default: // it misses this event; the next one has everything but the point
 		}
 	}
@@ -159,18 +155,18 @@ func (l *Live) Stop() {
 }
 
 // join adds a viewer. The returned function removes it.
-func (l *Live) join() (*viewer, func(), error) {
+func (l *Live) join() (events chan []byte, leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.viewers) >= maxViewers {
 		return nil, nil, ErrTooManyViewers
 	}
-	v := &viewer{make(chan []byte, backlog)}
-	l.viewers[v] = struct{}{}
+	events = make(chan []byte, backlog)
+	l.viewers[events] = struct{}{}
 	l.sending.Add(1)
-	return v, func() {
+	return events, func() {
 		l.mu.Lock()
-		delete(l.viewers, v)
+		delete(l.viewers, events)
 		l.mu.Unlock()
 		l.sending.Done()
 	}, nil
@@ -186,7 +182,7 @@ func (l *Live) ServeEvents(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	v, leave, err := l.join()
+	events, leave, err := l.join()
 	if err != nil {
 		return err
 	}
@@ -202,7 +198,7 @@ func (l *Live) ServeEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	for {
 		select {
-		case e := <-v.events:
+		case e := <-events:
 			if out.send(e) != nil {
 				return nil
 			}
@@ -226,8 +222,7 @@ func (l *Live) sendPast(ctx context.Context, out *sender) error {
 		return err
 	}
 	for sent := math.Inf(-1); ctx.Err() == nil; {
-		var points []byte
-		n := 0
+		points, n := []byte{'['}, 0
 		l.mu.Lock()
 		l.history.each(func(t float64, values []float32) {
 			if t <= sent || n == pastPoints {
@@ -243,7 +238,7 @@ func (l *Live) sendPast(ctx context.Context, out *sender) error {
 		if n == 0 {
 			return nil
 		}
-		if err := out.send(event("past", append(append([]byte{'['}, points...), ']'))); err != nil {
+		if err := out.send(event("past", append(points, ']'))); err != nil {
 			return err
 		}
 	}

@@ -310,8 +310,8 @@ func TestSlowAndManyViewers(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(100*time.Second + time.Millisecond)
-		if n := states.Load(); n < 100 || len(v.events) != backlog {
-			t.Errorf("%d states, %d events wait", n, len(v.events))
+		if n := states.Load(); n < 100 || len(v) != backlog {
+			t.Errorf("%d states, %d events wait", n, len(v))
 		}
 		leave()
 		var leaves []func()

@@ -32,16 +32,16 @@ func NewServer(l net.Listener, name string, live *Live, conns int) *Server {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { Serve(w, name) })
 	mux.HandleFunc("GET /v1/live", func(w http.ResponseWriter, r *http.Request) {
 		if err := live.ServeEvents(w, r); err != nil {
-			refuse(w, http.StatusServiceUnavailable, err.Error(), "close one of them")
+			Refuse(w, http.StatusServiceUnavailable, err.Error(), "close one of them")
 		}
 	})
 	mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
 		if !ServeFile(w, r) {
-			refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
+			Refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
 		}
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		Refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
 	})
 	s.http = &http.Server{
 		Handler: guard(mux), ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: idleTimeout,
@@ -76,24 +76,22 @@ func guard(next http.Handler) http.Handler {
 		switch {
 		case r.ContentLength != 0:
 			w.Header().Set("Connection", "close") // net/http would read the body first
-			refuse(w, http.StatusRequestEntityTooLarge, "requests have no body", "leave it out")
+			Refuse(w, http.StatusRequestEntityTooLarge, "requests have no body", "leave it out")
 		case !IsLocalHost(r.Host, local):
-			refuse(w, http.StatusMisdirectedRequest,
+			Refuse(w, http.StatusMisdirectedRequest,
 				"only requests for localhost are answered: another name may be a web page's that was pointed here",
 				"ask for localhost or 127.0.0.1")
 		case IsForeign(r):
-			refuse(w, http.StatusForbidden, "another site's page asks for this", "open the page itself")
+			Refuse(w, http.StatusForbidden, "another site's page asks for this", "open the page itself")
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-func refuse(w http.ResponseWriter, status int, reason, hint string) {
-	body, err := json.Marshal(map[string]string{"error": reason, "hint": hint})
-	if err != nil {
-		body = []byte("{}") // two strings always marshal
-	}
+// Refuse answers with {"error", "hint"}.
+func Refuse(w http.ResponseWriter, status int, reason, hint string) {
+	body, _ := json.Marshal(map[string]string{"error": reason, "hint": hint}) // strings always marshal
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone

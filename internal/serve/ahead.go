@@ -65,10 +65,8 @@ func (r *Reader) newPrefetcher(c *choice, window int64) (*prefetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &prefetcher{order: order, members: c.members, steps: c.steps, window: window, moved: make(chan struct{}, 1),
-		closed: make(chan struct{})}
-	f.ahead = r.buckets.ReadAhead()
-	return f, nil
+	return &prefetcher{ahead: r.buckets.ReadAhead(), order: order, members: c.members, steps: c.steps, window: window,
+		moved: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 // bytes returns the memory of the prefetcher.

@@ -46,22 +46,37 @@ func (r *Reader) Open(q feed.Query) (*feed.Opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o *feed.Opening
-	if c.length > 0 {
-		o, err = r.openPacked(c)
-	} else {
-		o, err = r.openRows(c)
-	}
+	o := &feed.Opening{Collate: c.collation, Mixed: len(c.members) > 1, BatchRows: int(c.bound.rows),
+		BatchTokens: c.bound.tokens}
+	rows, packed, err := r.newStream(c)
 	if err != nil {
-		return nil, c.refused(err)
+		return nil, err
 	}
-	o.Collate, o.Mixed, o.BatchRows, o.BatchTokens = c.collation, len(c.members) > 1, int(c.bound.rows), c.bound.tokens
+	if packed != nil {
+		o.WindowBytes, o.Searched, o.Stream, o.LeftOut = packed.bytes(), true, packed, packed.steps.LeftOut
+	} else {
+		o.WindowBytes, o.Stream, o.LeftOut = rows.bytes(c), rows, rows.steps.LeftOut
+		o.Searched = c.order.Bucket > 0 || c.steps.MaxTokens > 0 || c.bound.balanced > 0 || r.buckets != nil
+	}
 	o.Metadata = map[string]string{
 		"dsload.rows": fmt.Sprint(c.epoch), "dsload.split": c.query.Split,
 		"dsload.pad_token_id": fmt.Sprint(c.collation.PadID),
 		"dsload.tokenizer":    c.members[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
 	}
 	return o, nil
+}
+
+// newStream makes the stream of a choice: rows, which are the base of packed if that is not nil.
+func (r *Reader) newStream(c *choice) (rows *rowStream, packed *packedStream, err error) {
+	if c.length == 0 {
+		rows, err = r.newRowStream(c)
+	} else if packed, err = r.newPackedStream(c); err == nil {
+		rows = &packed.base
+	}
+	if err != nil {
+		return nil, nil, c.refused(err)
+	}
+	return rows, packed, nil
 }
 
 // choose checks q against the manifests.
@@ -138,8 +153,8 @@ func (c *choice) limit() error {
 
 // refused turns an error about an option of the sampler into one about the request.
 func (c *choice) refused(err error) error {
-	var bad *fault.Error
-	if !errors.As(err, &bad) || bad.Option == "" {
+	bad, ok := errors.AsType[*fault.Error](err)
+	if !ok || bad.Option == "" {
 		return err
 	}
 	hint := fmt.Sprintf("an epoch has %d rows", c.epoch)
@@ -212,10 +227,8 @@ func (r *Reader) members(q feed.Query) (members []member, err error) {
 
 // find returns the dataset of a name, or nil.
 func (r *Reader) find(name string) *opened {
-	for _, d := range r.datasets {
-		if d.name == name {
-			return d
-		}
+	if i := slices.IndexFunc(r.datasets, func(d *opened) bool { return d.name == name }); i >= 0 {
+		return r.datasets[i]
 	}
 	return nil
 }
@@ -227,7 +240,11 @@ func (r *Reader) mixed(q feed.Query) (names []string) {
 			names = append(names, name)
 		}
 	}
-	for _, segment := range q.Mix {
+	segments := q.Mix
+	if segments == nil {
+		segments = []feed.MixSegment{{}}
+	}
+	for _, segment := range segments {
 		for _, p := range segment.Members {
 			add(p.Name)
 		}
@@ -237,11 +254,6 @@ func (r *Reader) mixed(q feed.Query) (names []string) {
 			}
 		}
 	}
-	if q.Mix == nil {
-		for _, d := range r.datasets {
-			add(d.name)
-		}
-	}
 	return names
 }
 
@@ -249,8 +261,9 @@ func (r *Reader) mixed(q feed.Query) (names []string) {
 func weights(s feed.MixSegment, members []member) []float64 {
 	out := make([]float64, len(members))
 	for i := range members {
-		if s.Members == nil {
-			out[i] = power(members[i].split.NumRows(), s.Temperature)
+		if s.Members == nil { // rounded to 12 digits, on which all implementations agree
+			power := math.Pow(float64(members[i].split.NumRows()), s.Temperature)
+			out[i], _ = strconv.ParseFloat(strconv.FormatFloat(power, 'e', 11, 64), 64) // what FormatFloat writes can be read
 		}
 		for _, p := range s.Members {
 			if p.Name == members[i].dataset.name {
@@ -259,15 +272,6 @@ func weights(s feed.MixSegment, members []member) []float64 {
 		}
 	}
 	return out
-}
-
-// power returns rows^t rounded to 12 digits, on which all implementations agree.
-func power(rows int64, t float64) float64 {
-	w, err := strconv.ParseFloat(strconv.FormatFloat(math.Pow(float64(rows), t), 'e', 11, 64), 64)
-	if err != nil {
-		panic(err) // what FormatFloat writes can be read
-	}
-	return w
 }
 
 // split opens a split for reading. A *feed.RequestError says which splits there are.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -40,7 +41,7 @@ func readManifestFile(fsys shardfile.FS, dir, seal string) (manifestFile, error)
 	if err != nil {
 		return manifestFile{}, err
 	}
-	data, err := readWhole(fsys, path, info)
+	data, err := shardfile.ReadFile(fsys, path, math.MaxInt64) // shard has read it within its limit
 	if err != nil {
 		return manifestFile{}, err
 	}
@@ -48,23 +49,6 @@ func readManifestFile(fsys shardfile.FS, dir, seal string) (manifestFile, error)
 		return manifestFile{}, fmt.Errorf("read %s: it was replaced while the dataset was opened; try again", path)
 	}
 	return manifestFile{data, info}, nil
-}
-
-// readWhole reads a file whose size is info.Size.
-func readWhole(fsys shardfile.FS, path string, info fs.FileInfo) ([]byte, error) {
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: it is not a regular file", path)
-	}
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data := make([]byte, info.Size())
-	if n, err := f.ReadAt(data, 0); n < len(data) {
-		return nil, fmt.Errorf("read %s at byte %d: %w", path, n, err)
-	}
-	return data, nil
 }
 
 // isStill returns an error unless the manifest in the folder is the one that was opened.
@@ -82,7 +66,7 @@ func (m *manifestFile) isStill(fsys shardfile.FS, dir string) error {
 	}
 	// Another file may have the same bytes, as after a touch or an equal build.
 	if info.Size() == int64(len(m.bytes)) {
-		if data, err := readWhole(fsys, path, info); err != nil {
+		if data, err := shardfile.ReadFile(fsys, path, info.Size()); err != nil {
 			return err
 		} else if bytes.Equal(data, m.bytes) {
 			m.info = info
@@ -116,31 +100,22 @@ type cachedCheck struct {
 // checkInterval bounds how often the disk is checked.
 const checkInterval = time.Second
 
-// get returns the result of check, which it runs at most once in checkInterval.
-func (c *cachedCheck) get(check func() error) error {
+// get returns the result of check, unless that is younger than maxAge the result that it had.
+func (c *cachedCheck) get(check func() error, maxAge time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) >= checkInterval {
+	if time.Since(c.at) >= maxAge {
 		c.err, c.at = check(), time.Now()
 	}
 	return c.err
 }
 
-// refresh runs check now and returns its result.
-func (c *cachedCheck) refresh(check func() error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err, c.at = check(), time.Now()
-	return c.err
-}
-
 // checkCurrent returns a *feed.RequestError unless the folders still hold the datasets that were
 // opened. It checks at most once in checkInterval. Once there is an error, it stays.
-func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests) }
+func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests, checkInterval) }
 
 func (r *Reader) compareManifests() error {
-	var replacement *feed.RequestError
-	if errors.As(r.current.err, &replacement) {
+	if replacement, ok := errors.AsType[*feed.RequestError](r.current.err); ok {
 		return replacement
 	}
 	for _, d := range r.datasets {
@@ -157,8 +132,7 @@ func (r *Reader) explain(err error) error {
 	if err == io.EOF || errors.Is(err, context.Canceled) {
 		return err
 	}
-	var replacement *feed.RequestError
-	if now := r.current.refresh(r.compareManifests); errors.As(now, &replacement) {
+	if now := r.current.get(r.compareManifests, 0); errors.As(now, new(*feed.RequestError)) {
 		return now
 	}
 	if errors.Is(err, shard.ErrReplaced) {
@@ -174,7 +148,7 @@ func replaced(err error) error {
 
 // Check returns an error unless the datasets are those that were opened and every shard has its
 // size. Its result is kept for checkInterval.
-func (r *Reader) Check() error { return r.health.get(r.check) }
+func (r *Reader) Check() error { return r.health.get(r.check, checkInterval) }
 
 func (r *Reader) check() error {
 	if err := r.checkCurrent(); err != nil {

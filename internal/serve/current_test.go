@@ -144,13 +144,13 @@ func TestTouchedManifestIsStillServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var re *feed.RequestError
-	if err := r.current.refresh(r.compareManifests); !errors.As(err, &re) || re.Status != 409 || re.Hint == "" {
+	if err := r.current.get(r.compareManifests, 0); !errors.As(err, &re) || re.Status != 409 || re.Hint == "" {
 		t.Errorf("removed: %v", err)
 	}
 	if err := os.Rename(path+".old", path); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.current.refresh(r.compareManifests); err == nil {
+	if err := r.current.get(r.compareManifests, 0); err == nil {
 		t.Error("once replaced, the shards may be others: it must not be served again")
 	}
 }

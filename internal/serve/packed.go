@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/serve/collate"
-	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/shard"
@@ -45,15 +43,6 @@ func (r *Reader) defaults() string {
 	return text
 }
 
-// openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(c *choice) (*feed.Opening, error) {
-	s, err := r.newPackedStream(c)
-	if err != nil {
-		return nil, err
-	}
-	return &feed.Opening{WindowBytes: s.bytes(), Searched: true, Stream: s, LeftOut: s.steps.LeftOut}, nil
-}
-
 // A packedStream packs the rows of the order, window by window, and reads each step's into a batch.
 // It belongs to one goroutine.
 type packedStream struct {
@@ -77,12 +66,11 @@ type packedStream struct {
 
 // packedPiece is a run of the tokens of one row of a member.
 type packedPiece struct {
-	source   int32
-	row      int64
-	from     int64
-	span     shard.Span // its input_ids
-	rowSpan  shard.Span // the input_ids of its row
-	lastPart bool       // the piece of the packed row ends with it
+	source  int32
+	row     int64
+	from    int64
+	span    shard.Span // its input_ids
+	rowSpan shard.Span // the input_ids of its row
 }
 
 // newPackedStream makes the stream of a choice. Errors about options come from the sampler.
@@ -113,9 +101,9 @@ func (r *Reader) newPackedStream(c *choice) (*packedStream, error) {
 // bytes bounds the memory of the stream besides its batches.
 func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
-	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
-		s.opts)*locationBytes +
-		locateBytes + int64(s.length)*perToken + s.base.ahead.bytes()
+	rows := s.base.order.Rows()
+	n := sampler.PackBytes(rows, s.opts) + sampler.PackWindow(rows, s.opts)*locationBytes + locateBytes +
+		int64(s.length)*perToken + s.base.ahead.bytes()
 	if len(s.base.members) > 1 {
 		n += 16 << 10
 	}
@@ -157,7 +145,7 @@ func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
 		return err
 	}
 	for _, l := range s.found.found {
-		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Rows: 1, Length: l.span.Len, Shard: l.span.Shard,
+		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Length: l.span.Len, Shard: l.span.Shard,
 			Off: l.span.Off}
 	}
 	return nil
@@ -172,8 +160,7 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 		rowSpan := shard.Span{Off: u.Off, Shard: u.Shard, Len: u.Length}
 		width := int64(s.base.members[u.Source].split.IDWidth())
 		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan,
-			lastPart: true,
-			span:     shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
+			span: shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
 		n.IDs += int(p.Len)
 	}
 	if err := s.batch.Read(s.reading); err != nil {
@@ -222,7 +209,10 @@ func (s *packedStream) readRun(dst *collate.Buffers, split *shard.Split, pieces 
 		}
 	}
 	if s.base.needs&shard.ColumnSegments == 0 {
-		return s.ownSegments(dst, pieces)
+		for _, p := range pieces { // each of a row that is one document
+			dst.Segments = append(dst.Segments, p.span.Len)
+		}
+		return nil
 	}
 	s.more = slices.Grow(s.more[:0], len(pieces))[:len(pieces)]
 	if err := split.LocateColumn(shard.ColumnSegments, s.more, s.rows); err != nil {
@@ -233,18 +223,6 @@ func (s *packedStream) readRun(dst *collate.Buffers, split *shard.Split, pieces 
 			return err
 		}
 		dst.Segments = appendCut(dst.Segments, s.whole, p.from, int64(p.span.Len))
-	}
-	return nil
-}
-
-// ownSegments appends the lengths of pieces of rows that hold one document each.
-func (s *packedStream) ownSegments(dst *collate.Buffers, pieces []packedPiece) error {
-	n := int64(0)
-	for _, p := range pieces {
-		if n += int64(p.span.Len); p.lastPart {
-			dst.Segments = append(dst.Segments, int32(min(n, math.MaxInt32)))
-			n = 0
-		}
 	}
 	return nil
 }

@@ -43,20 +43,11 @@ const (
 var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask: shard.ColumnLossMask,
 	moreSegments: shard.ColumnSegments}
 
-// openRows plans a stream of rows that are not packed.
-func (r *Reader) openRows(c *choice) (*feed.Opening, error) {
-	s, err := r.newRowStream(c)
-	if err != nil {
-		return nil, err
-	}
-	searched := c.order.Bucket > 0 || c.steps.MaxTokens > 0 || c.bound.balanced > 0 || r.buckets != nil
-	return &feed.Opening{WindowBytes: s.bytes(c), Searched: searched, Stream: s, LeftOut: s.steps.LeftOut}, nil
-}
-
 // newRowStream connects the order of rows with the splits that hold them. Errors about options come
 // from the sampler.
 func (r *Reader) newRowStream(c *choice) (s *rowStream, err error) {
 	s = &rowStream{reader: r, members: c.members, needs: c.needs}
+	s.read = s.appendColumns // once: a method value allocates
 	if s.order, err = sampler.NewOrder(c.order, s.lengths); err != nil {
 		return nil, err
 	}
@@ -122,8 +113,7 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 
 // noStep converts the reason why there is no step to an error for the client.
 func (s *rowStream) noStep(err error) error {
-	var empty *sampler.EmptyEpochError
-	if errors.As(err, &empty) {
+	if empty, ok := errors.AsType[*sampler.EmptyEpochError](err); ok {
 		return feed.BadParam("world", empty.Error(),
 			"ask for a smaller batch_size or world, or for tail=once, which serves every row")
 	}
@@ -145,9 +135,6 @@ func (s *rowStream) readRows(b *collate.Batch) error {
 		if err := s.locateColumn(items, c, s.more[i]); err != nil {
 			return err
 		}
-	}
-	if s.read == nil {
-		s.read = s.appendColumns // once: a method value allocates
 	}
 	if err := b.Read(s.read); err != nil {
 		return err
@@ -217,17 +204,13 @@ func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.Split, fr
 // locate finds the spans of the step's items, from memory if all are known, else from the shards.
 func (s *rowStream) locate(items []sampler.Item) error {
 	if len(s.located[0].found) > 0 {
-		missing := false
-		for i, it := range items {
-			var found bool
-			if s.spans[i], found = s.located[0].find(it); !found {
-				if s.spans[i], found = s.located[1].find(it); !found {
-					missing = true
-					break
-				}
+		known := true
+		for i := 0; i < len(items) && known; i++ {
+			if s.spans[i], known = s.located[0].find(items[i]); !known {
+				s.spans[i], known = s.located[1].find(items[i])
 			}
 		}
-		if !missing {
+		if known {
 			return nil
 		}
 	}

@@ -85,7 +85,7 @@ func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shar
 // serveDir runs a server for folders; the client reaches it over its socket.
 func serveDir(t testing.TB, dirs ...string) *http.Client {
 	t.Helper()
-	o := Options{Datasets: dirs, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Datasets: dirs, Feed: feed.Options{Log: slog.New(slog.DiscardHandler)}}
 	reader, err := Open(o)
 	if err != nil {
 		t.Fatal(err)

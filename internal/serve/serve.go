@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/fault"
@@ -41,19 +39,12 @@ type Options struct {
 	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
 	Buckets *store.Reader
 
-	Log          *slog.Logger  // default slog.Default
-	Token        string        // needed over TCP where set
-	WriteTimeout time.Duration // see feed.Options, as for the two below
-	IdleTimeout  time.Duration
-	MaxStreams   int
+	// Feed is how they are sent, but for what NewServer sets: Backend, Defaults and Ledger.
+	Feed feed.Options
 }
 
-// Defaults returns the options that a zero Options stands for, but for FS and Log.
-func Defaults() Options {
-	d := feed.Defaults()
-	return Options{Memory: DefaultMemory, WriteTimeout: d.WriteTimeout, IdleTimeout: d.IdleTimeout,
-		MaxStreams: d.MaxStreams}
-}
+// Defaults returns the options that a zero Options stands for, but for FS.
+func Defaults() Options { return Options{Memory: DefaultMemory, Feed: feed.Defaults()} }
 
 // The fixed parts of a server's cap.
 const (
@@ -146,17 +137,11 @@ func (r *Reader) open(o *Options, arg string) (*opened, error) {
 		shards.Close()
 		return nil, fmt.Errorf("open dataset %s: %w", dir, err)
 	}
-	return &opened{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
-}
-
-// maxLengthOf returns the length at which the build cut rows. Settings of another program have
-// none, which is not an error.
-func maxLengthOf(m *shard.Manifest) int {
 	var settings struct {
 		MaxLength int `json:"max-length"`
 	}
-	_ = json.Unmarshal(m.Settings, &settings)
-	return settings.MaxLength
+	_ = json.Unmarshal(shards.Manifest().Settings, &settings) // those of another program may have none
+	return &opened{name, dir, shards, manifest, settings.MaxLength, map[string]int{}}, nil
 }
 
 // locationBytes returns the memory for the cache of where rows lie.
@@ -223,10 +208,8 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 		}
 	}
 	r.share(ledger)
-	return feed.NewServer(feed.Options{
-		Backend: r, Defaults: r.defaults(), Ledger: ledger, Log: o.Log, Token: o.Token,
-		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
-	}), nil
+	o.Feed.Backend, o.Feed.Defaults, o.Feed.Ledger = r, r.defaults(), ledger
+	return feed.NewServer(o.Feed), nil
 }
 
 // memory returns the fixed parts of the reader's memory.
@@ -268,9 +251,8 @@ func smallestMemory(fixed []budget.Share) int64 {
 			need += p.Bytes
 		}
 	}
-	const mib = 1 << 20
 	need = MinMemory + max(0, need-MinMemory)*locationShare/(locationShare-1)
-	return (need + mib - 1) / mib * mib
+	return (need + 1<<20 - 1) >> 20 << 20
 }
 
 // manifestEntryBytes returns the memory of the entries of the open datasets' manifests.

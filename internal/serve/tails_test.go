@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -56,7 +57,7 @@ func TestRowsAreServedOnceOrCounted(t *testing.T) {
 	for _, schema := range []shard.Schema{{VocabSize: 500}, {VocabSize: 500, Labels: true}} {
 		dir := randomRows(100, schema, 5).write(t, t.TempDir(), schema, 8<<10)
 		var log logBuffer
-		o := Options{Datasets: []string{dir}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		o := Options{Datasets: []string{dir}, Feed: feed.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 		reader, err := Open(o)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -48,15 +49,8 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 	}
 	c.steps.Rank = 0
 	t := &Trace{query: c.query, opts: c.steps}
-	if c.length > 0 {
-		if t.packed, err = r.newPackedStream(c); err == nil {
-			t.stream = &t.packed.base
-		}
-	} else {
-		t.stream, err = r.newRowStream(c)
-	}
-	if err != nil {
-		return nil, c.refused(err)
+	if t.stream, t.packed, err = r.newStream(c); err != nil {
+		return nil, err
 	}
 	t.stream.stopped = func() error { return nil }
 	return t, nil
@@ -89,15 +83,8 @@ func notThere(param, format string, args ...any) error {
 
 // noStep returns the error for a step after the last one.
 func (t *Trace) noStep(n int64) error {
-	return notThere("step", "the stream ends before step %d: it has %s of %d rows", n, t.epochs(), t.Rows())
-}
-
-// epochs returns the number of epochs in words.
-func (t *Trace) epochs() string {
-	if t.query.Epochs == 1 {
-		return "1 epoch"
-	}
-	return fmt.Sprintf("%d epochs", t.query.Epochs)
+	return notThere("step", "the stream ends before step %d: it has %s of %d rows", n,
+		units.Plural(t.query.Epochs, "epoch"), t.Rows())
 }
 
 // Step returns the rows of a step, for one rank, or for all if rank is -1.
@@ -145,7 +132,8 @@ func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error)
 // Row returns the row at a position of the order.
 func (t *Trace) Row(position int64) (TracedRow, error) {
 	if end := t.end(); position < 0 || position >= end {
-		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %s", position, end, t.epochs())
+		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %s", position, end,
+			units.Plural(t.query.Epochs, "epoch"))
 	}
 	if t.packed != nil {
 		return t.packedRow(position)

@@ -86,7 +86,7 @@ func upload(t *testing.T, dir, uri string) {
 func start(t *testing.T, fsys shardfile.FS, dir string) string {
 	t.Helper()
 	buckets, _ := fsys.(*store.Reader)
-	o := serve.Options{Datasets: []string{dir}, FS: fsys, Buckets: buckets, Log: slog.New(slog.DiscardHandler)}
+	o := serve.Options{Datasets: []string{dir}, FS: fsys, Buckets: buckets, Feed: feed.Options{Log: slog.New(slog.DiscardHandler)}}
 	reader, err := serve.Open(o)
 	if err != nil {
 		t.Fatal(err)

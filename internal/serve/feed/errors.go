@@ -1,10 +1,11 @@
 package feed
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/dsload/dsload/internal/page"
 )
 
 // ErrInUse means that a live server uses the socket.
@@ -37,18 +38,15 @@ func BadParam(param, reason, hint string) error {
 // writeError answers with {"error", "hint"}. Errors other than RequestError are internal: status
 // 500.
 func writeError(w http.ResponseWriter, err error) {
-	var re *RequestError
-	if !errors.As(err, &re) {
+	re, ok := errors.AsType[*RequestError](err)
+	if !ok {
 		re = &RequestError{http.StatusInternalServerError, err.Error(),
 			"see the server's log; `dsload verify` checks the dataset"}
 	}
-	body, _ := json.Marshal(map[string]string{"error": re.Reason, "hint": re.Hint}) // strings always marshal
-	w.Header().Set("Content-Type", "application/json")
 	if re.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
 	// making the first batch may have taken longer
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
-	w.WriteHeader(re.Status)
-	_, _ = w.Write(append(body, '\n')) // the client may be gone
+	page.Refuse(w, re.Status, re.Reason, re.Hint)
 }

@@ -58,20 +58,30 @@ var elementTypes = map[int]arrowipc.Type{2: arrowipc.Uint16, 4: arrowipc.Int32, 
 // encoder makes the messages of one stream.
 type encoder struct {
 	lists   []listColumn
-	mixed   bool
-	head    []byte // metadata of the record batch, prefix and padding included
-	buffers int    // offset in head of the first buffer's {offset, length}
+	plain   []arrowipc.Field // the columns that are not lists
+	mixed   bool             // the last of them is dataset
+	head    []byte           // metadata of the record batch, prefix and padding included
+	buffers int              // offset in head of the first buffer's {offset, length}
 	schema  []byte
 }
 
 func newEncoder(p *Opening, narrow bool) *encoder {
-	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed}
+	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed, plain: []arrowipc.Field{
+		{Name: "length", Type: arrowipc.Int32}, {Name: "example", Type: arrowipc.Int64},
+		{Name: "row", Type: arrowipc.Int64}, {Name: "next", Type: arrowipc.Int64}}}
+	if e.mixed {
+		e.plain = append(e.plain, arrowipc.Field{Name: "dataset", Type: arrowipc.Int32})
+	}
 	e.layout()
 	var metadata [][2]string
 	for _, key := range slices.Sorted(maps.Keys(p.Metadata)) {
 		metadata = append(metadata, [2]string{key, p.Metadata[key]})
 	}
-	e.schema = arrowipc.AppendSchema(nil, e.fields(), metadata)
+	var fields []arrowipc.Field
+	for _, c := range e.lists {
+		fields = append(fields, arrowipc.Field{Name: paddedColumns[c.Column], Type: elementTypes[c.width], List: true})
+	}
+	e.schema = arrowipc.AppendSchema(nil, append(fields, e.plain...), metadata)
 	return e
 }
 
@@ -96,33 +106,10 @@ func listColumns(o collate.Options, narrow bool) (lists []listColumn) {
 	return lists
 }
 
-// fields returns the columns of the batches.
-func (e *encoder) fields() (fields []arrowipc.Field) {
-	for _, c := range e.lists {
-		fields = append(fields, arrowipc.Field{Name: paddedColumns[c.Column], Type: elementTypes[c.width], List: true})
-	}
-	fields = append(fields, arrowipc.Field{Name: "length", Type: arrowipc.Int32})
-	for _, name := range []string{"example", "row", "next"} {
-		fields = append(fields, arrowipc.Field{Name: name, Type: arrowipc.Int64})
-	}
-	if e.mixed {
-		fields = append(fields, arrowipc.Field{Name: "dataset", Type: arrowipc.Int32})
-	}
-	return fields
-}
-
-// plainColumns returns the number of columns that are not lists.
-func (e *encoder) plainColumns() int {
-	if e.mixed {
-		return 5
-	}
-	return 4
-}
-
 // layout fills head, with zeros for what differs between batches.
 func (e *encoder) layout() {
-	nodes := 2*len(e.lists) + e.plainColumns()
-	buffers := 4*len(e.lists) + 2*e.plainColumns()
+	nodes := 2*len(e.lists) + len(e.plain)
+	buffers := 4*len(e.lists) + 2*len(e.plain)
 	fb := make([]byte, fbNodes+16*nodes+8+16*buffers)
 	u16 := func(at int, values ...uint16) {
 		for i, v := range values {
@@ -178,17 +165,14 @@ func (e *encoder) prepare(b *collate.Batch) int64 {
 		addBuffer(0)
 		addBuffer(elements * int64(c.width))
 	}
-	addPlain := func(size int64) {
+	for _, f := range e.plain {
 		addNode(rows)
 		addBuffer(0)
-		addBuffer(size * rows)
-	}
-	addPlain(4) // length
-	addPlain(8) // example
-	addPlain(8) // row
-	addPlain(8) // next
-	if e.mixed {
-		addPlain(4)
+		if f.Type == arrowipc.Int32 {
+			addBuffer(4 * rows)
+		} else {
+			addBuffer(8 * rows)
+		}
 	}
 	put(prefixBytes+fbBodyLength, offset)
 	return int64(len(e.head)) + offset

@@ -32,17 +32,19 @@ func ListenUnix(path string) (net.Listener, error) {
 			"use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
 	}
 	lock, err := lockFile(path + ".lock")
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.Kindf(fault.Usage, "listen on %s: there is no folder %s; make it, or use another path", path,
 			filepath.Dir(path))
-	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return nil, fmt.Errorf("listen on %s: %w; use a path in a folder that can be written to", path, err)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	defer lock.release()
+	defer func() {
+		os.Remove(lock.Name()) // before unlocking, so that nobody locks a name that disappears
+		lock.Close()
+	}()
 	l, err := listenLocked(path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
@@ -113,10 +115,8 @@ func (l *unixListener) Close() error {
 	return l.UnixListener.Close()
 }
 
-// fileLock is a file that one process holds locked; the system unlocks it when the process dies.
-type fileLock struct{ f *os.File }
-
-func lockFile(path string) (*fileLock, error) {
+// lockFile opens a file and locks it; the system unlocks it when the process dies.
+func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
@@ -133,17 +133,9 @@ func lockFile(path string) (*fileLock, error) {
 		// removed file.
 		have, err := f.Stat()
 		if now, statErr := os.Stat(path); err == nil && statErr == nil && os.SameFile(have, now) {
-			return &fileLock{f}, nil
+			return f, nil
 		}
 		f.Close()
-	}
-}
-
-func (l *fileLock) release() {
-	if l.f != nil {
-		os.Remove(l.f.Name()) // before unlocking, so that nobody locks a name that disappears
-		l.f.Close()
-		l.f = nil
 	}
 }
 
@@ -167,20 +159,14 @@ func ListenTCP(address string) (net.Listener, error) {
 	}}
 	l, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, withoutAddress(err))
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // the rest names the operation and the address
+		}
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	if raw, err := l.(*net.TCPListener).SyscallConn(); err == nil {
 		// if this fails, the system's own limit applies
 		_ = raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), tcpBacklog) })
 	}
 	return l, nil
-}
-
-// withoutAddress returns err without the operation and the address, which the caller names.
-func withoutAddress(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }

@@ -50,9 +50,8 @@ type live struct {
 	about  []About
 	bars   [][3]int64 // lengths of rows, of all datasets' first splits
 
-	begin  sync.Once
-	cancel context.CancelFunc
-	done   chan struct{}
+	begin   sync.Once
+	running sync.WaitGroup
 
 	retired lengthTotals // streams that ended; guarded by Server.mu
 
@@ -70,7 +69,7 @@ func PageMemory() budget.Share {
 
 // newLive reserves the memory of the page in the server's ledger.
 func newLive(s *Server) *live {
-	l := &live{server: s, about: s.opts.Backend.About(), tracks: map[uint64]*track{}, done: make(chan struct{})}
+	l := &live{server: s, about: s.opts.Backend.About(), tracks: map[uint64]*track{}}
 	l.bars = lengthBars(l.about)
 	for i := range l.about {
 		for k := range l.about[i].Splits {
@@ -83,25 +82,14 @@ func newLive(s *Server) *live {
 
 // start begins sampling. A second call does nothing.
 func (l *live) start() {
-	l.begin.Do(func() {
-		var ctx context.Context
-		ctx, l.cancel = context.WithCancel(context.Background())
-		go func() {
-			defer close(l.done)
-			l.page.Run(ctx)
-		}()
-	})
+	l.begin.Do(func() { l.running.Go(func() { l.page.Run(context.Background()) }) })
 }
 
 // stop ends sampling and all viewers.
 func (l *live) stop() {
 	l.page.Stop()
-	started := true
-	l.begin.Do(func() { started = false })
-	if started {
-		l.cancel()
-		<-l.done
-	}
+	l.begin.Do(func() {}) // it does not start any more
+	l.running.Wait()
 }
 
 // snapshot holds a stream's counts at one moment.

@@ -48,13 +48,11 @@ type totals struct {
 }
 
 func (t *totals) add(s *streamStats) {
-	for _, c := range []struct {
-		to   *int64
-		from *atomic.Int64
-	}{{&t.Batches, &s.batches}, {&t.Rows, &s.rows}, {&t.Tokens, &s.tokens}, {&t.Padded, &s.padded},
-		{&t.Bytes, &s.bytes}} {
-		*c.to += c.from.Load()
-	}
+	t.Batches += s.batches.Load()
+	t.Rows += s.rows.Load()
+	t.Tokens += s.tokens.Load()
+	t.Padded += s.padded.Load()
+	t.Bytes += s.bytes.Load()
 }
 
 // efficiency returns the share of padded elements that are tokens, 1 before the first batch.

@@ -127,20 +127,15 @@ func (s *Server) run(ctx context.Context, st *stream, conn net.Conn, first *coll
 		return
 	}
 	out := newWriter(&deadlineConn{conn, s.opts.WriteTimeout, &st.stats}, st.enc, st.piece)
-	out.raw(responseHead(s.opts.Backend.Seal()))
+	// The connection closes after the stream, so that only the body's own end marker looks like one.
+	out.raw([]byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
+		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
+		"\r\nServer: dsload\r\n" + SealHeader + ": " + s.opts.Backend.Seal() + "\r\n\r\n"))
 	out.message(st.enc.schema)
 	s.finish(st, st.run(ctx, out, first, firstErr), ctx)
 }
 
 const contentType = "application/vnd.apache.arrow.stream"
-
-// responseHead returns the head of every stream. The connection closes after the stream, so that
-// only the body's own end marker looks like one.
-func responseHead(seal string) []byte {
-	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
-		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
-		"\r\nServer: dsload\r\n" + SealHeader + ": " + seal + "\r\n\r\n")
-}
 
 // sayLeftOut logs that an epoch of a stream leaves rows out.
 func (s *Server) sayLeftOut(st *stream, rows, of int64) {

@@ -43,17 +43,13 @@ const maxClientsShown = 256
 const maxQueryShown = 512
 
 func (s *Server) stats() stats {
-	now := time.Now()
-	total := s.metrics.total()
+	now, total := time.Now(), s.metrics.total()
 	out := stats{
 		UptimeSeconds: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), totals: total,
 		Efficiency: total.efficiency(),
 		MemoryUsed: s.opts.Ledger.Used(), MemoryPeak: s.opts.Ledger.Peak(), MemoryCap: s.opts.Ledger.Cap(),
-		Resident: resident.Bytes(), Clients: []clientStatus{},
+		Resident: resident.Bytes(), Streams: s.numStreams(), Clients: []clientStatus{},
 	}
-	s.mu.Lock()
-	out.Streams = len(s.streams)
-	s.mu.Unlock()
 	for _, st := range s.firstStreams() {
 		c := clientStatus{ID: st.id, From: st.from, Query: st.raw[:min(len(st.raw), maxQueryShown)],
 			Seconds: now.Sub(st.since).Seconds(), Next: st.stats.next.Load(), LeaseBytes: st.leased.Load()}

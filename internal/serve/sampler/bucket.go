@@ -36,11 +36,8 @@ func (o *Order) seekWindow(position int64) error {
 	if w.start >= 0 && position >= w.start && position < w.start+int64(len(w.items)) {
 		return nil
 	}
-	epoch, i := position/o.rows, position%o.rows
-	number := i / int64(o.opts.Bucket)
-	start := epoch*o.rows + number*int64(o.opts.Bucket)
-	n := int(min(int64(o.opts.Bucket), (epoch+1)*o.rows-start))
-
+	start, rows := o.windowAt(position)
+	epoch, number, n := position/o.rows, position%o.rows/int64(o.opts.Bucket), int(rows)
 	w.start = -1
 	w.shuffled = o.appendShuffled(slices.Grow(w.shuffled[:0], n), start, n)
 	w.lengths = slices.Grow(w.lengths[:0], n)[:n]

@@ -15,10 +15,17 @@ func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err er
 		start, n := o.windowAt(end - 1)
 		last = start + n
 	}
-	s := &o.sources[ref.Source]
+	s, mixed := &o.sources[ref.Source], len(o.sources) > 1
 	window := int64(-1)
-	for epoch := o.countBefore(int(ref.Source), first) / int64(s.rows); len(found) < limit; epoch++ {
-		p := o.rowPosition(int(ref.Source), epoch*int64(s.rows)+s.positionOf(ref.Row, epoch))
+	before := first // how many rows of the source come before it; in a mix, before its window
+	if mixed {
+		before = o.mix.countBeforeWindow(int(ref.Source), first)
+	}
+	for epoch := before / int64(s.rows); len(found) < limit; epoch++ {
+		p := epoch*int64(s.rows) + s.positionOf(ref.Row, epoch)
+		if mixed {
+			p = o.mix.rowPosition(int(ref.Source), p)
+		}
 		if p >= last {
 			break
 		}
@@ -58,23 +65,6 @@ func (o *Order) windowAt(position int64) (start, rows int64) {
 	epoch, bucket := position/o.rows, int64(o.opts.Bucket)
 	start = epoch*o.rows + position%o.rows/bucket*bucket
 	return start, min(bucket, (epoch+1)*o.rows-start)
-}
-
-// countBefore returns at most how many rows of a source come before a position; in a mix it leaves
-// out those in the position's window.
-func (o *Order) countBefore(source int, position int64) int64 {
-	if len(o.sources) == 1 {
-		return position
-	}
-	return o.mix.countBeforeWindow(source, position)
-}
-
-// rowPosition returns the position of a source's own row number k.
-func (o *Order) rowPosition(source int, k int64) int64 {
-	if len(o.sources) == 1 {
-		return k
-	}
-	return o.mix.rowPosition(source, k)
 }
 
 // positionOf returns where a row comes in an epoch of the source. It is the inverse of at.

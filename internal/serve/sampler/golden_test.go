@@ -169,7 +169,7 @@ func (g goldenSteps) dealPacked(t *testing.T, rank int) (d dealt) {
 // unitsOf makes each row a unit, as long as lengthsOf says.
 func unitsOf(items []Item, units []Unit) error {
 	for i, it := range items {
-		units[i] = Unit{Ref: it.Ref, Rows: 1, Length: lengthOf(it.Ref)}
+		units[i] = Unit{Ref: it.Ref, Length: lengthOf(it.Ref)}
 	}
 	return nil
 }

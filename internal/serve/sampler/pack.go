@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/pack"
@@ -25,19 +26,17 @@ type PackOptions struct {
 	Length  int   // tokens of a full row
 	Tokens  int64 // in all sources
 	Longest int64 // tokens of their longest row
-	Joined  bool  // units may span several rows; none is longer than Length
 }
 
-// Unit is what is packed as one item: a row of a source, or several consecutive rows.
+// Unit is what is packed as one item: a row of a source.
 type Unit struct {
 	Ref
-	Rows   int32 // rows of the source from Row on
-	Length int32 // tokens; 0 if the row belongs to a unit that begins elsewhere
+	Length int32 // tokens
 	Shard  int32 // Shard and Off are for the caller: where it found the row
 	Off    int64
 }
 
-// UnitsFunc fills units[i] with the unit that begins with items[i].
+// UnitsFunc fills units[i] with the unit of items[i].
 type UnitsFunc func(items []Item, units []Unit) error
 
 // Packed is an order of packed rows. It is not safe for concurrent use.
@@ -131,11 +130,11 @@ func (p *Packed) seek(row int64) error {
 	if w.items, err = p.order.Append(w.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
 		return err
 	}
-	w.units = growTo(w.units, int(n))
+	w.units = slices.Grow(w.units[:0], int(n))[:n]
 	if err := p.units(w.items, w.units); err != nil {
 		return err
 	}
-	w.lengths = growTo(w.lengths, int(n))
+	w.lengths = slices.Grow(w.lengths[:0], int(n))[:n]
 	for i := range w.units {
 		w.lengths[i] = w.units[i].Length
 	}
@@ -158,7 +157,7 @@ func (p *Packed) seek(row int64) error {
 // no other, so that each before it has no room for another of the longest.
 func (p *Packed) mostRows(n int64) int64 {
 	longest, length := p.opts.Longest, int64(p.opts.Length)
-	if p.opts.Joined || longest < 1 || longest > length {
+	if longest < 1 || longest > length {
 		return n * p.numbersPerRow
 	}
 	return (n-1)/(length/longest) + 1
@@ -203,13 +202,6 @@ func (p *Packed) With(position int64) (numbers []int64, err error) {
 		}
 	}
 	return numbers, nil
-}
-
-func growTo[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // row returns the pieces of the i-th row of the window.

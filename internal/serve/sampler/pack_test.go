@@ -23,7 +23,7 @@ func TestStartsInGaps(t *testing.T) {
 		units := func(items []Item, units []Unit) error {
 			windows++
 			for i, it := range items {
-				units[i] = Unit{Ref: it.Ref, Rows: 1, Length: 1 + int32(mix64(uint64(it.Row))%97)}
+				units[i] = Unit{Ref: it.Ref, Length: 1 + int32(mix64(uint64(it.Row))%97)}
 			}
 			return nil
 		}

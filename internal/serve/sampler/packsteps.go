@@ -270,29 +270,11 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 		n++
 		*at++
 	}
-	return n, true, s.skipGap(at, epochEnd)
-}
-
-// skipGap moves *at past numbers without a row, so that the last step of an epoch ends with it.
-func (s *PackedSteps) skipGap(at *int64, epochEnd int64) error {
-	p, w := s.packed, &s.packed.now
-	for *at < epochEnd {
-		if *at >= w.start && *at < w.end {
-			if *at-w.start < int64(w.rows.Len()) {
-				return nil
-			}
-			*at = w.end
-			continue
-		}
-		if !p.opts.Joined {
-			return nil // the first row of the next window
-		}
-		// All rows of a window may belong to units that begin in other windows.
-		if err := p.seek(*at); err != nil {
-			return err
-		}
+	// Numbers without a row belong to the step, so that the last one of an epoch ends with it.
+	if *at >= w.start && *at < w.end && *at-w.start >= int64(w.rows.Len()) {
+		*at = w.end
 	}
-	return nil
+	return n, true, nil
 }
 
 func (s *PackedSteps) tooLong(row PackedRow) error {
