@@ -108,19 +108,16 @@ func cut(s string, limit int) string {
 
 // reason returns why a request failed, without the address, which net/http's errors repeat.
 func reason(err error) error {
-	var dns *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	var timeout interface{ Timeout() bool }
-	switch {
+	switch timeout, ok := errors.AsType[net.Error](err); {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return errors.New("it did not answer in time")
-	case errors.As(err, &dns):
+	case errors.As(err, new(*net.DNSError)):
 		return errors.New("its name cannot be found")
-	case errors.As(err, &certificate):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return errors.New("its certificate is not trusted")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("it refuses connections")
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case ok && timeout.Timeout():
 		return errors.New("it did not answer in time")
 	}
 	return errors.New("it cannot be reached")

@@ -98,9 +98,20 @@ func New(addresses []string, warn func(string)) (*Notifier, error) {
 	}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	for _, s := range n.services {
-		n.sending.Go(func() { n.run(s) })
+		n.sending.Go(func() {
+			for m := range s.waiting { // one after another
+				if err := n.deliver(s, m); err != nil {
+					n.failed(s, m, err)
+				}
+			}
+		})
 	}
 	return n, nil
+}
+
+// failed warns that a service did not get a message.
+func (n *Notifier) failed(s *service, m Message, why error) {
+	n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: %v", kinds[s.kind].name, m.Event, why))
 }
 
 // parse reads an address, without repeating it in an error.
@@ -108,11 +119,16 @@ func parse(a string) (*service, error) {
 	value := a
 	switch {
 	case strings.HasPrefix(a, "@"):
-		data, err := readAddress(a[1:])
+		f, err := os.Open(a[1:])
+		var data []byte
+		if err == nil {
+			data, err = io.ReadAll(io.LimitReader(f, maxURLBytes+1))
+			f.Close()
+		}
 		if err != nil {
 			return nil, &UsageError{fmt.Sprintf("read the address in %s: %v", a[1:], err)}
 		}
-		value = data
+		value = string(data)
 	case strings.HasPrefix(a, "env:"):
 		name := a[len("env:"):]
 		if value = os.Getenv(name); value == "" {
@@ -139,16 +155,6 @@ func parse(a string) (*service, error) {
 	return s, nil
 }
 
-func readAddress(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxURLBytes+1))
-	return string(data), err
-}
-
 // Send queues a message for every service. After Close it does nothing.
 func (n *Notifier) Send(m Message) {
 	if n == nil {
@@ -163,8 +169,7 @@ func (n *Notifier) Send(m Message) {
 		select {
 		case s.waiting <- m:
 		default:
-			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: it takes messages too slowly",
-				kinds[s.kind].name, m.Event))
+			n.failed(s, m, errors.New("it takes messages too slowly"))
 		}
 	}
 }
@@ -185,16 +190,6 @@ func (n *Notifier) Close(wait time.Duration) {
 	timer.Stop()
 	n.cancel()
 	n.client.CloseIdleConnections()
-}
-
-// run sends the messages of one service, one after another.
-func (n *Notifier) run(s *service) {
-	for m := range s.waiting {
-		if err := n.deliver(s, m); err != nil {
-			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: %v", kinds[s.kind].name,
-				m.Event, err))
-		}
-	}
 }
 
 // deliver sends a message until the service takes it. The error says why it did not.

@@ -50,11 +50,7 @@ func parseHTTP(address string) (*url.URL, error) {
 
 // isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host).IsLoopback()
 }
 
 // Insecure reports whether an address is read without encryption over a network.

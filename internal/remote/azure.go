@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	azpolicy "github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
@@ -27,10 +28,7 @@ type azure struct {
 
 func newAzure(s *Store) (backend, error) {
 	account, err := azureFromEnv()
-	if err != nil {
-		return nil, err
-	}
-	return &azure{store: s, account: account}, nil
+	return &azure{store: s, account: account}, err
 }
 
 func (a *azure) host(*Object) string { return a.account.base.Host }
@@ -77,6 +75,19 @@ func (a *azure) container(name string) (*container.Client, error) {
 	return c, nil
 }
 
+// blob returns the client of a blob. It makes no request.
+func (a *azure) blob(uri string) (*blockblob.Client, error) {
+	name, key, err := parseContainer(uri)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.container(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.NewBlockBlobClient(key), nil
+}
+
 // azureTransport sends the requests of the library. It follows no redirect: the next server would
 // learn the signature from the address of the last.
 type azureTransport struct{ store *Store }
@@ -108,11 +119,7 @@ func (b *shortBody) Read(p []byte) (int, error) {
 }
 
 func (a *azure) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
-	name, key, err := parseContainer(o.URI)
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.container(name)
+	client, err := a.blob(o.URI)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +132,7 @@ func (a *azure) get(ctx context.Context, o *Object, from, end int64) (*body, err
 		opts.AccessConditions = &blob.AccessConditions{
 			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &tag}}
 	}
-	resp, err := c.NewBlobClient(key).DownloadStream(ctx, opts)
+	resp, err := client.DownloadStream(ctx, opts)
 	if err != nil {
 		return nil, a.explain(ctx, o, err)
 	}
@@ -155,20 +162,16 @@ func azureObject(uri string, size *int64, tag *azcore.ETag, modified *time.Time)
 }
 
 func (a *azure) stat(ctx context.Context, uri string) (Object, error) {
-	if err := CheckSigned(uri); err != nil {
-		return Object{}, err
+	client, err := a.blob(uri)
+	if err == nil {
+		_, _, err = parseObject(uri)
 	}
-	name, key, err := parseObject(uri)
-	if err != nil {
-		return Object{}, err
-	}
-	c, err := a.container(name)
 	if err != nil {
 		return Object{}, err
 	}
 	var found blob.GetPropertiesResponse
 	if err := a.try(ctx, func() error {
-		found, err = c.NewBlobClient(key).GetProperties(ctx, nil)
+		found, err = client.GetProperties(ctx, nil)
 		return err
 	}); err != nil {
 		return Object{}, err
@@ -248,7 +251,7 @@ func (a *azure) try(ctx context.Context, do func() error) error {
 func (a *azure) noContainer() error {
 	e := &Error{Kind: ErrNoBucket, Status: http.StatusNotFound, Text: a.host(nil) + " has no such container",
 		Hint: "check the container's name and the account's"}
-	if a.account.anonymous() {
+	if a.account.key == nil && a.account.signature == "" {
 		e.Text += " that all may read"
 		e.Hint += "; " + azureSetCredentials
 	}
@@ -260,15 +263,13 @@ func (a *azure) explain(ctx context.Context, o *Object, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	var own *Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Error](err); ok {
 		return own
 	}
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
 		e := transportError(err, a.host(o))
-		var dns *net.DNSError
-		if errors.As(err, &dns) {
+		if errors.As(err, new(*net.DNSError)) {
 			e.Hint = "check the network and the account's name"
 		}
 		return e

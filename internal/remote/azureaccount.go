@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"net/url"
 	"os"
 	"strings"
@@ -15,8 +16,6 @@ type azureAccount struct {
 	key       *blob.SharedKeyCredential // nil for none
 	signature string                    // a query, "" for none
 }
-
-func (a *azureAccount) anonymous() bool { return a.key == nil && a.signature == "" }
 
 const azureSetCredentials = "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING" +
 	" (managed identities and logins are not read)"
@@ -62,9 +61,7 @@ func azureFromEnv() (azureAccount, error) {
 		}
 		from = "AccountKey of AZURE_STORAGE_CONNECTION_STRING"
 	}
-	if text := firstEnv("AZURE_STORAGE_BLOB_ENDPOINT", "AZURE_STORAGE_SERVICE_ENDPOINT"); text != "" {
-		s.endpoint = text
-	}
+	s.endpoint = cmp.Or(firstEnv("AZURE_STORAGE_BLOB_ENDPOINT", "AZURE_STORAGE_SERVICE_ENDPOINT"), s.endpoint)
 	if s.endpoint == "" {
 		if s.account == "" {
 			return azureAccount{}, &Error{Kind: ErrUsage, Text: "no storage account is named",
@@ -124,14 +121,8 @@ func parseConnectionString(text string) (azureSettings, error) {
 		return s, &Error{Kind: ErrUsage, Text: "AZURE_STORAGE_CONNECTION_STRING names no storage account",
 			Hint: "it needs AccountName or BlobEndpoint, of an emulator as well"}
 	default:
-		protocol, suffix := values["defaultendpointsprotocol"], values["endpointsuffix"]
-		if protocol == "" {
-			protocol = "https"
-		}
-		if suffix == "" {
-			suffix = "core.windows.net"
-		}
-		s.endpoint = azureEndpoint(protocol, s.account, suffix)
+		s.endpoint = azureEndpoint(cmp.Or(values["defaultendpointsprotocol"], "https"), s.account,
+			cmp.Or(values["endpointsuffix"], "core.windows.net"))
 	}
 	return s, nil
 }

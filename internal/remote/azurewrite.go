@@ -34,15 +34,10 @@ func (when Condition) access() *blob.AccessConditions {
 
 func (a *azure) put(ctx context.Context, uri string, data io.ReaderAt, size int64, when Condition) (etag string,
 	err error) {
-	name, key, err := parseContainer(uri)
+	b, err := a.blob(uri)
 	if err != nil {
 		return "", err
 	}
-	c, err := a.container(name)
-	if err != nil {
-		return "", err
-	}
-	b := c.NewBlockBlobClient(key)
 	section := func(from, n int64) io.ReadSeekCloser { return streaming.NopCloser(io.NewSectionReader(data, from, n)) }
 	var tag *azcore.ETag
 	if size <= maxAzurePut {
@@ -80,17 +75,13 @@ func azureTag(tag *azcore.ETag) string {
 }
 
 func (a *azure) remove(ctx context.Context, uri string) error {
-	name, key, err := parseContainer(uri)
-	if err != nil {
-		return err
-	}
-	c, err := a.container(name)
+	b, err := a.blob(uri)
 	if err != nil {
 		return err
 	}
 	with := blob.DeleteSnapshotsOptionTypeInclude
 	return a.try(ctx, func() error {
-		_, err := c.NewBlobClient(key).Delete(ctx, &blob.DeleteOptions{DeleteSnapshots: &with})
+		_, err := b.Delete(ctx, &blob.DeleteOptions{DeleteSnapshots: &with})
 		return err
 	})
 }

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -117,10 +116,6 @@ func (p *pages) next(token, host string) error {
 type listTransport struct{ http.RoundTripper }
 
 type pagesKey struct{}
-
-func withPages(ctx context.Context) context.Context {
-	return context.WithValue(ctx, pagesKey{}, new(pages))
-}
 
 func (t listTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	list, ok := req.Context().Value(pagesKey{}).(*pages)

@@ -1,9 +1,7 @@
 package remote
 
 import (
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,56 +101,38 @@ func transportError(err error, host string) *Error {
 		err = wrapped.Err
 	}
 	e := &Error{Kind: ErrUnreachable, retry: true}
-	var (
-		dns       *net.DNSError
-		unknown   x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		cert      *tls.CertificateVerificationError
-		plain     tls.RecordHeaderError
-		operation *net.OpError
-	)
-	if errors.As(err, &operation) && operation.Op == "proxyconnect" {
+	dns, _ := errors.AsType[*net.DNSError](err)
+	cert, _ := errors.AsType[*tls.CertificateVerificationError](err)
+	timeout, _ := errors.AsType[net.Error](err)
+	operation, _ := errors.AsType[*net.OpError](err)
+	if operation != nil && operation.Op == "proxyconnect" {
 		proxied := transportError(operation.Err, "the proxy")
 		e.Text, e.Hint = fmt.Sprintf("the proxy before %s does not answer: %s", host, proxied.Text),
 			"check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
 		return e
 	}
 	switch {
-	case errors.As(err, &dns):
+	case dns != nil:
 		e.Text, e.Hint = fmt.Sprintf("the name %s cannot be resolved", dns.Name), "check the network and the address"
 		if dns.IsTimeout {
 			e.Text += " in time"
 		}
-	case errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &cert):
+	case cert != nil:
 		e.retry = false
-		e.Text = fmt.Sprintf("the certificate of %s is not trusted: %v", host, certCause(err))
+		e.Text = fmt.Sprintf("the certificate of %s is not trusted: %v", host, cert.Err)
 		e.Hint = "add its authority to those of the system, or name a file of certificates in SSL_CERT_FILE"
-	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, new(tls.RecordHeaderError)), errors.Is(err, http.ErrSchemeMismatch):
 		e.retry, e.Text, e.Hint = false, host+" does not speak TLS", "use http:// if the address has it"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Text, e.Hint = "connection to "+host+" refused", "check the network and the address"
-	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+	case timeout != nil && timeout.Timeout():
 		e.Text, e.Hint = "no answer from "+host+" in time", "check the network"
-	case errors.As(err, &operation):
+	case operation != nil:
 		e.Text, e.Hint = fmt.Sprintf("connection to %s: %v", host, operation.Err), "check the network"
 	default:
 		e.Text = fmt.Sprintf("connection to %s: %v", host, err)
 	}
 	return e
-}
-
-func certCause(err error) error {
-	var cert *tls.CertificateVerificationError
-	if errors.As(err, &cert) {
-		return cert.Err
-	}
-	return err
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }
 
 // oneLine makes a server's message printable: one line of at most 200 characters.

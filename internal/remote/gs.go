@@ -131,7 +131,7 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	if err != nil {
 		return nil, err
 	}
-	setRange(req, from, end)
+	setRange(req.Header, from, end)
 	resp, err := g.store.do(req)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (w web) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 		return nil, err
 	}
 	req := newRequest(ctx, u)
-	setRange(req, from, end)
+	setRange(req.Header, from, end)
 	if req.Header.Get("Range") != "" && o.ETag != "" && strongETag(o.ETag) == o.ETag {
 		req.Header.Set("If-Range", o.ETag) // then another version comes whole
 	}
@@ -62,11 +62,11 @@ func (w web) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 }
 
 // setRange asks for the bytes from an offset to end, or to the file's own end if end is negative.
-func setRange(req *http.Request, from, end int64) {
+func setRange(header interface{ Set(key, value string) }, from, end int64) {
 	if end >= 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, end-1))
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, end-1))
 	} else if from > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+		header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 	}
 }
 
@@ -98,8 +98,7 @@ func (s *Store) send(client *http.Client, req *http.Request) (*http.Response, er
 	if req.Context().Err() != nil {
 		return nil, context.Canceled
 	}
-	var own *Error // checkRedirect's
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Error](err); ok { // checkRedirect's
 		return nil, own
 	}
 	return nil, transportError(err, req.URL.Host)

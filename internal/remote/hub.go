@@ -50,10 +50,11 @@ func (h *hub) host(*Object) string { return h.endpoint.Host }
 // request returns a GET of a path on the Hub, each of whose parts is escaped.
 func (h *hub) request(ctx context.Context, parts ...string) *http.Request {
 	u := *h.endpoint
-	for i := range parts {
-		parts[i] = escapePath(parts[i])
+	names := strings.Split(strings.Join(parts, "/"), "/")
+	for i := range names {
+		names[i] = url.PathEscape(names[i])
 	}
-	u.RawPath = strings.TrimSuffix(h.endpoint.EscapedPath(), "/") + "/" + strings.Join(parts, "/")
+	u.RawPath = strings.TrimSuffix(h.endpoint.EscapedPath(), "/") + "/" + strings.Join(names, "/")
 	u.Path, _ = url.PathUnescape(u.RawPath)
 	return h.authorized(ctx, &u)
 }
@@ -125,8 +126,7 @@ func (h *hub) ask(ctx context.Context, p *hubPath, request func() (*http.Request
 		}
 		return h.refusal(resp, p)
 	})
-	var own *Error
-	if errors.As(err, &own) && errors.Is(own.Kind, ErrUnreachable) && own.Status == 0 && own.retry {
+	if own, ok := errors.AsType[*Error](err); ok && errors.Is(own.Kind, ErrUnreachable) && own.Status == 0 && own.retry {
 		alone := *own
 		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; " +
 			"with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
@@ -192,6 +192,5 @@ func decodeJSON(resp *http.Response, v any) error {
 // HubOffline reports whether an address is one of the Hub, and only its cache is read.
 func HubOffline(address string) bool {
 	scheme, _ := Scheme(address)
-	settings := hubFromEnvironment()
-	return scheme == "hf" && settings.offline
+	return scheme == "hf" && hubFromEnvironment().offline
 }

@@ -31,15 +31,9 @@ type hubSettings struct {
 }
 
 func hubFromEnvironment() hubSettings {
-	home := os.Getenv("HF_HOME")
-	if home == "" {
-		base := os.Getenv("XDG_CACHE_HOME")
-		if base == "" {
-			user, _ := os.UserHomeDir() // without one there is no cache
-			base = filepath.Join(user, ".cache")
-		}
-		home = filepath.Join(base, "huggingface")
-	}
+	user, _ := os.UserHomeDir() // without one there is no cache
+	base := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(user, ".cache"))
+	home := cmp.Or(os.Getenv("HF_HOME"), filepath.Join(base, "huggingface"))
 	s := hubSettings{
 		endpoint: strings.TrimRight(cmp.Or(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), "/"),
 		cache:    cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"), filepath.Join(home, "hub")),

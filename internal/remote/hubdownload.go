@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -91,8 +90,14 @@ func (h *hub) download(ctx context.Context, p hubPath, wanted func(string, int64
 	}
 	folder := h.settings.folder(&p)
 	if revision := p.branch(); !h.settings.offline && revision != commit && isLocal(revision) {
-		if err := writeRef(filepath.Join(folder, "refs", filepath.FromSlash(revision)), commit); err != nil {
-			return "", cacheError(err)
+		ref := filepath.Join(folder, "refs", filepath.FromSlash(revision))
+		if old, err := os.ReadFile(ref); err != nil || string(old) != commit {
+			if err = os.MkdirAll(filepath.Dir(ref), 0o777); err == nil {
+				err = os.WriteFile(ref, []byte(commit), 0o666)
+			}
+			if err != nil {
+				return "", cacheError(err)
+			}
 		}
 	}
 	return filepath.Join(folder, "snapshots", commit, filepath.FromSlash(p.path)), nil
@@ -100,16 +105,6 @@ func (h *hub) download(ctx context.Context, p hubPath, wanted func(string, int64
 
 func cacheError(err error) error {
 	return fmt.Errorf("write to the cache of the Hub: %w; set HF_HOME to a folder that can be written to", err)
-}
-
-func writeRef(name, commit string) error {
-	if old, err := os.ReadFile(name); err == nil && string(old) == commit {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return err
-	}
-	return os.WriteFile(name, []byte(commit), 0o666)
 }
 
 // cacheFile makes sure that a file is in the cache.
@@ -170,22 +165,15 @@ func (h *hub) fetch(ctx context.Context, o *Object, blob string) error {
 		return cacheError(err)
 	}
 	defer out.Close()
-	in := &transfer{store: h.store, object: o, end: -1}
-	defer in.close()
 	sum, want := o.NewHash()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := in.read(ctx, buf)
-		sum.Write(buf[:n]) // never fails
-		if _, err := out.Write(buf[:n]); err != nil {
+	if err := h.store.ReadRange(ctx, *o, 0, o.Size, func(p []byte) error {
+		sum.Write(p) // never fails
+		if _, err := out.Write(p); err != nil {
 			return cacheError(err)
 		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
 		return &Error{Kind: ErrMismatch, Text: fmt.Sprintf("the hash of %s is %s, and the Hub announced %s",

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 // maxSigned limits how many signed addresses are kept, which are those of open files.
@@ -30,7 +29,7 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 			return nil, err
 		}
 		req := h.authorized(ctx, at)
-		setRange(req, from, end)
+		setRange(req.Header, from, end)
 		resp, err := h.store.send(h.store.direct, req)
 		if err != nil {
 			return nil, err
@@ -38,7 +37,9 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 		elsewhere := at.Host != h.endpoint.Host
 		if code := resp.StatusCode; elsewhere && (code == http.StatusForbidden || code == http.StatusUnauthorized) {
 			resp.Body.Close()
-			h.forget(o.URI)
+			h.mu.Lock()
+			delete(h.signed, o.URI)
+			h.mu.Unlock()
 			if attempt == 0 {
 				continue
 			}
@@ -63,12 +64,6 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 		b.object.ETag, b.object.Revision, b.object.Hash, b.object.Modified = o.ETag, o.Revision, o.Hash, o.Modified
 		return b, nil
 	}
-}
-
-func (h *hub) forget(uri string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.signed, uri)
 }
 
 // resolve returns the address of an object's bytes, and compares what the Hub says about them.
@@ -128,12 +123,9 @@ func compareLink(resp *http.Response, o *Object) error {
 	if commit := resp.Header.Get("X-Repo-Commit"); commit != "" && o.Revision != "" && commit != o.Revision {
 		return &ChangedError{"commit", o.Revision, oneLine(commit)}
 	}
-	now := Object{Size: -1, ETag: resp.Header.Get("X-Linked-Etag")}
+	now := Object{Size: -1, ETag: quotedTag(resp.Header.Get("X-Linked-Etag"))}
 	if n, err := strconv.ParseInt(resp.Header.Get("X-Linked-Size"), 10, 64); err == nil {
 		now.Size = n
-	}
-	if now.ETag != "" && !strings.HasPrefix(now.ETag, `"`) {
-		now.ETag = `"` + now.ETag + `"`
 	}
 	return o.compare(&now)
 }

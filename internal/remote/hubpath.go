@@ -78,28 +78,13 @@ func (p *hubPath) repository() string {
 		s += "datasets/"
 	}
 	s += p.repo
-	if p.revision != "" {
-		s += "@" + p.escapedRevision()
+	switch {
+	case p.revision == "":
+		return s
+	case specialRevision().FindString(p.revision) == p.revision:
+		return s + "@" + p.revision
 	}
-	return s
-}
-
-// escapedRevision returns the revision as an address has it: other slashes than those of
-// specialRevision are escaped.
-func (p *hubPath) escapedRevision() string {
-	if specialRevision().FindString(p.revision) == p.revision {
-		return p.revision
-	}
-	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(p.revision)
-}
-
-// escapePath escapes each element of a path.
-func escapePath(path string) string {
-	names := strings.Split(path, "/")
-	for i := range names {
-		names[i] = url.PathEscape(names[i])
-	}
-	return strings.Join(names, "/")
+	return s + "@" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(p.revision)
 }
 
 var commitName = lazy.Regexp(`^[0-9a-f]{40}$`)

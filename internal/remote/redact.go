@@ -50,11 +50,6 @@ func words(text string) map[string]bool {
 	return set
 }
 
-func isSecret(parameter string) bool {
-	return secretParameters[parameter] ||
-		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(parameter, word) })
-}
-
 // hiddenParameter stands for the parameters that are hidden. Its value is a digest of them and of
 // what precedes them in the address, so that addresses of different files stay different.
 const hiddenParameter = "hidden"
@@ -125,7 +120,8 @@ func sortQuery(query string) (kept, hidden []string) {
 		switch {
 		case nameErr != nil || valueErr != nil:
 			others = append(others, pair{"", text})
-		case isSecret(name):
+		case secretParameters[name],
+			slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) }):
 			signed = true
 		case harmlessParameters[name] && harmlessValue().MatchString(value),
 			name == hiddenParameter && hasValue && hiddenValue().MatchString(value):

@@ -84,8 +84,8 @@ func (a *attempts) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	var e *Error
-	if !errors.As(err, &e) || !e.retry {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !e.retry {
 		return err
 	}
 	p := &a.store.policy

@@ -32,7 +32,13 @@ func newS3(s *Store) (backend, error) {
 		return nil, err
 	}
 	profile := cmp.Or(os.Getenv("AWS_PROFILE"), os.Getenv("AWS_DEFAULT_PROFILE"))
-	creds := s3Credentials(profile)
+	// As Amazon's tools: environment, shared credentials file, and the role of the machine, container or pod. If they
+	// hold nothing, requests are anonymous.
+	chain := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
+	if hasRole() {
+		chain = append(chain, &credentials.IAM{})
+	}
+	creds := credentials.NewChainCredentials(chain)
 	lookup := minio.BucketLookupAuto
 	switch os.Getenv("AWS_S3_ADDRESSING_STYLE") {
 	case "path":
@@ -67,24 +73,12 @@ func s3Endpoint() (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// s3Credentials looks where Amazon's tools look: environment, shared credentials file, and the role
-// of the machine, container or pod. If it finds nothing, requests are anonymous.
-func s3Credentials(profile string) *credentials.Credentials {
-	chain := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
-	if hasRole() {
-		chain = append(chain, &credentials.IAM{})
-	}
-	return credentials.NewChainCredentials(chain)
-}
-
 // hasRole reports whether there may be a service that gives out the credentials of a role. Asking
 // when there is none takes seconds.
 func hasRole() bool {
-	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
+	if firstEnv("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" {
+		return true
 	}
 	if strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
 		return false
@@ -124,13 +118,7 @@ func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 		return nil, err
 	}
 	var opts minio.GetObjectOptions
-	if end >= 0 || from > 0 {
-		value := fmt.Sprintf("bytes=%d-", from)
-		if end >= 0 {
-			value = fmt.Sprintf("bytes=%d-%d", from, end-1)
-		}
-		opts.Set("Range", value)
-	}
+	setRange(&opts, from, end)
 	if o.ETag != "" {
 		if err := opts.SetMatchETag(strings.Trim(o.ETag, `"`)); err != nil {
 			return nil, err
@@ -186,8 +174,9 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	after := ""
 	var failed error // add's
 	err = c.try(ctx, func() error {
+		paged := context.WithValue(ctx, pagesKey{}, new(pages))
 		options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after}
-		for info := range c.client.Client.ListObjectsIter(withPages(ctx), bucket, options) {
+		for info := range c.client.Client.ListObjectsIter(paged, bucket, options) {
 			if info.Err != nil {
 				return info.Err
 			}
@@ -220,8 +209,7 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	var own *Error // listTransport's
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Error](err); ok { // listTransport's
 		return own
 	}
 	answer := minio.ToErrorResponse(err)

@@ -54,6 +54,8 @@ func NewStore(o Options) *Store {
 // newTransport returns a transport for a few long downloads. HTTP/2 would not help them, and would
 // buffer megabytes per stream.
 func newTransport() *http.Transport {
+	onlyHTTP1 := new(http.Protocols)
+	onlyHTTP1.SetHTTP1(true)
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
@@ -65,14 +67,8 @@ func newTransport() *http.Transport {
 		MaxIdleConns:           16,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 256 << 10,
-		Protocols:              onlyHTTP1(),
+		Protocols:              onlyHTTP1,
 	}
-}
-
-func onlyHTTP1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
 }
 
 const maxRedirects = 10

@@ -40,8 +40,6 @@ type transfer struct {
 // maxUnproven limits how often a transfer reads from its beginning again without result: that may be far.
 const maxUnproven = 3
 
-func isEOF(err error) bool { return errors.Is(err, io.EOF) }
-
 // read reads into p. It returns io.EOF at the end of the object, or of the part of it that is
 // wanted.
 func (t *transfer) read(ctx context.Context, p []byte) (int, error) {
@@ -183,12 +181,9 @@ func (t *transfer) accept(b *body) (enough bool, err error) {
 // idleRead reads from the body, and gives it up if no byte comes for too long.
 func (t *transfer) idleRead(ctx context.Context, p []byte) (int, error) {
 	idle := t.store.policy.idle
-	stalled := false
 	timer := time.AfterFunc(idle, t.cancel)
 	n, err := t.body.Read(p)
-	if !timer.Stop() {
-		stalled = true
-	}
+	stalled := !timer.Stop()
 	if err != nil && stalled && n == 0 && ctx.Err() == nil {
 		return 0, &Error{Kind: ErrUnreachable, retry: true, Text: fmt.Sprintf("%s has sent nothing for %s",
 			t.tries.host, idle)}
@@ -199,26 +194,19 @@ func (t *transfer) idleRead(ctx context.Context, p []byte) (int, error) {
 // ended explains the end of a body. It returns io.EOF at the end of the object, else an error after
 // which another body continues.
 func (t *transfer) ended(ctx context.Context, err error) error {
-	var own *Error
-	switch {
+	switch own, ok := errors.AsType[*Error](err); {
 	case ctx.Err() != nil:
 		return context.Canceled
-	case errors.As(err, &own):
+	case ok:
 		return own
-	case isEOF(err) && t.skip == 0 && t.complete():
-		return io.EOF
-	case isEOF(err), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF) && t.skip == 0 && (t.object.Size < 0 || t.at >= t.object.Size):
+		return io.EOF // if the size is unknown, the body's own framing has reported a broken connection
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Kind: ErrUnreachable, retry: true,
 			Text: fmt.Sprintf("%s closed the connection at byte %d; its size is %s", t.tries.host, t.at,
 				units.Bytes(t.object.Size))}
 	}
 	return transportError(err, t.tries.host)
-}
-
-// complete reports whether the body ended where the object ends. If the size is unknown, the body's
-// own framing has already reported a broken connection.
-func (t *transfer) complete() bool {
-	return t.object.Size < 0 || t.at >= t.object.Size
 }
 
 // close ends the request, if there is one.

@@ -34,9 +34,8 @@ var ErrConflict = errors.New("another process wrote there meanwhile; run the sam
 // explain returns ErrConflict for an answer that says that the condition is not met, and other errors as they
 // are.
 func (when Condition) explain(err error) error {
-	var e *Error
 	status := 0
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		status = e.Status
 	}
 	switch {
@@ -49,8 +48,8 @@ func (when Condition) explain(err error) error {
 
 // unknown reports whether an answer may mean that the server does not take conditions.
 func (when Condition) unknown(err error) bool {
-	var e *Error
-	return when != Condition{} && errors.As(err, &e) &&
+	e, ok := errors.AsType[*Error](err)
+	return when != Condition{} && ok &&
 		(e.Status == http.StatusNotImplemented || e.Status == http.StatusBadRequest)
 }
 
