@@ -212,8 +212,6 @@ func (c *stepCounter) add(step int64) {
 	c.last = step
 }
 
-func (c *stepCounter) count() int { return len(c.seen) + c.more }
-
 // Read analyses the last run of a record. It ignores a truncated last line of a run, as a kill
 // leaves it; anything else that is not a record is ErrNotRecord.
 func Read(r io.Reader) (*Analysis, error) {
@@ -284,7 +282,7 @@ func (r *record) analyse() *Analysis {
 			largest = s
 		}
 	}
-	a.Steps = r.steps.count()
+	a.Steps = len(r.steps.seen) + r.steps.more
 	if r.runs > 1 {
 		a.Runs = r.runs
 	}

@@ -18,43 +18,14 @@ var pageSource string
 //go:embed timeline.css
 var pageStyle string
 
-// The size of the chart and the position of its plot.
+// The position of the plot in the chart, of 960 by 380.
 const (
-	chartWidth, chartHeight = 960, 380
-	plotLeft, plotRight     = 72, 912
-	plotTop, plotBottom     = 48, 340
+	plotLeft, plotRight = 72, 912
+	plotTop, plotBottom = 48, 340
 	// maxPoints is the maximum number of points of a line. Of a longer line, the highest point of
 	// each run of neighbours is drawn.
 	maxPoints = 800
 )
-
-type timelineChart struct {
-	Label  string
-	Lines  []chartLine
-	YTicks []chartTick
-	XTicks []chartTick
-	Marks  []chartMark // findings
-	Cap    *chartTick  // the device's memory
-	Fail   *chartFail
-	FailAt string
-}
-
-type chartLine struct{ Class, Name, Path, Last string }
-
-type chartTick struct{ At, Text string }
-
-type chartMark struct {
-	X, Y   string
-	Number int
-}
-
-type chartFail struct{ X, Anchor, TextX, Text string }
-
-type tableRow struct {
-	Step, Phase                          string
-	Allocated, Peak, Reserved, Free, RSS string
-	Failed                               bool
-}
 
 // Timeline analyses a record as Read does and writes a page that shows its memory over time, with
 // the failing step and each finding marked. The page loads nothing and runs no scripts. name is the
@@ -73,15 +44,14 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 	if a.Runs > 0 {
 		about += markup.Format(" · the last of %d runs", a.Runs)
 	}
-	slots := map[string]markup.HTML{
-		"headline": markup.Format("%s", title), "record": about, "chart": rec.chart(a).html(),
-		"findings": findings(a.Verdicts), "open": "",
-		"table": markup.Each(rec.table(), func(_ int, r tableRow) markup.HTML { return r.html() }),
-	}
+	var open markup.HTML
 	if a.OutOfMemory {
-		slots["open"] = " open"
+		open = " open"
 	}
-	_, err = w.Write(markup.Page(title, pageStyle, markup.Fill(pageSource, slots)))
+	_, err = w.Write(markup.Page(title, pageStyle, markup.Fill(pageSource, map[string]markup.HTML{
+		"headline": markup.Format("%s", title), "record": about, "chart": rec.chart(a),
+		"findings": findings(a.Verdicts), "open": open, "table": rec.table(),
+	})))
 	return a, err
 }
 
@@ -117,16 +87,12 @@ var drawn = []struct {
 	{"rss", "the process in main memory", func(l *line) *float64 { return l.RSS }},
 }
 
-// chart draws the figures of all snapshots, oldest on the left. It returns nil if there are none.
-func (r *record) chart(a *Analysis) *timelineChart {
+// chart draws the figures of all snapshots, oldest on the left.
+func (r *record) chart(a *Analysis) markup.HTML {
 	points := slices.Clone(r.snapshots)
 	if r.oom != nil {
 		points = append(points, r.oom)
 	}
-	if len(points) == 0 {
-		return nil
-	}
-	c := &timelineChart{}
 	top, total := 0.0, value(r.start.DeviceTotal)
 	for _, l := range points {
 		for _, d := range drawn {
@@ -134,7 +100,7 @@ func (r *record) chart(a *Analysis) *timelineChart {
 		}
 	}
 	if top <= 0 {
-		return nil
+		return "<p>The record has no snapshot with a figure.</p>"
 	}
 	if total < maxDeviceRatio*top {
 		top = max(top, total)
@@ -142,34 +108,44 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	top *= 1.05
 	x := func(i int) float64 { return plotLeft + (plotRight-plotLeft)*float64(i)/float64(max(1, len(points)-1)) }
 	y := func(bytes float64) float64 { return plotBottom - (plotBottom-plotTop)*bytes/top }
+	var drawing, lines, keys markup.HTML
 	var words []string
 	for _, d := range drawn {
-		l := chartLine{Class: d.class, Name: d.name}
-		if l.Path, l.Last = path(points, d.get, x, y); l.Path != "" {
-			c.Lines = append(c.Lines, l)
-			words = append(words, fmt.Sprintf("%s %s at the end", d.name, l.Last))
+		path, last := path(points, d.get, x, y)
+		if path == "" {
+			continue
 		}
+		lines += markup.Format(`<path class="curve %s" d="%s"/>`, d.class, path)
+		keys += markup.Format(`<li><svg viewBox="0 0 22 10" aria-hidden="true"><path class="curve %s" d="M0 5H22"/></svg>`+
+			`%s, %s at the end</li>`, d.class, d.name, last)
+		words = append(words, fmt.Sprintf("%s %s at the end", d.name, last))
 	}
-	step := sizeStep(top / 5)
-	for at := 0.0; at <= top; at += step {
-		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), units.Size(at).String()})
+	for at, step := 0.0, math.Exp2(math.Ceil(math.Log2(max(top/5, 1)))); at <= top; at += step {
+		drawing += markup.Format(`<line class="grid" x1="72" x2="912" y1="%[1]s" y2="%[1]s"/>`+
+			`<text x="66" y="%[1]s" dy="4" text-anchor="end">%[2]s</text>`, fixed(y(at)), units.Size(at))
 	}
+	drawing += stepTicks(points, x)
 	if total > 0 {
-		if total <= top {
-			c.Cap = &chartTick{fixed(y(total)), "the device has " + units.Size(total).String()}
-		}
 		words = append(words, "the device has "+units.Size(total).String())
 	}
-	c.XTicks = stepTicks(points, x)
-	if r.oom != nil {
-		at := x(len(points) - 1)
-		f := &chartFail{X: fixed(at), Anchor: "end", TextX: fixed(at - 6), Text: headline(r, a)}
-		c.Fail, c.FailAt = f, fixed(plotTop-26)
-		words = append(words, f.Text)
+	if total > 0 && total <= top {
+		drawing += markup.Format(`<line class="cap" x1="72" x2="912" y1="%[1]s" y2="%[1]s"/>`+
+			`<text class="capname" x="76" y="%[1]s" dy="-6">the device has %[2]s</text>`, fixed(y(total)), units.Size(total))
 	}
-	c.marks(points, a, x, y)
-	c.Label = "Memory over time: " + strings.Join(words, ", ")
-	return c
+	drawing += lines
+	if r.oom != nil {
+		at, text := x(len(points)-1), headline(r, a)
+		drawing += markup.Format(`<line class="fail" x1="%[1]s" x2="%[1]s" y1="%[2]s" y2="340"/>`+
+			`<text class="failname" x="%[3]s" y="%[2]s" dy="10" text-anchor="end">%[4]s</text>`, fixed(at),
+			fixed(plotTop-26), fixed(at-6), text)
+		words = append(words, text)
+	}
+	return markup.Format(`<div class="scroll" tabindex="0" role="group" aria-label="Chart of memory over time">
+<svg viewBox="0 0 960 380" role="img" aria-label="%s">
+%s%s
+</svg>
+</div>
+<ul class="keys">%s</ul>`, "Memory over time: "+strings.Join(words, ", "), drawing, marks(points, a, x, y), keys)
 }
 
 // maxDeviceRatio is how many times the largest figure the device's memory may be to be drawn: beyond that
@@ -181,7 +157,7 @@ const maxTicks = 7
 
 // stepTicks returns labels for steps that are multiples of 1, 2, 5, 10, 20, …, at the first point of
 // each.
-func stepTicks(points []*line, x func(int) float64) (ticks []chartTick) {
+func stepTicks(points []*line, x func(int) float64) (ticks markup.HTML) {
 	var low, high int64
 	for i, l := range points {
 		if l.Step != nil {
@@ -202,13 +178,13 @@ func stepTicks(points []*line, x func(int) float64) (ticks []chartTick) {
 			continue
 		}
 		last, at = *l.Step, x(i)
-		ticks = append(ticks, chartTick{fixed(at), "step " + units.Count(int64(last))})
+		ticks += markup.Format(`<text x="%s" y="360" text-anchor="middle">step %s</text>`, fixed(at), units.Count(last))
 	}
 	return ticks
 }
 
 // marks puts the number of each finding at the highest moment of its phase.
-func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, y func(float64) float64) {
+func marks(points []*line, a *Analysis, x func(int) float64, y func(float64) float64) (drawing markup.HTML) {
 	height := func(l *line) float64 { return max(value(l.Peak), value(l.Allocated), 0) }
 	taken := map[int]int{}
 	for n, v := range a.Verdicts {
@@ -228,8 +204,11 @@ func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, 
 		shift := 26 * taken[best] // findings at the same moment are drawn side by side
 		taken[best]++
 		left := min(x(best), plotRight-12) - float64(shift)
-		c.Marks = append(c.Marks, chartMark{fixed(left), fixed(max(y(at)-2, plotTop)), n + 1})
+		drawing += markup.Format(`<circle class="dot" cx="%[1]s" cy="%[2]s" r="11"/>`+
+			`<text class="dotname" x="%[1]s" y="%[2]s" dy="4" text-anchor="middle">%[3]d</text>`, fixed(left),
+			fixed(max(y(at)-2, plotTop)), n+1)
 	}
+	return drawing
 }
 
 // path returns the line through a figure of the points, and its last value. Of neighbours that
@@ -263,30 +242,48 @@ func path(points []*line, get func(*line) *float64, x func(int) float64, y func(
 // maxRows is the maximum number of rows in the table.
 const maxRows = 40
 
-// table returns the last snapshots, the failing one last.
-func (r *record) table() (rows []tableRow) {
+// table returns rows for the last snapshots, the failing one last.
+func (r *record) table() (rows markup.HTML) {
 	points := r.snapshots[max(0, len(r.snapshots)-maxRows):]
 	if r.oom != nil {
 		points = append(slices.Clone(points), r.oom)
 	}
-	text := func(v *float64) string {
-		if v == nil {
-			return "–"
-		}
-		return units.Size(*v).String()
-	}
 	for _, l := range points {
 		step := "–"
 		if l.Step != nil {
-			step = units.Count(int64(*l.Step))
+			step = units.Count(*l.Step)
 		}
-		rows = append(rows, tableRow{step, l.Phase, text(l.Allocated), text(l.Peak), text(l.Reserved), text(l.Free),
-			text(l.RSS), l.Type == "oom"})
+		var class, end markup.HTML
+		if l.Type == "oom" {
+			class, end = ` class="failed"`, ": out of memory"
+		}
+		rows += markup.Format("\n"+`<tr%s><th scope="row">%s</th><td>%s%s</td>`, class, step, l.Phase, end)
+		for _, v := range []*float64{l.Allocated, l.Peak, l.Reserved, l.Free, l.RSS} {
+			cell := "–"
+			if v != nil {
+				cell = units.Size(*v).String()
+			}
+			rows += markup.Format("<td>%s</td>", cell)
+		}
+		rows += "</tr>"
 	}
 	return rows
 }
 
 func fixed(x float64) string { return fmt.Sprintf("%.1f", x) }
 
-// sizeStep returns the least power of two that is at least x.
-func sizeStep(x float64) float64 { return math.Exp2(math.Ceil(math.Log2(max(x, 1)))) }
+// findings lists the causes that were found.
+func findings(all []Verdict) markup.HTML {
+	if len(all) == 0 {
+		return "<h2>Nothing out of the ordinary</h2>\n"
+	}
+	item := func(_ int, text string) markup.HTML { return markup.Format("<li><bdi>%s</bdi></li>", text) }
+	return "<h2>Why, and what to change</h2>\n<ol>\n" + markup.Each(all, func(_ int, v Verdict) markup.HTML {
+		var actions markup.HTML
+		if len(v.Actions) > 0 {
+			actions = "<ul>" + markup.Each(v.Actions, item) + "</ul>"
+		}
+		return markup.Format(`<li><bdi>%s</bdi> <span class="soft">(%s, %s)</span>%s</li>`+"\n", v.Message, v.Kind, v.Phase,
+			actions)
+	}) + "</ol>\n"
+}
