@@ -16,8 +16,7 @@ type Summary struct {
 	Packing *PackSummary
 	// Formats counts the inputs by their format.
 	Formats map[string]int
-	// DocumentEnd is the token that ends each document, with its id; "" if none does or a chat template
-	// writes it.
+	// DocumentEnd is the token that ends each document, with its id; "" if none does or a chat template writes it.
 	DocumentEnd string
 	// Stopped names the budget that ended the build, or says that the sources ended.
 	Stopped string
@@ -81,8 +80,7 @@ type Progress struct {
 	SourceBytes int64
 	// TotalBytes is the size of all sources in bytes; 0 if unknown.
 	TotalBytes int64
-	// Fraction is how far the build is to the nearest budget or the end of the sources, from 0 to 1;
-	// negative if unknown.
+	// Fraction is how far the build is to the nearest budget or the end of the sources, from 0 to 1; negative if unknown.
 	Fraction float64
 	// Elapsed is how long this run has taken.
 	Elapsed time.Duration
@@ -118,14 +116,13 @@ type Counts struct {
 	Unread
 	// Shapes counts conversations by the shape of their records; shape_… in the manifest.
 	Shapes map[string]int64
-	// Unused counts the records with a field that nothing used, by its name, and the messages with one,
-	// by its name after "messages[]."; unused_… in the manifest.
+	// Unused counts the records with a field that nothing used, by its name, and the messages with one, by its name after
+	// "messages[]."; unused_… in the manifest.
 	Unused map[string]int64
-	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the
-	// manifest.
+	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
 	CutBy []string
-	// DroppedBy counts the documents that filters and dedup left out, by the names of their options.
-	// The manifest has them apart.
+	// DroppedBy counts the documents that filters and dedup left out, by the names of their options. The manifest has
+	// them apart.
 	DroppedBy map[string]int64
 }
 

@@ -102,7 +102,7 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.out, forma
 func (p *printer) comment(indent, text string) {
 	line := indent + "//"
 	for word := range strings.FieldsSeq(text) {
-		if len(line)+len(word) > 100 {
+		if len(line)+len(word) > 118 {
 			p.printf("%s\n", line)
 			line = indent + "//"
 		}
