@@ -101,9 +101,8 @@ func (f *remote) get(ctx context.Context, path string, query url.Values) (*http.
 	}
 	answer, err := f.client.Do(request)
 	if err != nil {
-		var inner *url.Error // its text has the whole address
-		if errors.As(err, &inner) {
-			err = inner.Err
+		if inner, ok := errors.AsType[*url.Error](err); ok {
+			err = inner.Err // the rest has the whole address
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -161,8 +160,7 @@ func (f *remote) batches(ctx context.Context, patience time.Duration) iter.Seq2[
 // isBroken reports whether a stream may be continued after an error: the connection broke, or the server is busy
 // or restarts.
 func isBroken(err error) bool {
-	var r *feed.RequestError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*feed.RequestError](err); ok {
 		return r.Status == http.StatusServiceUnavailable
 	}
 	return !errors.Is(err, errChanged) && !errors.Is(err, arrowipc.ErrCorrupt)

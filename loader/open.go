@@ -103,14 +103,10 @@ func openFolder(ctx context.Context, dir string, q feed.Query) (*Loader, error) 
 	if err != nil {
 		return nil, err
 	}
-	start := func() (*feed.Opening, error) {
-		opening, err := reader.Open(q)
-		return opening, refused(err)
-	}
-	opening, err := start() // for its errors
+	opening, err := reader.Open(q) // for its errors
 	if err != nil {
 		reader.Close()
-		return nil, err
+		return nil, refused(err)
 	}
 	opening.Stream.Close()
 	return &Loader{close: reader.Close, batches: func(yield func(*Batch, error) bool) {
@@ -118,9 +114,9 @@ func openFolder(ctx context.Context, dir string, q feed.Query) (*Loader, error) 
 			yield(nil, context.Cause(ctx))
 			return
 		}
-		opening, err := start()
+		opening, err := reader.Open(q)
 		if err != nil {
-			yield(nil, err)
+			yield(nil, refused(err))
 			return
 		}
 		defer opening.Stream.Close()
@@ -144,11 +140,10 @@ func openFolder(ctx context.Context, dir string, q feed.Query) (*Loader, error) 
 
 // refused gives an error of a request its kind and its hint.
 func refused(err error) error {
-	var r *feed.RequestError
-	if !errors.As(err, &r) {
-		return err
+	if r, ok := errors.AsType[*feed.RequestError](err); ok {
+		return answered(r)
 	}
-	return answered(r)
+	return err
 }
 
 // answered returns the error for the answer of a server.
@@ -162,8 +157,8 @@ func answered(r *feed.RequestError) error {
 	case r.Status < http.StatusInternalServerError:
 		kind = fault.Usage
 	}
-	if r.Hint != "" {
-		return fault.Kindf(kind, "%w; %s", r, r.Hint)
+	if r.Hint == "" {
+		return fault.Kindf(kind, "%w", r)
 	}
-	return fault.Kindf(kind, "%w", r)
+	return fault.Kindf(kind, "%w; %s", r, r.Hint)
 }

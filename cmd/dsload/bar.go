@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,8 +75,6 @@ func (b *bar) follow() {
 	}
 }
 
-func (b *bar) view() *progressView { return &progressView{update: b.update, finish: b.finish} }
-
 func (b *bar) update(p report.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,18 +139,9 @@ func barLine(p report.Progress, width int) string {
 		}
 		return joinFigures(figures)
 	}
-	least := 0
-	if known {
-		least = shortestBar
-	}
-	for len(figures) > 0 && columns(line(least)) > width {
-		lowest := 0
-		for i, figure := range figures {
-			if figure.rank < figures[lowest].rank {
-				lowest = i
-			}
-		}
-		figures = append(figures[:lowest:lowest], figures[lowest+1:]...)
+	for len(figures) > 0 && columns(line(shortestBar)) > width {
+		least := slices.MinFunc(figures, func(a, b statusFigure) int { return a.rank - b.rank })
+		figures = slices.DeleteFunc(figures, func(f statusFigure) bool { return f == least })
 	}
 	bar := min(width-columns(line(1))+1, longestBar)
 	if bar < shortestBar {

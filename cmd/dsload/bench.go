@@ -2,12 +2,11 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -95,14 +94,10 @@ func runBenchTokenize(cmd *cobra.Command, tokenizer *tokenizerFlags, paths []str
 		return err
 	}
 	figures.LoadMillis, figures.Tokenizer = float64(loaded.Microseconds())/1000, tokenizer.name
-	if asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; "+
+	return printResult(cmd.OutOrStdout(), asJSON, figures, fmt.Sprintf("cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; "+
 		"warm %.1f MB per CPU-second, %.2f allocations a document; peak memory %s (best of %d, %s)\n",
 		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU,
-		figures.AllocsPerDoc, formatSize(figures.PeakRSSBytes), o.Rounds, plural(o.Workers, "worker"))
-	return err
+		figures.AllocsPerDoc, formatSize(figures.PeakRSSBytes), o.Rounds, plural(o.Workers, "worker")))
 }
 
 func newBenchBuildCommand() *cobra.Command {
@@ -135,7 +130,7 @@ stage it prints how fast a build would be with that stage alone. The shares come
 			if err != nil {
 				return err
 			}
-			return printBuild(cmd.OutOrStdout(), best, asJSON)
+			return printResult(cmd.OutOrStdout(), asJSON, best, describeBuilt(best))
 		},
 	}
 	flags := cmd.Flags()
@@ -154,23 +149,15 @@ stage it prints how fast a build would be with that stage alone. The shares come
 	return cmd
 }
 
-// printBuild prints the figures of the best build.
-func printBuild(w io.Writer, best *bench.BuildFigures, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(best)
+// describeBuilt formats the figures of the best build, and where it spent its CPU time if that was measured.
+func describeBuilt(f *bench.BuildFigures) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
+		f.MBPerCPUSecond, f.MBPerSecond, formatCount(int64(f.TokensPerSec)), formatSize(f.PeakRSSBytes), f.Rounds)
+	if f.Stages == nil {
+		return b.String()
 	}
-	_, err := fmt.Fprintf(w, "%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
-		best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)), formatSize(best.PeakRSSBytes),
-		best.Rounds)
-	if err == nil && best.Stages != nil {
-		err = printStages(w, best)
-	}
-	return err
-}
-
-// printStages prints where a build spent its CPU time.
-func printStages(w io.Writer, f *bench.BuildFigures) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nstage\tCPU s\tshare\tMB per CPU-second\t\n")
 	for _, s := range f.Stages {
 		rate := "-"
@@ -181,11 +168,9 @@ func printStages(w io.Writer, f *bench.BuildFigures) error {
 			rate)
 	}
 	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
-	return err
+	t.Flush() // a Builder takes everything
+	fmt.Fprintf(&b, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
+	return b.String()
 }
 
 func newBenchFeedCommand() *cobra.Command {
@@ -211,15 +196,11 @@ middle and near the end.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, "+
+			return printResult(cmd.OutOrStdout(), asJSON, figures, fmt.Sprintf("%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, "+
 				"padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
 				figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)),
 				figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
-				figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])
-			return err
+				figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2]))
 		},
 	}
 	flags := cmd.Flags()

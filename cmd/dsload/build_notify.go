@@ -19,8 +19,7 @@ const notifyGrace = 3 * time.Second
 // newNotifier returns the notifier for --notify, nil without services, and counts its memory.
 func newNotifier(addresses []string, o *option.Options, stderr io.Writer) (*notify.Notifier, error) {
 	n, err := notify.New(addresses, func(text string) { warn(stderr, text) })
-	var usage *notify.UsageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*notify.UsageError](err); ok {
 		return nil, usagef("--notify: %v", usage)
 	}
 	if err != nil || n == nil {
@@ -61,8 +60,7 @@ func notifyDone(n *notify.Notifier, out string, s *report.Summary, err error) {
 		"exit_code": exitDone, "examples": examples, "tokens": tokens, "documents": s.Documents,
 		"text_bytes": s.TextBytes, "rejected": s.Rejected,
 		"seconds": s.Seconds, "mb_per_s": s.MBPerSecond, "tokens_per_s": s.TokensPerSecond,
-		"peak_rss_bytes":   s.PeakRSSBytes,
-		"memory_cap_bytes": s.CapBytes, "stopped": s.Stopped, "resumed": s.Resumed, "already_built": s.AlreadyBuilt,
+		"peak_rss_bytes": s.PeakRSSBytes, "memory_cap_bytes": s.CapBytes, "stopped": s.Stopped, "resumed": s.Resumed, "already_built": s.AlreadyBuilt,
 	}))
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -19,16 +18,10 @@ func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	for _, w := range s.Warnings {
 		warn(cmd.ErrOrStderr(), w.String())
 	}
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-	}
-	return writeText(cmd.OutOrStdout(), describe(s))
+	return printResult(cmd.OutOrStdout(), f.asJSON, s, describe(s))
 }
 
 func printMemory(w io.Writer, plan *setup.MemoryPlan, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(plan)
-	}
 	var b strings.Builder
 	for _, p := range plan.Shares {
 		fmt.Fprintf(&b, "%10s  %-18s %s\n", formatSize(p.Bytes), p.Name, p.Why)
@@ -36,7 +29,7 @@ func printMemory(w io.Writer, plan *setup.MemoryPlan, asJSON bool) error {
 	fmt.Fprintf(&b, "%10s  %-18s\n", formatSize(plan.Sum), "sum")
 	fmt.Fprintf(&b, "%10s  %-18s the smallest that works for these settings is %s\n", formatSize(plan.Cap), "cap",
 		formatSize(plan.Smallest))
-	return writeText(w, b.String())
+	return printResult(w, asJSON, plan, b.String())
 }
 
 // describe formats a summary: what was built, what stopped it, what was left out.
@@ -60,8 +53,15 @@ func describe(s *report.Summary) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s: %s", readLabel(s), plural(s.Documents, "document"))
-	if left := s.Documents - droppedBy(s); left < s.Documents {
+	label, left := "read", s.Documents
+	if s.Added > 0 && !s.AlreadyBuilt { // the splits are those of the whole dataset
+		label = "read for the addition"
+	}
+	for _, dropped := range s.DroppedBy {
+		left -= dropped
+	}
+	fmt.Fprintf(&b, "%s: %s", label, plural(s.Documents, "document"))
+	if left < s.Documents {
 		fmt.Fprintf(&b, "; kept: %s", plural(left, "document"))
 	}
 	fmt.Fprintf(&b, ", %s of text", formatSize(s.TextBytes))
@@ -103,23 +103,6 @@ func losses(rejected, dropped int64) (lost []string) {
 		lost = append(lost, plural(dropped, "document")+" longer than --max-length dropped")
 	}
 	return lost
-}
-
-// readLabel returns the label of the counts of documents and text. After an addition these count what it read, while
-// the splits are those of the whole dataset.
-func readLabel(s *report.Summary) string {
-	if s.Added > 0 && !s.AlreadyBuilt {
-		return "read for the addition"
-	}
-	return "read"
-}
-
-// droppedBy returns how many of the documents that were read filters left out.
-func droppedBy(s *report.Summary) (n int64) {
-	for _, dropped := range s.DroppedBy {
-		n += dropped
-	}
-	return n
 }
 
 // describePacking formats how rows were packed.

@@ -60,17 +60,10 @@ func likeOption(flags *pflag.FlagSet, names ...string) {
 
 // optionWord returns what help calls the value of an option, or "" if it takes none.
 func optionWord(opt option.Row) string {
-	switch opt.Kind {
-	case option.Switch:
-		return ""
-	case option.Word:
-		return help.ValueChoice
-	case option.Count:
-		return help.ValueCount
-	case option.Size:
-		return help.ValueSize
-	case option.Share:
-		return help.ValueShare
+	words := map[option.Kind]string{option.Switch: "", option.Word: help.ValueChoice, option.Count: help.ValueCount,
+		option.Size: help.ValueSize, option.Share: help.ValueShare}
+	if word, ok := words[opt.Kind]; ok {
+		return word
 	}
 	return opt.Value
 }

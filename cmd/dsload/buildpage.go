@@ -128,14 +128,6 @@ func absOut(out string) string {
 // URL returns the address of the page.
 func (p *buildPage) URL() string { return "http://" + p.server.Addr().String() + "/" }
 
-// notice shows a message of the build.
-func (p *buildPage) notice(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.notices = append(p.notices, text)
-	p.notices = p.notices[max(0, len(p.notices)-maxNotices):]
-}
-
 // end shows on open pages how the build ended, and closes the server.
 func (p *buildPage) end(s *report.Summary, err error) error {
 	e := &buildEnd{phase: "done", summary: s}
@@ -163,8 +155,7 @@ func (p *buildPage) sample(now time.Time, values []float32, _ func(int)) {
 		return
 	}
 	p.past = append(p.past, buildSample{at: now, text: d.TextBytes, tokens: d.Tokens, examples: d.Examples,
-		fraction:    d.Fraction,
-		sourceBytes: d.SourceBytes, reading: d.Stages.Reading, tokenizing: d.Stages.Tokenizing,
+		fraction: d.Fraction, sourceBytes: d.SourceBytes, reading: d.Stages.Reading, tokenizing: d.Stages.Tokenizing,
 		writing: d.Stages.Writing})
 	if extra := len(p.past) - int(leftSpan/time.Second) - 1; extra > 0 {
 		p.past = slices.Delete(p.past, 0, extra)
@@ -223,7 +214,10 @@ func (f *buildFlags) openPage(o *option.Options, stderr io.Writer) (*buildPage, 
 	}
 	say := o.Notice
 	o.Notice = func(text fault.Text) {
-		p.notice(text.In(flagName))
+		p.mu.Lock()
+		p.notices = append(p.notices, text.In(flagName))
+		p.notices = p.notices[max(0, len(p.notices)-maxNotices):]
+		p.mu.Unlock()
 		if say != nil {
 			say(text)
 		}

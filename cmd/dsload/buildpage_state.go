@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -82,8 +81,7 @@ type countState struct {
 // state is page.Figures.State.
 func (p *buildPage) state(now time.Time) any {
 	s := &buildState{Phase: "preparing", Name: p.name, Out: p.out, MaxExamples: p.limits.MaxExamples,
-		MaxLength: p.limits.MaxLength,
-		MemoryCap: p.limits.Memory}
+		MaxLength: p.limits.MaxLength, MemoryCap: p.limits.Memory}
 	p.mu.Lock()
 	s.Notices = slices.Clone(p.notices)
 	ended := p.ended
@@ -183,7 +181,7 @@ func (p *buildPage) fillStages(s *buildState, d *report.Details) {
 	most := busyEnough
 	for i, busy := range []time.Duration{to.reading - from.reading,
 		(to.tokenizing - from.tokenizing) / time.Duration(max(1, d.Stages.Workers)), to.writing - from.writing} {
-		share := math.Min(1, math.Max(0, float64(busy)/float64(elapsed)))
+		share := min(1, max(0, float64(busy)/float64(elapsed)))
 		s.Stages[i].Busy = &share
 		if share > most {
 			most, s.Limited = share, s.Stages[i].Name

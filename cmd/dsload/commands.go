@@ -2,28 +2,22 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commandGroups returns the commands under the titles of the help. Each command has its own file.
-func commandGroups() []commandGroup {
-	return []commandGroup{
+// groupAbout is the title of commands about the program itself.
+const groupAbout = "About dsload"
+
+// addCommands adds the commands to the root, each in its group, under the titles of the help. Each command has its
+// own file.
+func addCommands(root *cobra.Command) {
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
 		{"Make a dataset", []*cobra.Command{newBuildCommand(), newPlanCommand(), newMergeCommand()}},
 		{"Look into it", []*cobra.Command{newInspectCommand(), newStatsCommand(), newVerifyCommand(),
 			newWhichCommand()}},
 		{"Train with it", []*cobra.Command{newServeCommand(), newExportCommand(), newHealthCommand()}},
 		{"Tools", []*cobra.Command{newTokenizerCommand(), newBenchCommand(), newDoctorCommand(), newVersionCommand()}},
-	}
-}
-
-// groupAbout is the title of commands about the program itself.
-const groupAbout = "About dsload"
-
-type commandGroup struct {
-	title    string
-	commands []*cobra.Command
-}
-
-// addCommands adds the commands to the root, each in its group.
-func addCommands(root *cobra.Command) {
-	for _, group := range commandGroups() {
+	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {
 			cmd.GroupID = group.title

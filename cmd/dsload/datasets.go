@@ -26,14 +26,14 @@ const commandCacheBytes = 256 << 20
 // A datasetFS is the file system of the datasets that arguments name: local folders, and folders in
 // buckets.
 type datasetFS struct {
-	shardfile.FS
+	shardfile.ReadFS
 	buckets *store.Reader // nil where no argument is an address
 }
 
 // openDatasets opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
 func openDatasets(command string, args []string, o store.ReaderOptions, notes io.Writer) (*datasetFS, error) {
 	if !slices.ContainsFunc(args, inBucket) {
-		return &datasetFS{FS: shardfile.OS()}, nil
+		return &datasetFS{ReadFS: shardfile.OS()}, nil
 	}
 	for _, arg := range args {
 		dir := serve.DatasetDir(arg)
@@ -54,22 +54,6 @@ func openDatasets(command string, args []string, o store.ReaderOptions, notes io
 	return &datasetFS{fsys, fsys}, nil
 }
 
-// close closes the file system and removes its cache. It may be called twice.
-func (p *datasetFS) close() error {
-	if p.buckets == nil {
-		return nil
-	}
-	return p.buckets.Close()
-}
-
-// bytes returns the memory of the file system.
-func (p *datasetFS) bytes() int64 {
-	if p.buckets == nil {
-		return 0
-	}
-	return p.buckets.MemoryBytes()
-}
-
 // onDatasets returns the function that runs a command on the datasets that its arguments name. The
 // command's context also ends when a bucket no longer answers.
 func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []string, at *datasetFS) error) (
@@ -82,8 +66,8 @@ func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []strin
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, at.close()) }()
-		defer context.AfterFunc(ctx, func() { _ = at.close() })() // a request may wait for minutes
+		defer func() { err = errors.Join(err, at.buckets.Close()) }()
+		defer context.AfterFunc(ctx, func() { _ = at.buckets.Close() })() // a request may wait for minutes
 		cmd.SetContext(ctx)
 		err = run(cmd, args, at)
 		cause := context.Cause(ctx)
@@ -116,17 +100,13 @@ func adviseMissing(err error, datasets []string) error {
 		return err
 	case slices.ContainsFunc(datasets, inBucket):
 		return fmt.Errorf("%w; check the address; 'dsload build SOURCE --out ADDRESS' writes a dataset there", err)
-	case len(datasets) == 1 && holdsPlan(serve.DatasetDir(datasets[0])):
-		return fmt.Errorf("%w; partitions of a plan lie there; 'dsload merge %s' joins them", err,
-			shell.Quote(serve.DatasetDir(datasets[0])))
+	case len(datasets) == 1:
+		dir := serve.DatasetDir(datasets[0])
+		if _, statErr := os.Stat(filepath.Join(dir, shardfile.PlanName)); statErr == nil {
+			return fmt.Errorf("%w; partitions of a plan lie there; 'dsload merge %s' joins them", err, shell.Quote(dir))
+		}
 	}
 	return fmt.Errorf("%w; check the path; 'dsload build SOURCE --out FOLDER' writes a dataset there", err)
-}
-
-// holdsPlan reports whether a folder holds the copy of a plan, and so partitions that are not merged.
-func holdsPlan(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, shardfile.PlanName))
-	return err == nil
 }
 
 // inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +42,7 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return json.NewEncoder(out).Encode(m)
-				}
-				return writeText(out, m.Text())
+				return printResult(out, asJSON, m, m.Text())
 			}
 			return examineRecord(out, args[0], html, asJSON)
 		},
@@ -91,9 +87,6 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("read record %s: %w", path, err)
 	}
-	if asJSON {
-		return json.NewEncoder(w).Encode(a)
-	}
 	var b strings.Builder
 	how, peak := "highest memory in", ""
 	if a.OutOfMemory {
@@ -118,5 +111,5 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 	if html != "" {
 		fmt.Fprintf(&b, "wrote %s\n", html)
 	}
-	return writeText(w, b.String())
+	return printResult(w, asJSON, a, b.String())
 }

@@ -58,8 +58,8 @@ func exitCode(err error) int {
 // isBrokenPipe reports whether err means that nobody reads standard output any more. SIGPIPE
 // usually ends the process first.
 func isBrokenPipe(err error) bool {
-	var path *fs.PathError
-	return errors.Is(err, syscall.EPIPE) && errors.As(err, &path) && path.Path == os.Stdout.Name()
+	path, ok := errors.AsType[*fs.PathError](err)
+	return errors.Is(err, syscall.EPIPE) && ok && path.Path == os.Stdout.Name()
 }
 
 // stopGrace is how long a command may take to reach a safe point.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -76,23 +75,20 @@ Running the same command again, also after a kill, gives the same bytes.`,
 }
 
 func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (err error) {
-	for i, name := range f.to { // "jsonl, hf" is a list as well
-		f.to[i] = strings.TrimSpace(name)
+	for i, name := range f.to {
+		f.to[i] = strings.TrimSpace(name) // "jsonl, hf" is a list as well
+		if !slices.Contains(export.Formats, f.to[i]) {
+			return fault.BadOption("formats", f.to[i], "%s", spelling.OneOf(f.to[i], export.Formats))
+		}
 	}
-	if err := checkFormats(f.to); err != nil {
-		return err
-	}
-	setSoftLimit(exportMemory + at.bytes())
+	setSoftLimit(exportMemory + at.buckets.MemoryBytes())
 	d, err := shard.OpenFS(at, dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	o := export.Options{Formats: f.to, Out: f.out, Overwrite: f.overwrite, WithoutMask: f.unmasked}
-	for _, name := range f.to {
-		if name != export.JSONL {
-			continue
-		}
+	if slices.Contains(f.to, export.JSONL) {
 		tok, err := tokenizers.OfDataset(at, dir, d.Manifest())
 		if err != nil {
 			return fmt.Errorf("export jsonl: %w", err)
@@ -103,10 +99,7 @@ func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (e
 	if err != nil {
 		return exportError(dir, err)
 	}
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-	}
-	return printExport(cmd, s)
+	return printResult(cmd.OutOrStdout(), f.asJSON, s, describeExport(s))
 }
 
 // exportError adds advice to an error.
@@ -125,17 +118,7 @@ func exportError(dir string, err error) error {
 	return err
 }
 
-// checkFormats returns an error for a format that export does not know, before the dataset is opened.
-func checkFormats(formats []string) error {
-	for _, name := range formats {
-		if !slices.Contains(export.Formats, name) {
-			return fault.BadOption("formats", name, "%s", spelling.OneOf(name, export.Formats))
-		}
-	}
-	return nil
-}
-
-func printExport(cmd *cobra.Command, s *export.Summary) error {
+func describeExport(s *export.Summary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s\n", split.Name, plural(split.Documents, "document"), plural(split.Tokens, "token"))
@@ -151,5 +134,5 @@ func printExport(cmd *cobra.Command, s *export.Summary) error {
 		fmt.Fprintf(&b, "next: SFTTrainer(model, SFTConfig(max_length=None), train_dataset=datasets.load_from_disk(%q)[%q])\n",
 			filepath.Join(s.Out, export.TRL), s.Splits[0].Name)
 	}
-	return writeText(cmd.OutOrStdout(), b.String())
+	return b.String()
 }

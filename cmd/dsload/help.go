@@ -2,13 +2,11 @@ package main
 
 import (
 	"io"
-	"os"
 	"slices"
 
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // showHelp answers -h with a screen and --help with everything.
@@ -72,15 +70,11 @@ func runHelp(cmd *cobra.Command, args []string) error {
 // writeHelp writes a page of help: in colours to a terminal that has them.
 func writeHelp(w io.Writer, page *help.Page) error {
 	style := help.Style{Width: help.MaxWidth}
-	if guard, ok := w.(*terminalWriter); ok {
-		if f, ok := guard.w.(*os.File); ok {
-			if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-				style.Width = min(max(columns, 40), help.MaxWidth)
-			}
-		}
-		if colourful(w) {
+	if terminal := unguarded(w); isTerminal(terminal) {
+		style.Width = min(max(terminalWidth(terminal)(), 40), help.MaxWidth)
+		if colourful(terminal) {
 			style.Title, style.Name, style.Word, style.End = "\x1b[1;32m", "\x1b[36m", "\x1b[2;36m", endColours
-			w = guard.w // colours are ours, and help quotes nothing from outside
+			w = terminal // colours are ours, and help quotes nothing from outside
 		}
 	}
 	_, err := io.WriteString(w, page.Render(style))

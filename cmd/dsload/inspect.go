@@ -103,10 +103,7 @@ gs:// or az://.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
-			}
-			return writeText(cmd.OutOrStdout(), seen.text(terminalWidth(cmd.OutOrStdout())()))
+			return printResult(cmd.OutOrStdout(), asJSON, seen, seen.text(terminalWidth(cmd.OutOrStdout())()))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -114,7 +111,7 @@ gs:// or az://.`,
 	return cmd
 }
 
-func inspect(fsys shardfile.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
+func inspect(fsys shardfile.ReadFS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -130,7 +127,7 @@ func inspect(fsys shardfile.FS, dir string, examples int, stderr io.Writer) (_ *
 	if tok, err := tokenizers.OfDataset(fsys, dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
 	} else {
-		decode = func(ids []uint32) string { return tok.Decode(ids) }
+		decode = tok.Decode
 	}
 	for i := range m.Splits {
 		info := &m.Splits[i]
@@ -279,13 +276,6 @@ func indent(text string) string {
 
 // printUnfinished prints the progress of an unfinished build.
 func printUnfinished(w io.Writer, dir string, u *ingest.Unfinished, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Dataset string `json:"dataset"`
-			NotDone bool   `json:"unfinished"`
-			*ingest.Unfinished
-		}{dir, true, u})
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: no dataset yet, its build is unfinished; run the same build command again to resume it\n", dir)
 	fmt.Fprintf(&b, "at the last checkpoint: %s, %s, from %s, %s of text\n", plural(u.Examples, "example"),
@@ -305,6 +295,9 @@ func printUnfinished(w io.Writer, dir string, u *ingest.Unfinished, asJSON bool)
 		}
 		b.WriteByte('\n')
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return printResult(w, asJSON, struct {
+		Dataset string `json:"dataset"`
+		NotDone bool   `json:"unfinished"`
+		*ingest.Unfinished
+	}{dir, true, u}, b.String())
 }

@@ -76,8 +76,7 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 	showVersion := root.Flags().BoolP("version", "v", false, "print version, commit and platform")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *showVersion {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
-			return err
+			return writeText(cmd.OutOrStdout(), versionLine())
 		}
 		return cmd.Help()
 	}

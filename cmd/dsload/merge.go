@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -39,10 +38,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-			}
-			return writeText(cmd.OutOrStdout(), describeMerge(s))
+			return printResult(cmd.OutOrStdout(), asJSON, s, describeMerge(s))
 		},
 	}
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "compare sizes and footers of the shards, and do not read their rows")
@@ -55,8 +51,7 @@ func describeMerge(s *merge.Summary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
-			plural(split.Tokens, "token"),
-			plural(split.Shards, "shard"))
+			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
@@ -69,7 +64,6 @@ func describeMerge(s *merge.Summary) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "merged %s into %s in %.1f s, peak memory %s\n", plural(s.Partitions, "partition"), s.Out,
-		s.Seconds,
-		formatSize(s.PeakRSS))
+		s.Seconds, formatSize(s.PeakRSS))
 	return b.String()
 }

@@ -46,10 +46,10 @@ func checkWritable(name string) error {
 	}
 	folder := filepath.Dir(name)
 	f, err := os.CreateTemp(folder, filepath.Base(name)+".*.tmp")
-	switch path := (*fs.PathError)(nil); {
+	switch path, ok := errors.AsType[*fs.PathError](err); {
 	case errors.Is(err, fs.ErrNotExist):
 		return usagef("there is no folder %s; make it, or name another file", folder)
-	case errors.As(err, &path):
+	case ok:
 		return usagef("no file can be made in the folder %s (%v); name one elsewhere", folder, path.Err)
 	case err != nil:
 		return err

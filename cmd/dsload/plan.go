@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,7 +102,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	if err := p.Write(cmd.Context(), out); err != nil {
 		return err
 	}
-	return printPlanned(cmd, p, out, f.asJSON)
+	return printPlanned(cmd.OutOrStdout(), p, out, f.asJSON)
 }
 
 // checkPlanFile returns an error unless a plan can be written to out. It replaces an earlier plan, and never a
@@ -131,28 +132,19 @@ func checkPlanFile(out string) error {
 	return nil
 }
 
-func printPlanned(cmd *cobra.Command, p *plan.Plan, out string, asJSON bool) error {
+func printPlanned(stdout io.Writer, p *plan.Plan, out string, asJSON bool) error {
 	var documents, inputs, largest int64
 	empty := 0
 	for _, phase := range p.Phases {
 		documents += phase.Documents
 		inputs += int64(len(phase.Inputs))
 	}
-	least := int64(-1)
+	least := int64(math.MaxInt64)
 	for i := range p.Parts {
 		n := p.Parts[i].TextBytes
-		largest = max(largest, n)
-		if n == 0 {
+		if largest, least = max(largest, n), min(least, n); n == 0 {
 			empty++
 		}
-		if least < 0 || n < least {
-			least = n
-		}
-	}
-	stdout := cmd.OutOrStdout()
-	if asJSON {
-		return json.NewEncoder(stdout).Encode(map[string]any{"plan": out, "partitions": p.Partitions, "inputs": inputs,
-			"documents": documents, "largest_bytes": largest, "smallest_bytes": least, "seal": p.Seal()})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s, %s; partitions of %s to %s of text\n", out, plural(p.Partitions, "partition"),
@@ -166,7 +158,8 @@ func printPlanned(cmd *cobra.Command, p *plan.Plan, out string, asJSON bool) err
 	fmt.Fprintf(&b,
 		"next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
 		shell.Quote(out), p.Partitions, p.Partitions-1, p.Partitions)
-	return writeText(stdout, b.String())
+	return printResult(stdout, asJSON, map[string]any{"plan": out, "partitions": p.Partitions, "inputs": inputs,
+		"documents": documents, "largest_bytes": largest, "smallest_bytes": least, "seal": p.Seal()}, b.String())
 }
 
 // partitionFlags are the flags of build for one partition of a plan.
@@ -186,15 +179,6 @@ func (f *partitionFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
-// allowedWithPlan reports whether a flag may be given with --plan: one that affects where and how a partition is
-// built. The values of all others come from the plan.
-func allowedWithPlan(flag string) bool {
-	if opt, ok := option.Named(flag); ok {
-		return opt.Group == option.GroupLimits || flag == "out" || flag == "overwrite"
-	}
-	return slices.Contains([]string{"plan", "partition", "progress", "json", "explain-memory", "http", "notify"}, flag)
-}
-
 // apply replaces the options with those of the plan.
 func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Options) error {
 	if f.plan == "" || f.partition == "" {
@@ -204,9 +188,12 @@ func (f *partitionFlags) apply(cmd *cobra.Command, args []string, o *option.Opti
 		return usagef("build: --plan names the sources; leave %s out, or make another plan",
 			oneLine(uris.Redact(args[0])))
 	}
+	// Only where and how a partition is built may be given; all else comes from the plan.
+	may := []string{"out", "overwrite", "plan", "partition", "progress", "json", "explain-memory", "http", "notify"}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if err == nil && !allowedWithPlan(flag.Name) {
+		opt, _ := option.Named(flag.Name)
+		if err == nil && opt.Group != option.GroupLimits && !slices.Contains(may, flag.Name) {
 			err = usagef("build: --%s is part of the plan; leave it out, or make another plan with it", flag.Name)
 		}
 	})

@@ -50,11 +50,8 @@ func (f *buildFlags) runPreview(cmd *cobra.Command, o option.Options) error {
 		return errors.Join(err, json.NewEncoder(out).Encode(p))
 	}
 	s := &previewScreen{tokenizer: p.Tokenizer, colours: colourful(out)}
-	if guard, ok := out.(*terminalWriter); ok {
-		out = guard.w // colours are ours, and what they surround is made printable
-	}
 	s.write(p, err == nil)
-	_, writeErr := io.WriteString(out, s.b.String())
+	_, writeErr := io.WriteString(unguarded(out), s.b.String()) // colours are ours, and what they surround is printable
 	return errors.Join(err, writeErr)
 }
 
@@ -93,7 +90,7 @@ func (s *previewScreen) input(in *preview.Input, o *option.Options) {
 	if in.Compression != decompress.Plain {
 		s.printf(" in %s", in.Compression)
 	}
-	s.printf("%s", howRead(in, o))
+	s.b.WriteString(howRead(in, o))
 	if in.Bytes >= 0 {
 		s.printf(", %s", formatSize(in.Bytes))
 	}
@@ -180,12 +177,12 @@ func (s *previewScreen) document(d *preview.Document) {
 
 // example writes the tokens of an example: a line for each stretch with the same loss.
 func (s *previewScreen) example(r *preview.Example) {
-	if r.Labels != nil {
-		s.tokens("prompt  ", r.InputIDs, nil)
-		s.tokens("target  ", r.Labels, nil)
+	if r.Labels == nil {
+		s.tokens("", r.InputIDs, r.LossMask)
 		return
 	}
-	s.tokens("", r.InputIDs, r.LossMask)
+	s.tokens("prompt  ", r.InputIDs, nil)
+	s.tokens("target  ", r.Labels, nil)
 }
 
 // tokens writes the beginning and the end of an example with the borders of its tokens.

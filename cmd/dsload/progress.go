@@ -32,9 +32,15 @@ func newProgress(mode string, stderr io.Writer) (*progressView, error) {
 	case mode == "json":
 		return jsonProgress(stderr), nil
 	case mode == "bar", mode == "auto" && terminal:
-		return newBar(stderr, terminalWidth(stderr)).view(), nil
+		b := newBar(stderr, terminalWidth(stderr))
+		return &progressView{b.update, b.finish}, nil
 	case mode == "auto":
-		return lineProgress(stderr), nil
+		throttle := every(lineInterval)
+		return &progressView{func(p report.Progress) {
+			if !p.Done && throttle() {
+				fmt.Fprintln(stderr, joinFigures(statusFigures(p)))
+			}
+		}, func() {}}, nil
 	}
 	return nil, usagef("--progress %s: %s", mode, spelling.OneOf(mode, progressModes))
 }
@@ -60,15 +66,6 @@ func jsonProgress(w io.Writer) *progressView {
 			line["eta_s"] = round(r.left.Seconds())
 		}
 		_ = enc.Encode(line)
-	}, finish: func() {}}
-}
-
-func lineProgress(w io.Writer) *progressView {
-	throttle := every(lineInterval)
-	return &progressView{update: func(p report.Progress) {
-		if !p.Done && throttle() {
-			fmt.Fprintln(w, joinFigures(statusFigures(p)))
-		}
 	}, finish: func() {}}
 }
 

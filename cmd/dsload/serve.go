@@ -19,7 +19,6 @@ import (
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
-	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/shard"
@@ -147,17 +146,17 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := f.takePackDefaults(); err != nil {
 		return err
 	}
-	opened, err := f.open(cmd, logs)
+	reader, closeAll, err := f.open(cmd, logs)
 	if err != nil {
 		return err
 	}
 	keep := false
 	defer func() {
 		if !keep {
-			err = errors.Join(err, opened.close())
+			err = errors.Join(err, closeAll())
 		}
 	}()
-	server, err := serve.NewServer(opened.reader, f.opts)
+	server, err := serve.NewServer(reader, f.opts)
 	if err != nil {
 		return err
 	}
@@ -173,60 +172,51 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	return err
 }
 
-// servedData is what a server serves, open.
-type servedData struct {
-	reader *serve.Reader
-	close  func() error
-}
-
 // open opens what the arguments name.
-func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, error) {
+func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (reader *serve.Reader, closeAll func() error, err error) {
 	sources, flags, err := textSources(f.opts.Datasets, f.text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(sources) > 0 {
 		if err := f.opts.CheckMemory(); err != nil {
-			return nil, err // before the text is built
+			return nil, nil, err // before the text is built
 		}
 		folder, err := buildText(cmd, sources, flags)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		f.opts.Datasets = []string{folder}
 	}
 	closeBuckets, err := f.openBuckets(logs)
 	if err != nil {
-		return nil, err
-	}
-	for _, arg := range f.opts.Datasets {
-		if err := missing("serve", arg); err != nil {
-			return nil, errors.Join(err, closeBuckets())
-		}
+		return nil, nil, err
 	}
 	dirs := make([]string, len(f.opts.Datasets))
 	for i, arg := range f.opts.Datasets {
+		if err := missing("serve", arg); err != nil {
+			return nil, nil, errors.Join(err, closeBuckets())
+		}
 		dirs[i] = serve.DatasetDir(arg)
 	}
 	release, err := textcache.HoldAll(dirs)
 	if err != nil {
-		return nil, errors.Join(err, closeBuckets())
+		return nil, nil, errors.Join(err, closeBuckets())
 	}
 	if f.verify {
 		err = verifyAll(cmd, &f.opts)
 	}
-	var reader *serve.Reader
 	if err == nil {
 		if reader, err = serve.Open(f.opts); err != nil {
 			err = adviseText(err, f.opts.Datasets)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, release(), closeBuckets())
+		return nil, nil, errors.Join(err, release(), closeBuckets())
 	}
-	return &servedData{reader, func() error { // in this order: a read may wait for a bucket
+	return reader, func() error { // in this order: a read may wait for a bucket
 		return errors.Join(closeBuckets(), reader.Close(), release())
-	}}, nil
+	}, nil
 }
 
 // takePackDefaults uses --pack and --max-length as defaults of requests if everything served is built
@@ -313,13 +303,9 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 
 // verifyAll verifies the datasets before serving.
 func verifyAll(cmd *cobra.Command, o *serve.Options) error {
-	fsys := o.FS
-	if fsys == nil {
-		fsys = shardfile.OS()
-	}
 	for _, arg := range o.Datasets {
 		dir := serve.DatasetDir(arg)
-		damage, err := shard.Verify(cmd.Context(), fsys, dir, nil)
+		damage, err := shard.Verify(cmd.Context(), o.FS, dir, nil)
 		if err != nil {
 			return adviseText(err, o.Datasets)
 		}

@@ -32,8 +32,8 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 	if err != nil {
 		return nil, err
 	}
-	f.opts.FS, f.opts.Buckets = at.FS, at.buckets
-	return at.close, nil
+	f.opts.FS, f.opts.Buckets = at.ReadFS, at.buckets
+	return at.buckets.Close, nil
 }
 
 // adviseText adds to the error of adviseMissing that text can be served too, and to others what onDatasets does.

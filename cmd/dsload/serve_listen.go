@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/shell"
 )
 
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // addresses are where clients reach a server.
 type addresses struct {
@@ -75,9 +68,6 @@ func (f *serveFlags) listeners() (out listenerSet, where addresses, err error) {
 
 // print writes lines to paste for a first client.
 func (a addresses) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(a)
-	}
 	var b strings.Builder
 	if a.Socket != "" {
 		fmt.Fprintf(&b, "serving on %s\n\n", a.Socket)
@@ -102,5 +92,5 @@ func (a addresses) print(w io.Writer, asJSON bool) error {
 		fmt.Fprintf(&b, "serving on %s (dashboard: open it in a browser)\n\n"+
 			"  curl%s '%s/v1/batches?batch_size=32' -o batches.arrows\n\n", a.URL, token, a.URL)
 	}
-	return writeText(w, b.String())
+	return printResult(w, asJSON, a, b.String())
 }

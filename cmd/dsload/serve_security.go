@@ -82,28 +82,25 @@ func readSecret(ctx context.Context, w io.Writer, flag, path string) ([]byte, er
 // readWaiting reads a file of at most limit bytes until the context ends. The file may be a pipe,
 // such as a shell's <(command).
 func readWaiting(ctx context.Context, flag, path string, limit int64) ([]byte, os.FileMode, error) {
-	type result struct {
-		data []byte
-		mode os.FileMode
-		err  error
-	}
-	done := make(chan result, 1)
+	var data []byte
+	var mode os.FileMode
+	done := make(chan error, 1)
 	go func() { // opening a pipe that nobody writes to blocks
-		var r result
-		r.data, r.mode, r.err = readFlagFile(flag, path, limit)
-		done <- r
+		var err error
+		data, mode, err = readFlagFile(flag, path, limit)
+		done <- err
 	}()
-	var r result
 	select {
-	case r = <-done:
+	case err := <-done:
+		return data, mode, err
 	case <-ctx.Done():
-		select { // a regular file is read at once
-		case r = <-done:
-		case <-time.After(secretGrace):
-			return nil, os.ModeIrregular, fmt.Errorf("%s %s: nothing came from it: %w", flag, path, ctx.Err())
-		}
 	}
-	return r.data, r.mode, r.err
+	select { // a regular file is read at once
+	case err := <-done:
+		return data, mode, err
+	case <-time.After(secretGrace):
+		return nil, os.ModeIrregular, fmt.Errorf("%s %s: nothing came from it: %w", flag, path, ctx.Err())
+	}
 }
 
 func readFlagFile(flag, path string, limit int64) ([]byte, os.FileMode, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +47,7 @@ func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJ
 	if err := checkPage(html); err != nil {
 		return fmt.Errorf("stats --html %s: %w", html, err)
 	}
-	setSoftLimit(statsMemory + at.bytes())
+	setSoftLimit(statsMemory + at.buckets.MemoryBytes())
 	var reports []*stats.Report
 	for _, dir := range dirs {
 		r, err := statsOf(cmd, at, dir)
@@ -58,31 +57,30 @@ func runStats(cmd *cobra.Command, dirs []string, at *datasetFS, html string, asJ
 		reports = append(reports, r)
 	}
 	if html != "" {
-		if err := writeReport(html, reports); err != nil {
+		var page bytes.Buffer
+		err := stats.WriteHTML(&page, reports)
+		if err == nil {
+			err = writePage(html, page.Bytes())
+		}
+		if err != nil {
 			return fmt.Errorf("stats --html %s: %w", html, err)
 		}
-	}
-	out := cmd.OutOrStdout()
-	switch {
-	case asJSON && len(reports) == 1:
-		return json.NewEncoder(out).Encode(reports[0])
-	case asJSON:
-		return json.NewEncoder(out).Encode(struct {
-			Datasets []*stats.Report `json:"datasets"`
-		}{reports})
 	}
 	var b strings.Builder
 	if err := stats.WriteText(&b, reports); err != nil {
 		return err
 	}
-	text := b.String()
 	if html != "" {
-		text += fmt.Sprintf("\nwrote %s\n", html)
+		fmt.Fprintf(&b, "\nwrote %s\n", html)
 	}
-	return writeText(out, text)
+	result := any(reports[0])
+	if len(reports) > 1 {
+		result = map[string]any{"datasets": reports}
+	}
+	return printResult(cmd.OutOrStdout(), asJSON, result, b.String())
 }
 
-func statsOf(cmd *cobra.Command, fsys shardfile.FS, dir string) (_ *stats.Report, err error) {
+func statsOf(cmd *cobra.Command, fsys shardfile.ReadFS, dir string) (_ *stats.Report, err error) {
 	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -91,13 +89,4 @@ func statsOf(cmd *cobra.Command, fsys shardfile.FS, dir string) (_ *stats.Report
 	return stats.Run(cmd.Context(), d, stats.Options{
 		OpenTokenizer: func() (*tokenize.Tokenizer, error) { return tokenizers.OfDataset(fsys, dir, d.Manifest()) },
 	})
-}
-
-// writeReport writes reports as a page.
-func writeReport(name string, reports []*stats.Report) error {
-	var page bytes.Buffer
-	if err := stats.WriteHTML(&page, reports); err != nil {
-		return err
-	}
-	return writePage(name, page.Bytes())
 }

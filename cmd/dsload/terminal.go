@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -64,6 +65,14 @@ func writeText(w io.Writer, text string) error {
 	return err
 }
 
+// printResult prints the result of a command: as one JSON object, or as text.
+func printResult(w io.Writer, asJSON bool, result any, text string) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(result)
+	}
+	return writeText(w, text)
+}
+
 // A terminalWriter makes everything that it writes to a terminal printable, including what is data
 // elsewhere: decoded text, JSON strings.
 type terminalWriter struct {
@@ -86,6 +95,14 @@ func (t *terminalWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// unguarded returns what w writes to, if it is a terminalWriter.
+func unguarded(w io.Writer) io.Writer {
+	if guard, ok := w.(*terminalWriter); ok {
+		return guard.w
+	}
+	return w
 }
 
 // flush writes a character that was never finished.

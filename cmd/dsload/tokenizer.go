@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -24,8 +23,7 @@ func newTokenizerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerChatCommand(),
-		newTokenizerDigestCommand(),
-		newTokenizerInspectCommand(), newTokenizerTrainCommand())
+		newTokenizerDigestCommand(), newTokenizerInspectCommand(), newTokenizerTrainCommand())
 	return cmd
 }
 
@@ -38,13 +36,9 @@ func (f *tokenizerFlags) add(cmd *cobra.Command) {
 	likeOption(cmd.Flags(), "tokenizer", "tokenizer-pattern")
 }
 
-func (f *tokenizerFlags) load() (*tokenize.Tokenizer, error) {
-	return tokenizers.Open(f.name, tokenizers.Options{Pattern: f.pattern})
-}
-
 // openTokenizer loads a tokenizer and warns on stderr about parts of its file that have no effect.
 func openTokenizer(f *tokenizerFlags, stderr io.Writer) (*tokenize.Tokenizer, error) {
-	t, err := f.load()
+	t, err := tokenizers.Open(f.name, tokenizers.Options{Pattern: f.pattern})
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +61,12 @@ func newTokenizerInspectCommand() *cobra.Command {
 			if len(args) == 1 {
 				f.name = args[0]
 			}
-			t, err := f.load()
+			t, err := tokenizers.Open(f.name, tokenizers.Options{Pattern: f.pattern})
 			if err != nil {
 				return err
 			}
 			d := t.Details().Describe()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(d)
-			}
-			return writeText(cmd.OutOrStdout(), describeTokenizer(t, d))
+			return printResult(cmd.OutOrStdout(), asJSON, d, describeTokenizer(t, d))
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -95,9 +86,8 @@ func describeTokenizer(t *tokenize.Tokenizer, d tokenize.Description) string {
 	line("engine", "%s", d.Engine)
 	line("vocabulary", "%s ids, %s added tokens", formatCount(int64(d.VocabSize)), formatCount(int64(d.AddedTokens)))
 	for _, c := range []struct{ name, value string }{
-		{"normalizer", d.Components.Normalizer}, {"pre-tokenizer", d.Components.PreTokenizer}, {"model",
-			d.Components.Model},
-		{"post-processor", d.Components.PostProcessor}, {"decoder", d.Components.Decoder},
+		{"normalizer", d.Components.Normalizer}, {"pre-tokenizer", d.Components.PreTokenizer},
+		{"model", d.Components.Model}, {"post-processor", d.Components.PostProcessor}, {"decoder", d.Components.Decoder},
 	} {
 		if c.value != "" {
 			line(c.name, "%s", c.value)

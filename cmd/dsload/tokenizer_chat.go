@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,15 +71,12 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if err != nil {
 		return err
 	}
-	date := f.date
-	if date == "" {
-		date = time.Now().Format(time.DateOnly)
-	}
 	roles, err := chat.ParseRoles(f.roles)
 	if err != nil {
 		return usagef("--roles: %v", err)
 	}
-	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template, date,
+	r, _, err := chat.OpenRenderer(t, f.tokenizer.name, f.template,
+		cmp.Or(f.date, time.Now().Format(time.DateOnly)),
 		chat.Options{TrainOn: chat.TrainOn(f.trainOn), Reasoning: chat.Reasoning(f.reasoning), Roles: roles})
 	if err != nil {
 		return err
@@ -163,11 +161,7 @@ func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if trained {
-			b = append(b, '1')
-		} else {
-			b = append(b, '0')
-		}
+		b = append(b, map[bool]byte{true: '1', false: '0'}[trained])
 	}
 	c.json.Write(append(b, "]}"...))
 	_, err = out.Write(c.json.Bytes())

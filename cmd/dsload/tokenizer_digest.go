@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -49,13 +48,8 @@ to compare two tokenizers, or two versions of one, on a whole corpus.`,
 				if err != nil {
 					return fmt.Errorf("digest %s: %w", path, err)
 				}
-				if asJSON {
-					err = json.NewEncoder(cmd.OutOrStdout()).Encode(d)
-				} else {
-					err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s  %s  %d documents, %d bytes, %d tokens\n",
-						d.SHA256, d.File, d.Documents, d.Bytes, d.Tokens))
-				}
-				if err != nil {
+				text := fmt.Sprintf("%s  %s  %d documents, %d bytes, %d tokens\n", d.SHA256, d.File, d.Documents, d.Bytes, d.Tokens)
+				if err := printResult(cmd.OutOrStdout(), asJSON, d, text); err != nil {
 					return err
 				}
 			}
@@ -67,6 +61,8 @@ to compare two tokenizers, or two versions of one, on a whole corpus.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
 	return cmd
 }
+
+var newline = []byte{'\n'}
 
 // digestWindow is the size of the text in memory. A longer line is read twice, in pieces, because
 // its number of ids comes first.
@@ -98,13 +94,9 @@ func digestFile(cmd *cobra.Command, t *tokenize.Tokenizer, path string) (*digest
 			return nil, err
 		}
 		rest := r.window
-		for {
-			end := bytes.IndexByte(rest, '\n')
-			if end < 0 {
-				break
-			}
-			r.document(rest[:end])
-			rest = rest[end+1:]
+		for line, after, found := bytes.Cut(rest, newline); found; line, after, found = bytes.Cut(rest, newline) {
+			r.document(line)
+			rest = after
 		}
 		if err == io.EOF {
 			if len(rest) > 0 {
@@ -143,9 +135,6 @@ func (r *digester) fill() error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}
-	if n == 0 && err == nil {
-		return nil // the window was full already
-	}
 	return err
 }
 
@@ -163,9 +152,7 @@ func (r *digester) document(text []byte) {
 }
 
 func (r *digester) count(tokens int) {
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], uint32(tokens))
-	r.hash.Write(b[:])
+	r.hash.Write(binary.LittleEndian.AppendUint32(nil, uint32(tokens)))
 	r.sum.Documents++
 	r.sum.Tokens += int64(tokens)
 }
@@ -210,10 +197,9 @@ func (r *digester) pieces(each func(n int)) error {
 		end := bytes.IndexByte(r.window, '\n')
 		last := end >= 0 || err == io.EOF
 		cut := end
-		switch {
-		case end < 0 && last:
+		if end < 0 && last {
 			cut = len(r.window)
-		case end < 0:
+		} else if end < 0 {
 			if cut = r.t.SafeCut(r.window); cut == 0 {
 				if cap(r.window) >= maxTextBytes {
 					return errLongText

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -40,10 +39,7 @@ const (
 // colourful reports whether to write colours to w: it is a terminal that has some, and the user did
 // not turn them off.
 func colourful(w io.Writer) bool {
-	if g, ok := w.(*terminalWriter); ok {
-		w = g.w
-	}
-	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return isTerminal(unguarded(w)) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // segment is a stretch of the text with the tokens that begin in it, none if it became no token.
@@ -117,18 +113,11 @@ func (e *explainer) write(out io.Writer, text []byte) error {
 		return err
 	}
 	var ids []string
-	for _, s := range segments {
-		own := make([]string, len(s.ids))
-		for k, id := range s.ids {
-			own[k] = strconv.Itoa(int(id))
-		}
-		if len(own) > 0 {
-			ids = append(ids, strings.Join(own, "+"))
-		}
-	}
 	n := 0
 	for _, s := range segments {
-		n += len(s.ids)
+		if n += len(s.ids); len(s.ids) > 0 {
+			ids = append(ids, string(appendIDs(nil, s.ids, '+')))
+		}
 	}
 	_, err = fmt.Fprintf(out, "%s\n  %s: %s", renderSegments(segments, e.colours), plural(n, "token"),
 		strings.Join(ids, " "))
@@ -146,13 +135,10 @@ func renderSegments(segments []segment, colours bool) string {
 			b.WriteString(framed + shown + endColours)
 		case colours && len(s.ids) > 0:
 			b.WriteString(grounds[tokens%len(grounds)] + shown + endColours)
-		case colours:
+		case colours || i == 0:
 			b.WriteString(shown)
 		default:
-			if i > 0 {
-				b.WriteString(borderMark)
-			}
-			b.WriteString(shown)
+			b.WriteString(borderMark + shown)
 		}
 		if len(s.ids) > 0 {
 			tokens++
@@ -162,11 +148,8 @@ func renderSegments(segments []segment, colours bool) string {
 }
 
 // shownToken is a token's text on one line, without anything that a terminal would act on.
-func shownToken(text string) string { return showBreaks(printable(text)) }
-
-// showBreaks puts signs in place of line ends and tabs.
-func showBreaks(text string) string {
-	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(text)
+func shownToken(text string) string {
+	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(printable(text))
 }
 
 // runExplain shows each line of stdin with the borders of its tokens.
@@ -180,9 +163,7 @@ func runExplain(cmd *cobra.Command, f *codecFlags) error {
 	}
 	stdout := cmd.OutOrStdout()
 	e := &explainer{tokenizer: t, special: !f.noSpecial, colours: colourful(stdout)}
-	if guard, ok := stdout.(*terminalWriter); ok {
-		cmd.SetOut(guard.w) // colours are ours, and what they surround is made printable
-	}
+	cmd.SetOut(unguarded(stdout)) // colours are ours, and what they surround is made printable
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		if err := e.write(out, line); err != nil {
 			return fmt.Errorf("encode: stdin line %d: %w", n, err)

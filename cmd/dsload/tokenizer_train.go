@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -129,10 +129,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	result.Family, result.VocabSize, result.Fingerprint = f.family, tok.VocabSize(), tok.Fingerprint()
 	result.Short = trainer.Short()
 	result.Words, result.UniqueWords, result.Dropped = stats.Words, stats.Unique, stats.Dropped
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
-	}
-	return writeText(cmd.OutOrStdout(), result.describe(f.vocabSize))
+	return printResult(cmd.OutOrStdout(), f.asJSON, result, result.describe(f.vocabSize))
 }
 
 // check returns an error for options that nothing can be trained with.
@@ -243,14 +240,10 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		data, err = reader.Next(data[:0], &record)
-		if err == io.EOF {
+		if data, err = reader.Next(data[:0], &record); err == io.EOF {
 			return nil
 		}
-		if err == nil {
-			err = record.Err
-		}
-		if err != nil {
+		if err := cmp.Or(err, record.Err); err != nil {
 			return err
 		}
 		rec := example.Record{Columns: record.Columns, Comma: record.Comma, Decoded: record.Decoded,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,10 +26,7 @@ import (
 // flagError rewords an error from parsing flags.
 func flagError(cmd *cobra.Command, err error) error {
 	path := cmd.CommandPath()
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name, typed := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name, typed = short, "-"+short // pflag parses "-memory" as letters
@@ -39,16 +37,15 @@ func flagError(cmd *cobra.Command, err error) error {
 		if meant := nearestFlag(cmd, name); meant != "" {
 			return usagef("%sunknown flag: %s; did you mean --%s? See '%s --help'", label(cmd), typed, meant, path)
 		}
-	case errors.As(err, &invalid):
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
 		switch invalid.GetFlag().Value.Type() {
 		case "int", "int64":
-			usual := invalid.GetFlag().DefValue
-			if usual == "0" {
-				usual = "1"
-			}
-			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value, usual)
-			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {
+			usual := strings.TrimPrefix(invalid.GetFlag().DefValue, "0")
+			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value, cmp.Or(usual, "1"))
+			n := strings.TrimRight(value, "kK")
+			if _, err := strconv.ParseUint(n, 10, 64); n != value && err == nil {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
 		case "float64":
@@ -59,11 +56,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)
 	}
 	return usagef("%s%v; see '%s --help'", label(cmd), err, path)
-}
-
-func isDigits(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 64)
-	return err == nil
 }
 
 // flagSynonyms maps names that flags have in other tools to ours.
@@ -146,7 +138,11 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		case empty:
 			err = usagef("%s--%s: the value is empty; write one, or leave the flag out", label(cmd), f.Name)
 		case f.Name == "memory" && isSize && 0 < *size.n && *size.n < 64<<10:
-			err = usagef("%s--memory %d is %s; %s", label(cmd), *size.n, plural(*size.n, "byte"), meantMemory(*size.n))
+			advice := fmt.Sprintf("did you mean %dMiB?", *size.n)
+			if *size.n<<20 < minUsualMemory {
+				advice = "write a unit, as in " + formatSize(minUsualMemory)
+			}
+			err = usagef("%s--memory %d is %s; %s", label(cmd), *size.n, plural(*size.n, "byte"), advice)
 		}
 	})
 	if err != nil {
@@ -159,15 +155,6 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		return checkKinds(cmd, args)
 	}
 	return nil
-}
-
-// meantMemory returns advice for a cap without a unit: the number in MiB, if every command can work
-// with that.
-func meantMemory(n int64) string {
-	if n<<20 < minUsualMemory {
-		return "write a unit, as in " + formatSize(minUsualMemory)
-	}
-	return fmt.Sprintf("did you mean %dMiB?", n)
 }
 
 // minUsualMemory is a cap with which every command works at its usual settings.

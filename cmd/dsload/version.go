@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -25,15 +24,8 @@ func newVersionCommand() *cobra.Command {
 		Example: "  dsload version\n  dsload version --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout()
-			if asJSON {
-				return json.NewEncoder(out).Encode(map[string]string{
-					"version": version, "commit": buildCommit(), "go": runtime.Version(), "platform": runtime.GOOS +
-						"/" + runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintln(out, versionLine())
-			return err
+			return printResult(cmd.OutOrStdout(), asJSON, map[string]string{"version": version, "commit": buildCommit(),
+				"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}, versionLine())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -42,7 +34,7 @@ func newVersionCommand() *cobra.Command {
 
 // versionLine returns the output of version and --version.
 func versionLine() string {
-	return fmt.Sprintf("dsload %s (%s) %s %s/%s", version, buildCommit(), runtime.Version(), runtime.GOOS,
+	return fmt.Sprintf("dsload %s (%s) %s %s/%s\n", version, buildCommit(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 }
 
@@ -56,19 +48,16 @@ func buildCommit() string {
 	if !ok {
 		return "unknown"
 	}
-	rev, dirty := "", ""
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			rev = s.Value
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "-dirty"
-			}
-		}
+		settings[s.Key] = s.Value
 	}
+	rev := settings["vcs.revision"]
 	if rev == "" {
 		return "unknown"
 	}
-	return rev[:min(12, len(rev))] + dirty
+	if rev = rev[:min(12, len(rev))]; settings["vcs.modified"] == "true" {
+		rev += "-dirty"
+	}
+	return rev
 }

@@ -75,17 +75,6 @@ and each packed row is shown with every document in it.`,
 
 func flagOfParameter(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
-// whichQuery returns the feed's query for the flags that were given.
-func whichQuery(flags *pflag.FlagSet) (feed.Query, error) {
-	values := url.Values{}
-	for _, p := range feed.Parameters() {
-		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
-			values.Set(p.Name, f.Value.String())
-		}
-	}
-	return feed.ParseQuery(values.Encode())
-}
-
 func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (err error) {
 	flags := cmd.Flags()
 	var asked string
@@ -104,8 +93,14 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 	if n, _ := flags.GetInt64(asked); n < 0 {
 		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
-	setSoftLimit(whichMemory + at.bytes())
-	q, err := whichQuery(flags)
+	setSoftLimit(whichMemory + at.buckets.MemoryBytes())
+	values := url.Values{} // the feed's query
+	for _, p := range feed.Parameters() {
+		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
+			values.Set(p.Name, f.Value.String())
+		}
+	}
+	q, err := feed.ParseQuery(values.Encode())
 	if err != nil {
 		return whichError(args, err)
 	}
@@ -164,13 +159,12 @@ var errPackedRows = errors.New("which --document: the rows are packed, and each 
 
 // whichError writes a feed's error with its parameter as a flag.
 func whichError(args []string, err error) error {
-	var request *feed.RequestError
-	if !errors.As(err, &request) {
+	request, ok := errors.AsType[*feed.RequestError](err)
+	if !ok {
 		return err
 	}
 	reason := request.Reason
-	var param *feed.ParamError
-	if errors.As(err, &param) {
+	if param, ok := errors.AsType[*feed.ParamError](err); ok {
 		reason = "--" + flagOfParameter(param.Param) + ": " + param.Reason
 	}
 	if request.Hint != "" && !strings.HasSuffix(reason, "?") {

@@ -117,9 +117,6 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 		l.Target = p.decode(p.row.AppendLabels(nil))
 	}
 	l.Packed = len(p.row.Segments)
-	if r.Step >= 0 {
-		l.Step, l.Rank = &r.Step, &r.Rank
-	}
 	return l, nil
 }
 
@@ -165,9 +162,6 @@ func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece)
 	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
 	l.tracedExample, l.Dataset = first.tracedExample, first.Dataset
 	l.Text = w.splits[pieces[0].Member].decode(ids)
-	if r.Step >= 0 {
-		l.Step, l.Rank = &r.Step, &r.Rank
-	}
 	return l, nil
 }
 
@@ -177,6 +171,9 @@ func (w *whichPrinter) print(rows []serve.TracedRow) error {
 		l, err := w.line(r)
 		if err != nil {
 			return err
+		}
+		if r.Step >= 0 {
+			l.Step, l.Rank = &r.Step, &r.Rank
 		}
 		if w.asJSON {
 			enc := json.NewEncoder(out)

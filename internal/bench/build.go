@@ -105,13 +105,12 @@ func measureBuild(ctx context.Context, o *BuildOptions, args []string, samples m
 	}
 	f := &BuildFigures{
 		CPUSeconds: (child.ProcessState.UserTime() + child.ProcessState.SystemTime()).Seconds(), WallSeconds: wall,
-		TextBytes: s.TextBytes,
+		TextBytes: s.TextBytes, PeakRSSBytes: peakOfEnded(child.ProcessState),
 	}
 	f.Examples, f.Tokens = s.Sums()
 	f.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / f.CPUSeconds
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall
-	f.PeakRSSBytes = peakOfEnded(child.ProcessState)
 	if samples != nil {
 		if err := addSamples(samples, profile); err != nil {
 			return nil, fmt.Errorf("read the measured build's profile: %w", err)

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,9 +31,4 @@ func processCPU(pid int) float64 {
 	}
 	const ticksPerSecond = 100 // USER_HZ on every Linux
 	return float64(ticks) / ticksPerSecond
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
 }

@@ -25,7 +25,18 @@ func readProfile(data []byte, sample func(n int64, stack []string)) error {
 		case 4:
 			return p.location(message)
 		case 5:
-			return p.function(message)
+			var id, name uint64
+			err := eachField(message, func(field int, v uint64, _ []byte) error {
+				switch field {
+				case 1:
+					id = v
+				case 2:
+					name = v
+				}
+				return nil
+			})
+			p.names[id] = name
+			return err
 		case 6:
 			p.words = append(p.words, string(message))
 		}
@@ -63,21 +74,6 @@ func (p *stackReader) location(message []byte) error {
 		})
 	})
 	p.lines[id] = functions
-	return err
-}
-
-func (p *stackReader) function(message []byte) error {
-	var id, name uint64
-	err := eachField(message, func(field int, v uint64, _ []byte) error {
-		switch field {
-		case 1:
-			id = v
-		case 2:
-			name = v
-		}
-		return nil
-	})
-	p.names[id] = name
 	return err
 }
 

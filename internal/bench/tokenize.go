@@ -186,13 +186,10 @@ const benchBatch = 32
 // round measures fresh encoders cold and warm, and keeps the figures if the cold pass is the best
 // so far.
 func (b *tokenizeBench) round(best *TokenizeFigures) error {
-	encoders := make([]*tokenize.Encoder, b.workers)
+	encoders, buffers := make([]*tokenize.Encoder, b.workers), make([][]uint32, b.workers)
 	for i := range encoders {
 		encoders[i] = b.t.NewEncoder(tokenize.EncoderOptions{CacheBytes: b.cache})
 		encoders[i].Warm() // part of loading, which is not measured
-	}
-	buffers := make([][]uint32, b.workers)
-	for i := range buffers {
 		buffers[i] = make([]uint32, 0, 1<<16)
 	}
 	runtime.GC()

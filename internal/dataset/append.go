@@ -150,7 +150,7 @@ func (b *Builder) sideFile(name string) bool {
 }
 
 // HasAddition reports whether a folder holds an addition that is not finished.
-func HasAddition(fsys shardfile.FS, dir string) bool {
+func HasAddition(fsys shardfile.ReadFS, dir string) bool {
 	_, err := fsys.Stat(shardfile.Join(dir, shardfile.AdditionCheckpointName))
 	return err == nil
 }

@@ -46,7 +46,7 @@ func readCheckpoint(fsys shardfile.FS, path, dir string, want BuilderOptions) (*
 }
 
 // readHead checks a checkpoint, of any build, and decodes what comes before the splits.
-func readHead(fsys shardfile.FS, path string) (*savedState, error) {
+func readHead(fsys shardfile.ReadFS, path string) (*savedState, error) {
 	r, err := openCheckpoint(fsys, path)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func readHead(fsys shardfile.FS, path string) (*savedState, error) {
 }
 
 // openCheckpoint opens a checkpoint file and compares its checksum. The caller closes the file.
-func openCheckpoint(fsys shardfile.FS, path string) (_ *checkpointReader, err error) {
+func openCheckpoint(fsys shardfile.ReadFS, path string) (_ *checkpointReader, err error) {
 	f, size, err := shardfile.OpenSized(fsys, path)
 	if err != nil {
 		return nil, err

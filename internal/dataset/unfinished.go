@@ -17,7 +17,7 @@ type Unfinished struct {
 
 // ReadUnfinished reads the checkpoint of a folder, whatever its options. It takes no lock: the
 // build may be running. The error is ErrNotFound if there is no checkpoint.
-func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
+func ReadUnfinished(fsys shardfile.ReadFS, dir string) (*Unfinished, error) {
 	path := shardfile.Join(dir, shardfile.BuildCheckpointName)
 	st, err := readHead(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
 
 // HasRows reports whether a checkpoint follows the first row of its build. Until then it only claims the folder.
 // Without a checkpoint there are none.
-func HasRows(fsys shardfile.FS, path string) (bool, error) {
+func HasRows(fsys shardfile.ReadFS, path string) (bool, error) {
 	st, err := readHead(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -156,7 +156,9 @@ func addProcesses(gpus []gpu, out []byte, procfs string) error {
 		// name must agree.
 		if line, err := os.ReadFile(filepath.Join(procfs, row[1], "cmdline")); err == nil && len(line) > 0 {
 			args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
-			if sameProgram(args[0], row[3]) {
+			first, _, _ := strings.Cut(row[3], " ")
+			a, b := filepath.Base(args[0]), filepath.Base(first)
+			if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) { // such as python3 and python3.12
 				p.Here, p.Command = true, strings.Join(args, " ")
 			}
 		}
@@ -167,14 +169,6 @@ func addProcesses(gpus []gpu, out []byte, procfs string) error {
 		}
 	}
 	return nil
-}
-
-// sameProgram reports whether a process's first argument and the driver's name for it mean the same
-// program.
-func sameProgram(arg0, name string) bool {
-	first, _, _ := strings.Cut(name, " ")
-	a, b := filepath.Base(arg0), filepath.Base(first)
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) // such as python3 and python3.12
 }
 
 // writeGPUs prints the devices and their processes, or why they cannot be listed.

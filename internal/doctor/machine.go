@@ -165,33 +165,29 @@ except m.PackageNotFoundError: print()`
 // findPython asks the interpreter of the active environment, or python3 on PATH. It returns nil if
 // there is none.
 func findPython(ctx context.Context) *python {
-	path := ""
+	p := new(python)
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if there is none
+		p.Path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if there is none
 	}
-	if path == "" {
-		var err error
-		if path, err = exec.LookPath("python3"); err != nil {
+	if p.Path == "" {
+		if p.Path, _ = exec.LookPath("python3"); p.Path == "" {
 			return nil
 		}
 	}
-	p := &python{Path: path}
 	ctx, cancel := context.WithTimeout(ctx, pythonTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-c", pythonQuestion)
+	cmd := exec.CommandContext(ctx, p.Path, "-c", pythonQuestion)
 	cmd.Dir = "/" // so that nothing is imported from this folder
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
-	version, torch, found := strings.Cut(strings.TrimRight(string(out), "\n"), "\n")
-	if err != nil || version == "" {
+	version, torch, _ := strings.Cut(strings.TrimRight(string(out), "\n"), "\n")
+	switch {
+	case err != nil:
+		p.Error = err.Error()
+	case version == "":
 		p.Error = "no answer"
-		if err != nil {
-			p.Error = err.Error()
-		}
-		return p
-	}
-	if p.Version = version; found {
-		p.Torch = strings.TrimSpace(torch)
+	default:
+		p.Version, p.Torch = version, strings.TrimSpace(torch)
 	}
 	return p
 }
@@ -261,10 +257,9 @@ const (
 
 // settings returns the settings that fit the machine, each with its reason.
 func (m *Machine) settings() []setting {
-	limit := m.CgroupLimit
+	limit := cmp.Or(m.CgroupLimit, m.Memory)
 	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records",
 		units.Plural(m.Processors, "worker"))
-	limit = cmp.Or(limit, m.Memory)
 	if limit > 0 && m.DefaultMemory < 256<<20 {
 		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest",
 			size(limit))

@@ -1,33 +1,13 @@
 package doctor
 
 import (
-	"bytes"
-	"os"
-	"strconv"
+	"github.com/dsload/dsload/internal/resident"
 	"syscall"
 )
 
 // systemMemory returns the machine's memory and how much of it is available, 0 if unknown.
 func systemMemory() (total, available int64) {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, 0
-	}
-	for line := range bytes.Lines(data) {
-		fields := bytes.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kib, err := strconv.ParseInt(string(fields[1]), 10, 64)
-		switch {
-		case err != nil:
-		case string(fields[0]) == "MemTotal:":
-			total = kib << 10
-		case string(fields[0]) == "MemAvailable:":
-			available = kib << 10
-		}
-	}
-	return total, available
+	return resident.Listed("/proc/meminfo", "MemTotal:"), resident.Listed("/proc/meminfo", "MemAvailable:")
 }
 
 // spaceOf returns the space of a path's file system; nil if it has none.

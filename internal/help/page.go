@@ -150,24 +150,18 @@ func flagRow(f *pflag.Flag) entry {
 		row.name = "-" + f.Shorthand + ", --" + f.Name
 	}
 	_, row.text = pflag.UnquoteUsage(f)
-	switch {
-	case row.value == "":
-	case f.NoOptDefVal != "": // the value may be left out, and otherwise follows an equals sign
+	if row.value != "" && f.NoOptDefVal != "" { // the value may be left out, and otherwise follows an equals sign
 		row.name, row.value = row.name+"[="+row.value+"]", ""
 	}
 	if slices.Contains([]string{"", "0", "0B", "false", "[]"}, f.DefValue) || strings.Contains(row.text, "(default") {
 		return row
 	}
-	row.text += " (default " + defaultOf(f) + ")"
-	return row
-}
-
-// defaultOf returns the default of a flag, as it would be typed.
-func defaultOf(f *pflag.Flag) string {
-	if whole, ok := strings.CutSuffix(f.DefValue, "m0s"); ok && f.Value.Type() == "duration" {
-		return whole + "m"
+	usual := f.DefValue
+	if whole, ok := strings.CutSuffix(usual, "m0s"); ok && f.Value.Type() == "duration" {
+		usual = whole + "m"
 	}
-	return f.DefValue
+	row.text += " (default " + usual + ")"
+	return row
 }
 
 // Of returns the whole page of a command.

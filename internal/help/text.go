@@ -1,6 +1,7 @@
 package help
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -101,24 +102,14 @@ func (r entry) width() int {
 
 // legend explains the words for values that the tables have.
 func (p *Page) legend() (lines []string) {
-	for _, entry := range legend {
-		for _, t := range p.tables {
-			if t.hasValue(entry[0]) {
-				lines = append(lines, entry[0]+": "+entry[1])
-				break
-			}
+	for _, words := range legend {
+		if slices.ContainsFunc(p.tables, func(t table) bool {
+			return slices.ContainsFunc(t.rows, func(row entry) bool { return row.value == words[0] })
+		}) {
+			lines = append(lines, words[0]+": "+words[1])
 		}
 	}
 	return lines
-}
-
-func (t *table) hasValue(word string) bool {
-	for _, row := range t.rows {
-		if row.value == word {
-			return true
-		}
-	}
-	return false
 }
 
 // writeParagraph writes text in lines of at most width characters. Lines that begin with two spaces stay.

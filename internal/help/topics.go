@@ -1,6 +1,7 @@
 package help
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/option"
@@ -83,12 +84,8 @@ func paragraphs(text string) []string { return strings.Split(strings.TrimSpace(t
 
 // optionTable returns the flags of the command build in some groups.
 func optionTable(build *cobra.Command, groups ...option.Group) (tables []table) {
-	wanted := map[string]bool{}
-	for _, group := range groups {
-		wanted[string(group)] = true
-	}
 	for _, t := range flagTables(build) {
-		if wanted[t.title] {
+		if slices.Contains(groups, option.Group(t.title)) {
 			t.title = "Flags of build: " + strings.ToLower(t.title)
 			tables = append(tables, t)
 		}

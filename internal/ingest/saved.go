@@ -24,7 +24,7 @@ type Unfinished struct {
 }
 
 // ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.
-func ReadUnfinished(fsys shardfile.FS, dir string) (*Unfinished, error) {
+func ReadUnfinished(fsys shardfile.ReadFS, dir string) (*Unfinished, error) {
 	saved, err := dataset.ReadUnfinished(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint of %s: %w", dir, err)

@@ -25,7 +25,7 @@ type originFile struct {
 
 // OpenSplit opens the origins of the documents of a split. The error is ErrNone if the
 // dataset has none, as datasets of earlier versions.
-func OpenSplit(fsys shardfile.FS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
+func OpenSplit(fsys shardfile.ReadFS, dir string, m *shard.Manifest, split string) (_ *Split, err error) {
 	var names []string
 	if split == "val" && m.File(shardfile.ValOriginsName) != nil {
 		names = append(names, shardfile.ValOriginsName)
@@ -49,7 +49,7 @@ func OpenSplit(fsys shardfile.FS, dir string, m *shard.Manifest, split string) (
 	return o, nil
 }
 
-func (o *Split) open(fsys shardfile.FS, path string) (err error) {
+func (o *Split) open(fsys shardfile.ReadFS, path string) (err error) {
 	f := originFile{path: path}
 	if f.file, err = fsys.OpenFile(path, os.O_RDONLY); err != nil {
 		return err

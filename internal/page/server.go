@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // A Server serves one live page to browsers on this machine. It serves nothing else: all content is
@@ -50,7 +51,7 @@ func NewServer(l net.Listener, name string, live *Live, conns int) *Server {
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.http.Serve(&limitListener{Listener: l, free: make(chan struct{}, conns), closed: make(chan struct{})})
+		_ = s.http.Serve(netutil.LimitListener(l, conns))
 	}()
 	return s
 }
@@ -95,43 +96,4 @@ func Refuse(w http.ResponseWriter, status int, reason, hint string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
-}
-
-// limitListener accepts a connection only while there is a free slot.
-type limitListener struct {
-	net.Listener
-	free   chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &limitedConn{Conn: c, leave: func() { <-l.free }}, nil
-}
-
-func (l *limitListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	once  sync.Once
-	leave func()
-}
-
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.leave)
-	return err
 }

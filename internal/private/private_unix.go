@@ -54,7 +54,7 @@ func Parent(dir string) error {
 	}
 	owner, mode := ownerOf(info), info.Mode()
 	open := fs.FileMode(othersWrite)
-	if me := os.Geteuid(); me != 0 && owner == me && groupOf(info) == me {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && owner != 0 && owner == os.Geteuid() && int(st.Gid) == owner {
 		open = 0o002
 	}
 	if owner != os.Geteuid() && owner != 0 || mode&fs.ModeSticky == 0 && mode.Perm()&open != 0 {
@@ -66,13 +66,6 @@ func Parent(dir string) error {
 func ownerOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)
-	}
-	return -1
-}
-
-func groupOf(info fs.FileInfo) int {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Gid)
 	}
 	return -1
 }

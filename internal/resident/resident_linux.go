@@ -8,13 +8,14 @@ import (
 
 // Bytes returns the resident set size of this process (VmRSS of /proc/self/status), 0 if it cannot
 // be read.
-func Bytes() int64 { return statusBytes("VmRSS:") }
+func Bytes() int64 { return Listed("/proc/self/status", "VmRSS:") }
 
 // Peak returns the largest resident set size that this process has had (VmHWM).
-func Peak() int64 { return statusBytes("VmHWM:") }
+func Peak() int64 { return Listed("/proc/self/status", "VmHWM:") }
 
-func statusBytes(field string) int64 {
-	data, err := os.ReadFile("/proc/self/status")
+// Listed returns what a file such as /proc/meminfo lists under a name, in bytes; 0 if it cannot be read.
+func Listed(file, field string) int64 {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}

@@ -35,7 +35,7 @@ type manifestFile struct {
 }
 
 // readManifestFile reads the manifest, which must have the given seal.
-func readManifestFile(fsys shardfile.FS, dir, seal string) (manifestFile, error) {
+func readManifestFile(fsys shardfile.ReadFS, dir, seal string) (manifestFile, error) {
 	path := shardfile.Join(dir, shardfile.ManifestName)
 	info, err := fsys.Stat(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func readManifestFile(fsys shardfile.FS, dir, seal string) (manifestFile, error)
 }
 
 // isStill returns an error unless the manifest in the folder is the one that was opened.
-func (m *manifestFile) isStill(fsys shardfile.FS, dir string) error {
+func (m *manifestFile) isStill(fsys shardfile.ReadFS, dir string) error {
 	path := shardfile.Join(dir, shardfile.ManifestName)
 	info, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +173,7 @@ func (r *Reader) check() error {
 const shardsChecked = 100_000
 
 // checkShards compares the sizes of a split's shards with the manifest's.
-func (d *opened) checkShards(fsys shardfile.FS, split *shard.Split) error {
+func (d *opened) checkShards(fsys shardfile.ReadFS, split *shard.Split) error {
 	n := split.NumShards()
 	first, end := 0, n
 	if n > shardsChecked {

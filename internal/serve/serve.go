@@ -35,7 +35,7 @@ type Options struct {
 	Pack       pack.Policy
 	PackLength int
 	// FS is the file system of the folders. Default: the operating system's.
-	FS shardfile.FS
+	FS shardfile.ReadFS
 	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
 	Buckets *store.Reader
 
@@ -70,7 +70,7 @@ const (
 // Reader is the read path: open datasets that can be streamed as batches. It implements
 // feed.Backend and is safe for concurrent use.
 type Reader struct {
-	fs       shardfile.FS
+	fs       shardfile.ReadFS
 	buckets  *store.Reader // see Options
 	datasets []*opened
 	seal     string
@@ -93,7 +93,7 @@ type opened struct {
 
 // Open opens the datasets. Errors are shard's, with the folder.
 func Open(o Options) (*Reader, error) {
-	o.FS = cmp.Or(o.FS, shardfile.OS())
+	o.FS = cmp.Or[shardfile.ReadFS](o.FS, shardfile.OS())
 	if len(o.Datasets) == 0 {
 		return nil, fault.BadOption("dataset", nil, "name at least one dataset folder")
 	}
@@ -150,7 +150,7 @@ func (o Options) locationBytes() int64 {
 }
 
 // splitName splits NAME=DIR. An argument that is itself a folder has no NAME.
-func splitName(fs shardfile.FS, arg string) (name, dir string) {
+func splitName(fs shardfile.ReadFS, arg string) (name, dir string) {
 	if before, after, found := strings.Cut(arg, "="); found && before != "" &&
 		!strings.ContainsRune(before, filepath.Separator) {
 		if _, err := fs.Stat(arg); err != nil {
@@ -214,18 +214,15 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 
 // memory returns the fixed parts of the reader's memory.
 func (r *Reader) memory() []budget.Share {
-	var manifests, buckets int64
+	var manifests int64
 	for _, d := range r.datasets {
 		manifests += int64(len(d.manifest.bytes))
-	}
-	if r.buckets != nil {
-		buckets = r.buckets.MemoryBytes()
 	}
 	return []budget.Share{
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
 			Why: "12 bytes a record batch of open shards, and what manifests say"},
 		{Name: "manifests", Bytes: manifests, Why: "as they are sent to clients, which share them"},
-		{Name: "buckets", Bytes: buckets, Why: "connections, blocks in flight, what is known of each object"},
+		{Name: "buckets", Bytes: r.buckets.MemoryBytes(), Why: "connections, blocks in flight, what is known of each object"},
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 // path/filepath. Errors are *fs.PathError, or anything that errors.Is can compare with
 // fs.ErrNotExist.
 type ReadFS interface {
+	// Open is OpenFile for reading, for functions that accept any fs.FS.
+	fs.FS
 	// OpenFile accepts os.O_RDONLY here. It opens regular files only, and does not wait for pipes or devices.
 	OpenFile(name string, flag int) (File, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -25,12 +27,11 @@ type ReadFS interface {
 
 // FS is the part of a file system that datasets are written to. OpenFile also accepts os.O_RDWR for an existing file,
 // and os.O_RDWR, os.O_CREATE and os.O_EXCL for a new one. If it opens for writing, the last element of name must not
-// be a symbolic link. Open is OpenFile for reading, for functions that accept any fs.FS.
+// be a symbolic link.
 //
 // A power cut leaves the bytes of a file up to its last Sync, and names up to the last SyncDir of
 // their folder.
 type FS interface {
-	fs.FS
 	ReadFS
 	Rename(oldName, newName string) error
 	Remove(name string) error

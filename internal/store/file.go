@@ -49,7 +49,7 @@ const (
 func retryChanged(ctx context.Context, read func(again bool) error) error {
 	for try := 1; ; try++ {
 		err := read(try > 1)
-		if changed := (*remote.ChangedError)(nil); !errors.As(err, &changed) || try == changedTries {
+		if !errors.As(err, new(*remote.ChangedError)) || try == changedTries {
 			return err
 		}
 		select {
@@ -70,28 +70,18 @@ type sharedFile struct {
 	folder *folder
 }
 
-func openShared(ctx context.Context, folder *folder, o remote.Object) *sharedFile {
-	return &sharedFile{unwritable{o.URI}, folder.store.Open(ctx, o), ctx, folder}
-}
-
 func (f *sharedFile) ReadAt(p []byte, off int64) (n int, err error) {
 	err = retryChanged(f.ctx, func(again bool) error {
-		if again {
-			f.reopen()
+		if again { // what has the name now, unless that is of another size: then reading fails again
+			if o, err := f.folder.describe(f.ctx, path.Base(f.uri)); err == nil && o.Size == f.Size() {
+				f.Close() // it was only read
+				f.File = f.folder.store.Open(f.ctx, o)
+			}
 		}
 		n, err = f.File.ReadAt(p, off)
 		return err
 	})
 	return n, err
-}
-
-// reopen replaces the object by what has its name now, unless that is of another size: then reading fails
-// again.
-func (f *sharedFile) reopen() {
-	if o, err := f.folder.describe(f.ctx, path.Base(f.uri)); err == nil && o.Size == f.Size() {
-		f.Close() // it was only read
-		f.File = f.folder.store.Open(f.ctx, o)
-	}
 }
 
 func (f *sharedFile) Stat() (fs.FileInfo, error) { return objectInfo{f.Object()}, nil }

@@ -33,7 +33,7 @@ func TestSharedFileWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := openShared(ctx, at, o)
+	f := &sharedFile{unwritable{o.URI}, at.store.Open(ctx, o), ctx, at}
 	defer f.Close()
 	got := make([]byte, len(text))
 	for i, half := range [][]byte{got[:len(got)/2], got[len(got)/2:]} {

@@ -240,7 +240,7 @@ func (f *FS) OpenFile(name string, flag int) (shardfile.File, error) {
 	if base := filepath.Base(name); shardfile.IsHashes(base) {
 		return f.openCopy(base)
 	}
-	return openShared(f.ctx, f.home, o), nil
+	return &sharedFile{unwritable{o.URI}, f.home.store.Open(f.ctx, o), f.ctx, f.home}, nil
 }
 
 // Open opens a file for reading.

@@ -46,7 +46,9 @@ func Merge(ctx context.Context, uri string, run func(fsys shardfile.FS, dir stri
 		return fmt.Errorf("merge %s: %w", uri, err)
 	}
 	if err = run(m.FS, dir); err == nil {
-		err = m.removeLeft()
+		for i := 0; i < len(m.left) && err == nil; i++ {
+			err = m.home.remove(m.ctx, m.left[i])
+		}
 	}
 	if err != nil {
 		return &targetError{err, dir, uri}
@@ -96,12 +98,3 @@ func (m *merge) names(visit func(name string) error) error {
 
 func (m *merge) commit(path, name string) error { return m.upload(path, name) }
 func (m *merge) removes(name string) bool       { return shardfile.RoleOf(name) == shardfile.RoleWhole }
-
-func (m *merge) removeLeft() error {
-	for _, name := range m.left {
-		if err := m.home.remove(m.ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -74,7 +74,7 @@ func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
 	}
 	f.notice("resuming from the checkpoint in the bucket, of %s", saved.Modified.Format(time.RFC3339))
 	err = f.resume(ctx)
-	if changed := (*remote.ChangedError)(nil); errors.As(err, &changed) || errors.Is(err, fs.ErrNotExist) {
+	if errors.As(err, new(*remote.ChangedError)) || errors.Is(err, fs.ErrNotExist) {
 		f.notice("a twin on another machine has replaced that checkpoint meanwhile; starting the partition afresh")
 		return false, f.empty()
 	}

@@ -52,16 +52,16 @@ const (
 	defaultInterval = 15 * time.Second
 )
 
-// Reader is a read-only shardfile.FS for names in buckets. Other names are the operating system's.
+// Reader is a shardfile.ReadFS for names in buckets. Other names are the operating system's.
 type Reader struct {
-	shardfile.FS // the operating system's
-	store        *remote.Store
-	cache        *cache // nil where files are read uncached
-	onLost       func(error)
-	interval     time.Duration
-	ctx          context.Context // for requests: the methods of a file system have none
-	end          context.CancelFunc
-	checks       sync.WaitGroup // background checks of manifests
+	shardfile.ReadFS // the operating system's
+	store            *remote.Store
+	cache            *cache // nil where files are read uncached
+	onLost           func(error)
+	interval         time.Duration
+	ctx              context.Context // for requests: the methods of a file system have none
+	end              context.CancelFunc
+	checks           sync.WaitGroup // background checks of manifests
 
 	mu       sync.Mutex
 	closed   bool
@@ -91,7 +91,7 @@ type manifestCheck struct {
 // NewReader returns a Reader with an empty cache.
 func NewReader(o ReaderOptions) (*Reader, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
-	f := &Reader{FS: shardfile.OS(), interval: o.Interval, onLost: o.Lost,
+	f := &Reader{ReadFS: shardfile.OS(), interval: o.Interval, onLost: o.Lost,
 		store:   remote.NewStore(remote.Options{Notice: o.Notice}),
 		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*manifestCheck{}}
 	f.ctx, f.end = context.WithCancel(context.Background())
@@ -106,9 +106,12 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	return f, nil
 }
 
-// MemoryBytes returns the maximum memory of the Reader, for the objects that it knows now.
+// MemoryBytes returns the maximum memory of the Reader, for the objects that it knows now; 0 for nil.
 func (f *Reader) MemoryBytes() int64 {
 	const perObject = 320 // its description, and the map's share
+	if f == nil {
+		return 0
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := int64(remote.StoreBytes + remote.FileBytes)
@@ -121,8 +124,12 @@ func (f *Reader) MemoryBytes() int64 {
 	return n
 }
 
-// Close ends all requests, waits for those in the background, and removes the cache.
+// Close ends all requests, waits for those in the background, and removes the cache. It may be called twice, and
+// for nil.
 func (f *Reader) Close() error {
+	if f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -139,10 +146,10 @@ func (f *Reader) Close() error {
 	return errors.Join(err, f.store.Close())
 }
 
-// OpenFile implements shardfile.FS. Files in a bucket open only for reading.
+// OpenFile implements shardfile.ReadFS. Files in a bucket open only for reading.
 func (f *Reader) OpenFile(name string, flag int) (shardfile.File, error) {
 	if !remote.Writable(name) {
-		return f.FS.OpenFile(name, flag)
+		return f.ReadFS.OpenFile(name, flag)
 	}
 	if flag != os.O_RDONLY {
 		return nil, readOnly("open", name)
@@ -162,10 +169,10 @@ func (f *Reader) Open(name string) (fs.File, error) {
 	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
 }
 
-// Stat implements shardfile.FS.
+// Stat implements shardfile.ReadFS.
 func (f *Reader) Stat(name string) (fs.FileInfo, error) {
 	if !remote.Writable(name) {
-		return f.FS.Stat(name)
+		return f.ReadFS.Stat(name)
 	}
 	v, err := f.find(name)
 	if err != nil {
@@ -174,10 +181,10 @@ func (f *Reader) Stat(name string) (fs.FileInfo, error) {
 	return v.info(), nil
 }
 
-// ReadDir implements shardfile.FS.
+// ReadDir implements shardfile.ReadFS.
 func (f *Reader) ReadDir(name string) (names []string, err error) {
 	if !remote.Writable(name) {
-		return f.FS.ReadDir(name)
+		return f.ReadFS.ReadDir(name)
 	}
 	err = f.store.List(f.ctx, strings.TrimRight(name, "/"), func(at string, _ remote.Object) error {
 		if !strings.Contains(at, "/") {
@@ -190,41 +197,7 @@ func (f *Reader) ReadDir(name string) (names []string, err error) {
 }
 
 func readOnly(op, name string) error {
-	return &fs.PathError{
-		Op:   op,
-		Path: name,
-		Err:  fmt.Errorf("%w: files in a bucket are only read", fs.ErrPermission),
-	}
-}
-
-// Rename implements shardfile.FS. In a bucket it fails, as the methods below do.
-func (f *Reader) Rename(oldName, newName string) error {
-	if remote.Writable(oldName) || remote.Writable(newName) {
-		return readOnly("rename", oldName)
-	}
-	return f.FS.Rename(oldName, newName)
-}
-
-// Remove implements shardfile.FS.
-func (f *Reader) Remove(name string) error { return onDisk("remove", name, f.FS.Remove) }
-
-// MkdirAll implements shardfile.FS.
-func (f *Reader) MkdirAll(name string) error { return onDisk("mkdir", name, f.FS.MkdirAll) }
-
-// onDisk calls do unless the name is of something in a bucket.
-func onDisk(op, name string, do func(name string) error) error {
-	if remote.Writable(name) {
-		return readOnly(op, name)
-	}
-	return do(name)
-}
-
-// Lock implements shardfile.FS.
-func (f *Reader) Lock(name string, holder []byte) (shardfile.Lock, error) {
-	if remote.Writable(name) {
-		return nil, readOnly("lock", name)
-	}
-	return f.FS.Lock(name, holder)
+	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("%w: files in a bucket are only read", fs.ErrPermission)}
 }
 
 // find returns the version of an object to read.
@@ -360,9 +333,8 @@ func (f *Reader) explainRead(v *version, err error) error {
 		return nil
 	}
 	f.lost(err)
-	var change *remote.ChangedError
 	gone := errors.Is(err, fs.ErrNotExist)
-	if !gone && !errors.Is(err, remote.ErrNoBucket) && !errors.As(err, &change) {
+	if !gone && !errors.Is(err, remote.ErrNoBucket) && !errors.As(err, new(*remote.ChangedError)) {
 		return explain("read", v.URI, err)
 	}
 	f.mu.Lock()

@@ -47,14 +47,13 @@ func openScratch(t *Target) (*scratch, error) {
 	}
 	sum := sha256.Sum256([]byte(key))
 	s := &scratch{home: filepath.Join(base, hex.EncodeToString(sum[:12]))}
-	var held *shardfile.LockedError
 	s.lock, err = shardfile.LockFile(shardfile.OS(), s.home+".lock")
-	switch {
-	case errors.As(err, &held) && t.isPart():
+	switch held, ok := errors.AsType[*shardfile.LockedError](err); {
+	case ok && t.isPart():
 		t.notice("another process on this machine is building this partition; building a second copy")
 		s.lock, s.passing = nil, true
 		s.home, err = os.MkdirTemp(base, "twin-")
-	case errors.As(err, &held):
+	case ok:
 		held.Dir = t.URI
 		err = fault.Advise(held, "wait for it, or use another {out}")
 	}

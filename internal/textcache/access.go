@@ -15,8 +15,8 @@ func (c *Cache) Prepare() error {
 		return fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a writable folder", err)
 	}
 	err := private.Folder(c.Dir)
-	switch access := (*private.AccessError)(nil); {
-	case !errors.As(err, &access):
+	switch access, ok := errors.AsType[*private.AccessError](err); {
+	case !ok:
 		return err
 	case access.Writable():
 		return fmt.Errorf("the cache %w and plant a dataset; empty it and make it yours alone with chmod 700, "+

@@ -70,14 +70,13 @@ func Build(ctx context.Context, o option.Options, say func(string), build func(o
 		return nil, err
 	}
 	what := SourcesText(o.Sources)
-	name := cacheName(o.Sources)
 	o.Out = cache.Dir // for scratch files; the entry is not known yet
 	id, err := setup.Identify(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	cache.Damage = func(dir string, ready bool) error { return damageOf(id, dir, ready) }
-	entry, err := cache.Acquire(ctx, Key{Name: name, Settings: id.Settings, Content: id.Content}, func(pid int) {
+	entry, err := cache.Acquire(ctx, Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content}, func(pid int) {
 		who := "another process"
 		if pid > 0 {
 			who = fmt.Sprintf("process %d", pid)

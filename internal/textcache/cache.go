@@ -112,12 +112,17 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 			if again {
 				continue
 			}
-			e.Changed = !e.Ready && e.Damage == nil && c.has(k)
+			found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shardfile.ManifestName)) // of these settings
+			e.Changed = !e.Ready && e.Damage == nil && err == nil && len(found) > 0
 			return e, nil
 		}
 		if !waited {
 			waited = true
-			waiting(holder(e.Dir + lockSuffix))
+			pid := 0 // if it is unknown
+			if data, err := os.ReadFile(e.Dir + lockSuffix); err == nil && len(data) < 32 {
+				_, _ = fmt.Sscan(string(data), &pid)
+			}
+			waiting(pid)
 		}
 		select {
 		case <-ctx.Done():
@@ -125,12 +130,6 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 		case <-time.After(pollEvery):
 		}
 	}
-}
-
-// has reports whether there is a dataset with the key's settings.
-func (c *Cache) has(k Key) bool {
-	found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shardfile.ManifestName))
-	return err == nil && len(found) > 0
 }
 
 // isReady reports whether a folder is a dataset.
@@ -150,22 +149,11 @@ func (e *Entry) take() (bool, error) {
 		return false, lock.Close()
 	}
 	if e.lock, e.Ready = lock, ready; !ready {
-		err = errors.Join(lock.Truncate(0), writePID(lock))
+		if err = lock.Truncate(0); err == nil {
+			_, err = lock.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
+		}
 	}
 	return true, errors.Join(err, touch(e.Dir+lockSuffix))
-}
-
-func writePID(f *os.File) error {
-	_, err := f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
-	return err
-}
-
-// holder returns the id of the process that builds an entry, 0 if unknown.
-func holder(lock string) (pid int) {
-	if data, err := os.ReadFile(lock); err == nil && len(data) < 32 {
-		_, _ = fmt.Sscan(string(data), &pid)
-	}
-	return pid
 }
 
 func touch(path string) error {

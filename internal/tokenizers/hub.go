@@ -17,8 +17,7 @@ const maxTokenizerBytes = 512 << 20
 
 // besideTokenizer lists the files that accompany a tokenizer.
 var besideTokenizer = map[string]bool{"tokenizer.json": true, "tokenizer_config.json": true,
-	"special_tokens_map.json": true,
-	"added_tokens.json":       true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true,
+	"special_tokens_map.json": true, "added_tokens.json": true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true,
 	"chat_template.json": true}
 
 // hubTokenizer downloads the tokenizer of an hf:// address into the cache that other tools share,
@@ -59,9 +58,4 @@ func tokenizerExtension(name string) string {
 		return ext
 	}
 	return ""
-}
-
-// hubTokenizerName returns the name of the tokenizer of an hf:// address.
-func hubTokenizerName(address string) string {
-	return strings.TrimPrefix(address, "hf://")
 }

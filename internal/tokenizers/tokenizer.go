@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,7 +58,7 @@ func Open(name string, o Options) (*tokenize.Tokenizer, error) {
 		if path, err = hubTokenizer(name, o); err != nil {
 			return nil, err
 		}
-		called = hubTokenizerName(name)
+		called = strings.TrimPrefix(name, "hf://")
 	} else if _, err := os.Stat(name); err != nil {
 		return nil, fault.BadOption("tokenizer", name, "%v", missingTokenizer(name, err))
 	}
@@ -147,8 +146,7 @@ func missingTokenizer(name string, cause error) fault.Text {
 		return fault.Textf("only built-in names (%s), folders, files and hf://OWNER/NAME can be read; "+
 			"download it and give its folder", names)
 	}
-	var path *fs.PathError
-	if errors.As(cause, &path) {
+	if path, ok := errors.AsType[*fs.PathError](cause); ok {
 		cause = path.Err
 	}
 	reason := fault.Textf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, "+
@@ -180,13 +178,17 @@ func hubName(name string) (repository string, ok bool) {
 
 // OfDataset loads the tokenizer that made a dataset: the copy in its folder, or the built-in
 // one of that name. Its fingerprint must be the manifest's.
-func OfDataset(fsys shardfile.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+func OfDataset(fsys shardfile.ReadFS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
+	var settings struct {
+		Pattern string `json:"tokenizer-pattern"` // of the build's ranks
+	}
+	_ = json.Unmarshal(m.Settings, &settings) // those of another program have none
 	var t *tokenize.Tokenizer
 	var err error
 	if name := tokenizerCopy(fsys, dir, m); name != "" {
 		path = shardfile.Join(dir, name)
-		o := tokenize.Options{Pattern: patternOf(m)}
+		o := tokenize.Options{Pattern: settings.Pattern}
 		if o.Config, err = configCopy(fsys, dir, name, m); err != nil {
 			return nil, err
 		}
@@ -208,7 +210,7 @@ func OfDataset(fsys shardfile.FS, dir string, m *shard.Manifest) (*tokenize.Toke
 }
 
 // loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
-func loadCopy(fsys shardfile.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
+func loadCopy(fsys shardfile.ReadFS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
 	if !strings.Contains(path, "://") {
 		f, err := fsys.OpenFile(path, os.O_RDONLY) // refuses a pipe at once
 		if err != nil {
@@ -217,7 +219,7 @@ func loadCopy(fsys shardfile.FS, path string, o tokenize.Options) (*tokenize.Tok
 		defer f.Close()
 		return tokenize.LoadWith(path, o)
 	}
-	data, err := readCopy(fsys, path)
+	data, err := shardfile.ReadFile(fsys, path, maxTokenizerBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -228,43 +230,22 @@ func loadCopy(fsys shardfile.FS, path string, o tokenize.Options) (*tokenize.Tok
 	return t, nil
 }
 
-// readCopy returns the content of a file.
-func readCopy(fsys shardfile.FS, path string) ([]byte, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxTokenizerBytes {
-		return nil, fmt.Errorf("load %s: %w: %d bytes", path, tokenize.ErrTooLarge, info.Size())
-	}
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(io.NewSectionReader(f, 0, info.Size()), data); err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return data, nil
-}
-
 // configCopy returns the configuration of the copy name: what the build wrote next to it, or what was put there by hand
 // next to a copy that was. It is empty where there is none.
-func configCopy(fsys shardfile.FS, dir, name string, m *shard.Manifest) ([]byte, error) {
+func configCopy(fsys shardfile.ReadFS, dir, name string, m *shard.Manifest) ([]byte, error) {
 	lists := func(name string) bool {
 		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
 	}
 	path := shardfile.Join(dir, shardfile.TokenizerConfigName)
 	if _, err := fsys.Stat(path); err == nil && (lists(shardfile.TokenizerConfigName) || !lists(name)) {
-		return readCopy(fsys, path)
+		return shardfile.ReadFile(fsys, path, maxTokenizerBytes)
 	}
 	return []byte("{}"), nil
 }
 
 // tokenizerCopy returns the name of the tokenizer's copy in a dataset's folder, "" if there is
 // none.
-func tokenizerCopy(fsys shardfile.FS, dir string, m *shard.Manifest) string {
+func tokenizerCopy(fsys shardfile.ReadFS, dir string, m *shard.Manifest) string {
 	names := shardfile.TokenizerNames()
 	for _, f := range m.Files {
 		if slices.Contains(names, f.Name) {
@@ -278,15 +259,4 @@ func tokenizerCopy(fsys shardfile.FS, dir string, m *shard.Manifest) string {
 		}
 	}
 	return ""
-}
-
-// patternOf returns the split pattern that a dataset's build was given for its ranks, "" for none.
-func patternOf(m *shard.Manifest) string {
-	var s struct {
-		Pattern string `json:"tokenizer-pattern"`
-	}
-	if json.Unmarshal(m.Settings, &s) != nil {
-		return "" // the settings of another program
-	}
-	return s.Pattern
 }

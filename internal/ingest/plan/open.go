@@ -61,7 +61,7 @@ func openPlanFile(path string) (*planFile, error) {
 	return f, nil
 }
 
-func openPlanIn(fsys shardfile.FS, path string) (*planFile, error) {
+func openPlanIn(fsys shardfile.ReadFS, path string) (*planFile, error) {
 	info, err := fsys.Stat(path) // before it is opened: a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
