@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -140,6 +141,98 @@ func TestEachCauseIsFound(t *testing.T) {
 	}
 	if a := analyse(t, text(t, nil, calm(12)...)); len(a.Verdicts) != 0 || *a.Peak != 2*gib || a.Steps != 12 {
 		t.Errorf("a calm run: %+v", a)
+	}
+}
+
+// A cause is found from a threshold on: each case lies closely on one side of one, in pairs.
+func TestThresholds(t *testing.T) {
+	series := func(n int, phase, figure string, size func(i int) float64) []fields {
+		return steps(n, phase, func(i int) fields { return fields{figure: size(i)} })
+	}
+	growing := func(n int, total float64) []fields { // the first two steps do not count
+		return series(n, "optimizer", "allocated", func(i int) float64 { return gib + total*gib*float64(i-3)/float64(n-3) })
+	}
+	growingIn := func(k int) []fields { // k of 20 steps
+		return series(23, "optimizer", "allocated", func(i int) float64 { return gib + 50*mib*float64(min(max(i-3, 0), k)) })
+	}
+	host := func(n int, mebibytes float64) []fields { // in all
+		return series(n, "load", "rss", func(i int) float64 { return gib + mebibytes*mib*float64(i-3)/float64(n-3) })
+	}
+	hostAfterJump := func(perStep float64) []fields {
+		return series(29, "load", "rss", func(i int) float64 { return gib + 70*mib*float64(min(max(i-3, 0), 1)) + perStep*float64(i) })
+	}
+	norms := func(n int, last float64) []fields {
+		return series(n, "backward", "grad_norm", func(i int) float64 { return map[bool]float64{true: last, false: 1}[i == n] })
+	}
+	lengths := func(lengths ...int) []fields {
+		return steps(len(lengths), "forward", func(i int) fields { return fields{"batch": fields{"rows": 8, "length": lengths[i-1]}} })
+	}
+	failed := func(length int) []fields {
+		return append(lengths(128, 128, 128, 128, 512), oom("backward", fields{"batch": fields{"rows": 8, "length": length}}))
+	}
+	pieces := func(reserved, wasted float64) []fields {
+		return steps(4, "forward", func(int) fields { return fields{"reserved": reserved * gib, "allocated": (reserved - wasted) * gib} })
+	}
+	piecesOfFailed := func(reserved, wasted, requested float64) []fields {
+		return []fields{oom("forward", fields{"reserved": reserved * gib, "allocated": (reserved - wasted) * gib,
+			"requested": requested * gib})}
+	}
+	foreign := func(total, others float64) []fields {
+		return steps(4, "load", func(int) fields { return fields{"free": (total - 2 - others) * gib} })
+	}
+	logits := func(share float64) []fields { // four tensors of 8,192 tokens, beside 400 MB of parameters
+		return steps(4, "backward", func(int) fields {
+			return fields{"peak": 4*128_000*8192*4/share + 400e6, "batch": fields{"rows": 16, "length": 512}}
+		})
+	}
+	small, words := fields{"device_total": 8 * gib}, fields{"vocab_size": 128_000}
+	for _, c := range []struct {
+		kind        string
+		start       fields
+		below, from []fields
+	}{
+		{"leak", nil, growing(9, 1), growing(10, 1)},
+		{"leak", nil, growingIn(13), growingIn(14)},
+		{"leak", nil, growing(10, 0.0195), growing(10, 0.0205)},
+		{"host_leak", nil, host(17, 300), host(18, 300)},
+		{"host_leak", nil, host(29, 63), host(29, 65)},
+		{"host_leak", nil, hostAfterJump(4000), hostAfterJump(4200)},
+		{"unstable_gradients", nil, norms(3, 90), norms(4, 90)},
+		{"unstable_gradients", nil, norms(8, 9.9), norms(8, 10.1)},
+		{"long_sequences", nil, lengths(128, 128, 1024), lengths(128, 128, 128, 1024)},
+		{"long_sequences", nil, lengths(128, 128, 128, 128, 254), lengths(128, 128, 128, 128, 258)},
+		{"long_sequences", nil, failed(190), failed(194)},
+		{"fragmentation", nil, pieces(12, 2.95), pieces(12, 3.05)},
+		{"fragmentation", nil, pieces(9.5, 5), pieces(9.7, 5)},
+		{"fragmentation", nil, piecesOfFailed(14, 5, 5.1), piecesOfFailed(14, 5, 4.9)},
+		{"fragmentation", nil, piecesOfFailed(10, 0.98, 0.5), piecesOfFailed(10, 1.02, 0.5)},
+		{"other_processes", nil, foreign(16, 1.55), foreign(16, 1.65)},
+		{"other_processes", small, foreign(8, 0.98), foreign(8, 1.02)},
+		{"logits", words, logits(0.39), logits(0.41)},
+		{"batch_too_large", nil, []fields{oom("forward", fields{"batch": fields{"rows": 1, "length": 128}})},
+			[]fields{oom("forward", fields{"batch": fields{"rows": 2, "length": 128}})}},
+	} {
+		for want, lines := range map[bool][]fields{false: c.below, true: c.from} {
+			found := slices.ContainsFunc(analyse(t, text(t, c.start, lines...)).Verdicts, func(v Verdict) bool { return v.Kind == c.kind })
+			if found != want {
+				t.Errorf("%s: found %v, want %v, in %v", c.kind, found, want, lines)
+			}
+		}
+	}
+}
+
+// The rows that are suggested fill nine tenths of the room, and are at least one and at most half of those that failed.
+func TestSuggestedRows(t *testing.T) {
+	for _, c := range []struct{ rows, room, took, want float64 }{
+		{26, 14, 26, 12}, {20, 10, 20, 9}, {100, 20, 100, 18}, {64, 15, 16, 32}, {2, 1, 100, 1},
+	} {
+		start := fields{"parameter_bytes": gib, "device_total": (c.room + 1) * gib}
+		a := analyse(t, text(t, start, oom("forward", fields{"allocated": c.room * gib,
+			"requested": (c.took + 1 - c.room) * gib, "batch": fields{"rows": c.rows, "length": 128}})))
+		at := slices.IndexFunc(a.Verdicts, func(v Verdict) bool { return v.Kind == "batch_too_large" })
+		if at < 0 || a.Verdicts[at].Evidence["suggested_rows"] != c.want {
+			t.Errorf("%+v: %+v", c, a.Verdicts)
+		}
 	}
 }
 
