@@ -26,7 +26,6 @@ type Scratch struct {
 	text    []byte
 	best    []best
 	spans   []span
-	merges  []spanMerge
 
 	// KeepExtents makes models record the extent in the piece of each id they append.
 	KeepExtents bool

@@ -2,8 +2,11 @@ package plain
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/tokenize/internal/minheap"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
@@ -12,15 +15,19 @@ import (
 // never merge.
 type SentencePiece struct {
 	cfg    spec.SentencePiece
-	merges []bool            // indexed by id: a merge may make it
+	ranks  []uint32          // indexed by id: how many higher scores there are; never if no merge makes it
 	unused []bool            // indexed by id: split again at the end; nil for none
 	user   map[byte][][]byte // user-defined symbols by their first byte
 }
 
+const never = ^uint32(0)
+
 // NewSentencePiece returns the model.
 func NewSentencePiece(c *spec.SentencePiece) *SentencePiece {
-	m := &SentencePiece{cfg: *c, merges: make([]bool, len(c.Kinds)), user: map[byte][][]byte{}}
+	m := &SentencePiece{cfg: *c, ranks: make([]uint32, len(c.Kinds)), user: map[byte][][]byte{}}
+	order := make([]int, len(c.Kinds))
 	for id, kind := range c.Kinds {
+		order[id] = id
 		switch kind {
 		case spec.Unused:
 			if m.unused == nil {
@@ -32,32 +39,30 @@ func NewSentencePiece(c *spec.SentencePiece) *SentencePiece {
 			m.user[u[0]] = append(m.user[u[0]], u)
 		case spec.Normal:
 		default:
-			continue
+			m.ranks[id] = never
 		}
-		m.merges[id] = true
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(c.Scores[b], c.Scores[a]) })
+	rank := uint32(0)
+	for i, id := range order {
+		if i > 0 && c.Scores[id] < c.Scores[order[i-1]] {
+			rank++
+		}
+		m.ranks[id] = max(m.ranks[id], rank)
 	}
 	return m
 }
 
 // ResidentBytes implements Model.
-func (m *SentencePiece) ResidentBytes() int64 { return int64(len(m.cfg.Scores)) * 6 }
+func (m *SentencePiece) ResidentBytes() int64 { return int64(len(m.ranks)) * 9 }
 
 // span is a symbol: a part of the piece. It is empty after it has been merged into its left
 // neighbour.
 type span struct {
 	start, end int32
 	prev, next int32
+	rank       uint32 // of the merge with the next one
 	frozen     bool
-}
-
-type spanMerge struct {
-	score float32
-	left  int32
-	size  int32 // the result's
-}
-
-func (a spanMerge) before(b spanMerge) bool {
-	return a.score > b.score || a.score == b.score && a.left < b.left
 }
 
 // Append implements Model.
@@ -72,33 +77,32 @@ func (m *SentencePiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 
 			}
 		}
 		k := int32(len(spans))
-		spans = append(spans, span{int32(i), int32(i + n), k - 1, k + 1, frozen})
+		spans = append(spans, span{int32(i), int32(i + n), k - 1, k + 1, never, frozen})
 		i += n
 	}
 	spans[len(spans)-1].next = -1
-	s.spans, s.merges = spans, s.merges[:0]
+	s.spans, s.heap = spans, s.heap[:0]
 	parts := map[string]int{} // unused pieces that merges made: the length of their left part
 	for i := range spans {
-		m.offer(s, piece, int32(i), spans[i].next, parts)
+		m.offer(s, piece, int32(i), parts)
 	}
-	for len(s.merges) > 0 {
-		top := s.popMerge()
-		left := &spans[top.left]
-		if left.start == left.end || left.next < 0 {
-			continue
+	for len(s.heap) > 0 {
+		var top uint64
+		top, s.heap = minheap.Pop(s.heap)
+		at := int32(uint32(top))
+		left := &spans[at]
+		if left.rank != uint32(top>>32) {
+			continue // its next one has changed since
 		}
 		right := &spans[left.next]
-		if right.end-left.start != top.size {
-			continue
-		}
 		left.end = right.end
-		right.start = right.end
+		right.start, right.rank = right.end, never
 		left.next = right.next
 		if right.next >= 0 {
-			spans[right.next].prev = top.left
+			spans[right.next].prev = at
 		}
-		m.offer(s, piece, left.prev, top.left, parts)
-		m.offer(s, piece, top.left, left.next, parts)
+		m.offer(s, piece, left.prev, parts)
+		m.offer(s, piece, at, parts)
 	}
 	unknown := false
 	for _, x := range spans {
@@ -107,26 +111,31 @@ func (m *SentencePiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 
 		}
 	}
 	if cap(s.spans) > maxSymbolsKept {
-		s.spans, s.merges = nil, nil
+		s.spans, s.heap = nil, nil
 	}
 	return dst
 }
 
-// offer adds the merge of two neighbours to the heap if it makes a piece.
-func (m *SentencePiece) offer(s *Scratch, piece []byte, left, right int32, parts map[string]int) {
-	if left < 0 || right < 0 || s.spans[left].frozen || s.spans[right].frozen {
+// offer adds the merge of a span with the next one to the heap if it makes a piece.
+func (m *SentencePiece) offer(s *Scratch, piece []byte, left int32, parts map[string]int) {
+	if left < 0 {
 		return
 	}
-	a, b := &s.spans[left], &s.spans[right]
-	text := piece[a.start:b.end]
+	a := &s.spans[left]
+	a.rank = never
+	if a.next < 0 || a.frozen || s.spans[a.next].frozen {
+		return
+	}
+	text := piece[a.start:s.spans[a.next].end]
 	id, ok := m.cfg.Vocab.ID(text)
-	if !ok || !m.merges[id] {
+	if !ok || m.ranks[id] == never {
 		return
 	}
 	if m.unused != nil && m.unused[id] {
 		parts[string(text)] = int(a.end - a.start)
 	}
-	s.pushMerge(spanMerge{m.cfg.Scores[id], left, b.end - a.start})
+	a.rank = m.ranks[id]
+	s.heap = minheap.Push(s.heap, uint64(a.rank)<<32|uint64(left))
 }
 
 func (m *SentencePiece) output(dst []uint32, text []byte, unknown bool, parts map[string]int) ([]uint32, bool) {
@@ -149,42 +158,4 @@ func (m *SentencePiece) output(dst []uint32, text []byte, unknown bool, parts ma
 		dst = append(dst, uint32(m.cfg.Unk))
 	}
 	return dst, true
-}
-
-func (s *Scratch) pushMerge(x spanMerge) {
-	h := append(s.merges, x)
-	i := len(h) - 1
-	for i > 0 && x.before(h[(i-1)/2]) {
-		h[i] = h[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	h[i] = x
-	s.merges = h
-}
-
-func (s *Scratch) popMerge() spanMerge {
-	h := s.merges
-	top, n := h[0], len(h)-1
-	x := h[n]
-	h = h[:n]
-	i := 0
-	for n > 0 {
-		c := 2*i + 1
-		if c >= n {
-			break
-		}
-		if c+1 < n && h[c+1].before(h[c]) {
-			c++
-		}
-		if !h[c].before(x) {
-			break
-		}
-		h[i] = h[c]
-		i = c
-	}
-	if n > 0 {
-		h[i] = x
-	}
-	s.merges = h
-	return top
 }
