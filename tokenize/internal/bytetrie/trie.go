@@ -252,6 +252,7 @@ func (b *builder) seal() {
 	// A base that no node uses, in a block of its own: all of its units are free.
 	idle := uint32(len(b.units))
 	b.grow()
+	b.base[idle] = true
 	for i := range b.units {
 		u := &b.units[i]
 		if b.used[i] {
@@ -261,19 +262,10 @@ func (b *builder) seal() {
 			continue
 		}
 		// A node with base i^c looks up unit i with label c. For a free unit that node has no child
-		// c, so the unit's label must differ from c. So label 0 is wrong only if base i is in use,
-		// label 1 only if base i^1 is.
+		// c, so the unit's label must differ from c.
 		u.link = 0
-		if b.base[i] || uint32(i) == idle {
-			u.link = 1
-			if b.base[i^1] || uint32(i^1) == idle {
-				for c := uint32(2); c < 256; c++ {
-					if !b.base[uint32(i)^c] && uint32(i)^c != idle {
-						u.link = c
-						break
-					}
-				}
-			}
+		for u.link < 255 && b.base[uint32(i)^u.link] {
+			u.link++
 		}
 	}
 }

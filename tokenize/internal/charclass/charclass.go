@@ -5,6 +5,7 @@
 package charclass
 
 import (
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -90,4 +91,101 @@ func AppendLower(dst []byte, r rune) []byte {
 		return utf8.AppendRune(dst, r+rune(d))
 	}
 	return append(dst, l.special[r]...)
+}
+
+// Nmt returns what Hugging Face's Nmt normalizer, SentencePiece's clean-up for translation, makes
+// of a character: -1 if it is removed. It removes control characters and turns unusual spaces into
+// spaces.
+func Nmt(r rune) rune {
+	switch {
+	case r >= 0x20 && r < 0x7F:
+		return r
+	case r >= 1 && r <= 8, r == 0x0B, r >= 0x0E && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
+		return -1
+	case r == 9, r == 0x0A, r == 0x0C, r == 0x0D, r == 0x1680, r >= 0x200B && r <= 0x200F, r == 0x2028, r == 0x2029,
+		r == 0x2581, r == 0xFEFF, r == 0xFFFD:
+		return ' '
+	}
+	return r
+}
+
+// AppendNmt appends what Nmt makes of a character.
+func AppendNmt(dst []byte, r rune) []byte {
+	if r = Nmt(r); r < 0 {
+		return dst
+	}
+	return utf8.AppendRune(dst, r)
+}
+
+// AppendNmtText appends what Nmt makes of a text.
+func AppendNmtText(dst, text []byte) []byte {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		dst = AppendNmt(dst, r)
+		text = text[n:]
+	}
+	return dst
+}
+
+// Grapheme is the class of a character for extended grapheme clusters of less than six bytes, which
+// Hugging Face's Precompiled normalizer treats as one. It splits longer clusters (Hangul, flags,
+// emoji sequences), so their rules are not needed.
+type Grapheme uint8
+
+const (
+	GraphemeOther   Grapheme = iota
+	GraphemeExtend           // joins the character before it: Extend, SpacingMark, ZWJ
+	GraphemeControl          // nothing joins it, except CR and LF each other
+	GraphemePrepend          // joins the character after it
+)
+
+// GraphemeOf returns the class of r.
+func GraphemeOf(r rune) Grapheme {
+	if r < 0x300 { // nothing extends, nothing prepends
+		if r < 0x20 || r >= 0x7F && r < 0xA0 || r == 0xAD {
+			return GraphemeControl
+		}
+		return GraphemeOther
+	}
+	return graphemes().at(r)
+}
+
+var graphemes = sync.OnceValue(func() *pages[Grapheme] {
+	b := newBuilder[Grapheme]()
+	b.add(GraphemeExtend, Set(" extends")...)
+	b.add(GraphemeControl, Set(" controls")...)
+	b.add(GraphemePrepend, Set(" prepends")...)
+	return b.build()
+})
+
+// Class bits of a code point, as Oniguruma inside Hugging Face's tokenizers sees them. A code point
+// without the low three bits is what the patterns call "other". Letters that are neither ClassUpper
+// nor ClassLower are \p{Lm} or \p{Lo}.
+const (
+	ClassLetter = 1 << iota // \p{L}
+	ClassNumber             // \p{N}
+	ClassSpace              // \s
+	ClassMark               // \p{M}
+	ClassUpper              // \p{Lu} or \p{Lt}
+	ClassLower              // \p{Ll}
+)
+
+// AppendOnig appends a table of class bits: the numbers of the pages of 128 code points, two bytes each, low
+// byte first, and the pages.
+func AppendOnig(dst []byte) []byte {
+	b := newBuilder[uint8]()
+	for i, names := range [][]string{{"l"}, {"n"}, {"space"}, {"m"}, {"lu", "lt"}, {"ll"}} {
+		for _, name := range names {
+			b.add(1<<i, Set(name)...)
+		}
+	}
+	p := b.build()
+	dst = slices.Grow(dst, 4*len(p.index)+256*len(p.data))
+	for _, k := range p.index {
+		dst = append(dst, byte(2*k), byte(2*k>>8), byte(2*k+1), byte((2*k+1)>>8))
+	}
+	for i := range p.data {
+		dst = append(dst, p.data[i][:]...)
+	}
+	return dst
 }

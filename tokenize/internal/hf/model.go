@@ -156,12 +156,7 @@ func (m *model) findKind() error {
 		return nil
 	}
 	have := func(names ...string) bool {
-		for _, n := range names {
-			if _, ok := m.has(n); !ok {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(names, func(name string) bool { _, ok := m.has(name); return !ok })
 	}
 	switch {
 	case have("vocab", "merges"):
@@ -180,12 +175,9 @@ func (m *model) findKind() error {
 
 // readFields reads everything but the vocabulary and the merges.
 func (m *model) readFields() error {
-	known := map[string]bool{"type": true}
-	for _, f := range fieldsOf[m.kind] {
-		known[f] = true
-	}
+	fields := fieldsOf[m.kind]
 	for _, name := range slices.Sorted(maps.Keys(m.members)) {
-		if s, ok := m.has(name); ok && !known[name] && s.Peek() != 'f' {
+		if s, ok := m.has(name); ok && name != "type" && !slices.Contains(fields, name) && s.Peek() != 'f' {
 			m.ignored = append(m.ignored, fmt.Sprintf("field %.80q of the %s model ignored, "+
 				"as Hugging Face's library does", name, m.kind))
 		}
@@ -200,26 +192,15 @@ func (m *model) readFields() error {
 				"set it to null to encode with all merges", p)
 		}
 	}
-	if err := m.readOptions(known); err != nil {
-		return err
+	for _, name := range fields {
+		if s, ok := m.has(name); ok {
+			if err := m.readField(s, name); err != nil {
+				return err
+			}
+		}
 	}
-	if s, ok := m.has("unk_id"); ok && m.kind == "Unigram" {
-		id, err := s.Uint(spec.MaxID)
-		if err != nil {
-			return err
-		}
-		m.unkID = int(id)
-	}
-	if m.kind == "WordPiece" {
-		s, ok := m.has("max_input_chars_per_word")
-		if !ok {
-			return spec.Formatf("WordPiece without max_input_chars_per_word")
-		}
-		n, err := s.Uint(1 << 62)
-		if err != nil {
-			return err
-		}
-		m.maxChars = n
+	if _, ok := m.has("max_input_chars_per_word"); !ok && m.kind == "WordPiece" {
+		return spec.Formatf("WordPiece without max_input_chars_per_word")
 	}
 	if (m.kind == "WordPiece" || m.kind == "WordLevel") && !m.hasUnk {
 		return spec.Formatf("%s without unk_token", m.kind)
@@ -227,36 +208,34 @@ func (m *model) readFields() error {
 	return nil
 }
 
-// readOptions reads the members that are booleans or short strings.
-func (m *model) readOptions(known map[string]bool) error {
-	for _, f := range []struct {
-		name string
-		to   *bool
-	}{{"fuse_unk", &m.fuseUnk}, {"byte_fallback", &m.byteFallback}, {"ignore_merges", &m.ignoreMerges}} {
-		if s, ok := m.has(f.name); ok && known[f.name] {
-			b, err := s.Bool()
-			if err != nil {
-				return err
-			}
-			*f.to = b
+func (m *model) readField(s *jsonx.Scanner, name string) (err error) {
+	text := func(to *string) {
+		var b []byte
+		if b, err = s.String(); err == nil && len(b) > maxText {
+			err = spec.TooLargef("field %q of the %s model has %d bytes; the limit is %d", name, m.kind, len(b), maxText)
 		}
+		*to = string(b)
 	}
-	for _, f := range []struct {
-		name string
-		to   *string
-	}{{"continuing_subword_prefix", &m.prefix}, {"end_of_word_suffix", &m.suffix}, {"unk_token", &m.unkToken}} {
-		if s, ok := m.has(f.name); ok && known[f.name] {
-			b, err := s.String()
-			if err != nil {
-				return err
-			}
-			if len(b) > maxText {
-				return spec.TooLargef("field %q of the %s model has %d bytes; the limit is %d", f.name, m.kind, len(b),
-					maxText)
-			}
-			*f.to = string(b)
-			m.hasUnk = m.hasUnk || f.name == "unk_token"
-		}
+	switch name {
+	case "fuse_unk":
+		m.fuseUnk, err = s.Bool()
+	case "byte_fallback":
+		m.byteFallback, err = s.Bool()
+	case "ignore_merges":
+		m.ignoreMerges, err = s.Bool()
+	case "continuing_subword_prefix":
+		text(&m.prefix)
+	case "end_of_word_suffix":
+		text(&m.suffix)
+	case "unk_token":
+		text(&m.unkToken)
+		m.hasUnk = true
+	case "max_input_chars_per_word":
+		m.maxChars, err = s.Uint(1 << 62)
+	case "unk_id":
+		var id uint64
+		id, err = s.Uint(spec.MaxID)
+		m.unkID = int(id)
 	}
-	return nil
+	return err
 }

@@ -115,28 +115,33 @@ func (s *Scanner) expect(c byte) error {
 	return nil
 }
 
-func (s *Scanner) enter() error {
+// enter begins an object or array, and leave ends it.
+func (s *Scanner) enter(c byte) error {
+	if err := s.expect(c); err != nil {
+		return err
+	}
 	if s.depth++; s.depth > maxDepth {
 		return s.Errorf("nested too deeply")
 	}
 	return nil
 }
 
+func (s *Scanner) leave() error {
+	s.pos++
+	s.depth--
+	return nil
+}
+
 // Object reads an object, calling f after each key, with the Scanner at the value, which f must
 // read. key is valid until the next string is read.
 func (s *Scanner) Object(f func(key []byte) error) error {
-	if err := s.expect('{'); err != nil {
-		return err
-	}
-	if err := s.enter(); err != nil {
+	if err := s.enter('{'); err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
 		switch c := s.Peek(); {
 		case c == '}' && n == 0:
-			s.pos++
-			s.depth--
-			return nil
+			return s.leave()
 		case c != '"':
 			return s.Errorf("expected a key")
 		}
@@ -154,9 +159,7 @@ func (s *Scanner) Object(f func(key []byte) error) error {
 		case ',':
 			s.pos++
 		case '}':
-			s.pos++
-			s.depth--
-			return nil
+			return s.leave()
 		default:
 			return s.Errorf("expected ',' or '}'")
 		}
@@ -165,16 +168,11 @@ func (s *Scanner) Object(f func(key []byte) error) error {
 
 // Array reads an array, calling f at each element, which f must read.
 func (s *Scanner) Array(f func() error) error {
-	if err := s.expect('['); err != nil {
-		return err
-	}
-	if err := s.enter(); err != nil {
+	if err := s.enter('['); err != nil {
 		return err
 	}
 	if s.Peek() == ']' {
-		s.pos++
-		s.depth--
-		return nil
+		return s.leave()
 	}
 	for {
 		if err := f(); err != nil {
@@ -184,9 +182,7 @@ func (s *Scanner) Array(f func() error) error {
 		case ',':
 			s.pos++
 		case ']':
-			s.pos++
-			s.depth--
-			return nil
+			return s.leave()
 		default:
 			return s.Errorf("expected ',' or ']'")
 		}

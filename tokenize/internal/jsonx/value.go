@@ -1,6 +1,9 @@
 package jsonx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Value is a small part of a document as a tree. A large document should be walked with a Scanner.
 type Value struct {
@@ -75,12 +78,7 @@ func (v Value) Get(key string) Value {
 
 // Has reports whether an object has a member called key.
 func (v Value) Has(key string) bool {
-	for _, m := range v.Members {
-		if m.Key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Members, func(m Member) bool { return m.Key == key })
 }
 
 // IsNull reports whether the value is null or absent.

@@ -195,12 +195,6 @@ func (a Aligned) bytes() Aligned {
 func (f form) changes(text []byte) []Change {
 	var list []Change
 	c := composer{form: f, changes: &list}
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
-		c.added = false
-		c.decompose(r, text[i:i+n])
-		i += n
-	}
-	c.flush()
+	c.all(text)
 	return list
 }

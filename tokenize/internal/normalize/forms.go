@@ -81,12 +81,7 @@ func (f form) Append(dst, src []byte, e *Edges) []byte {
 // head's own normal form, or the bytes up to the character that head's last one was composed to.
 func (f form) zero(head, out []byte) int {
 	c := composer{form: f}
-	for len(head) > 0 {
-		r, n := utf8.DecodeRune(head)
-		c.decompose(r, head[:n])
-		head = head[n:]
-	}
-	c.flush()
+	c.all(head)
 	if bytes.HasPrefix(out, c.dst) {
 		return len(c.dst)
 	}
@@ -206,6 +201,17 @@ func (c *composer) write(run []mark) {
 			*c.changes = append(*c.changes, Change{m.r, int(m.change)})
 		}
 	}
+}
+
+// all adds a whole text.
+func (c *composer) all(text []byte) {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		c.added = false
+		c.decompose(r, text[i:i+n])
+		i += n
+	}
+	c.flush()
 }
 
 func (c *composer) flush() {

@@ -23,8 +23,8 @@ func ReplacesSpaces(c normalize.Component) bool {
 	return ok && !r.Pattern.IsRegex && r.Pattern.Text == " " && r.Content == Metaspace
 }
 
-// ByteLevelSplit recognizes ByteLevel with its own pattern, and a Split by a known pattern followed
-// by ByteLevel without one. pattern is empty for a single ByteLevel that does not split.
+// ByteLevelSplit recognizes ByteLevel with its own pattern, and a Split by a pattern followed by
+// ByteLevel without one. pattern is empty for a single ByteLevel that does not split.
 func (s *Spec) ByteLevelSplit() (pattern string, prefixSpace, ok bool) {
 	n := len(s.PreTokenizer)
 	if n == 0 || n > 2 {
@@ -41,21 +41,12 @@ func (s *Spec) ByteLevelSplit() (pattern string, prefixSpace, ok bool) {
 		return pattern, last.PrefixSpace, true
 	}
 	split, ok := s.PreTokenizer[0].(pretokenize.Split)
-	if !ok || last.Split || last.PrefixSpace || !split.Pattern.IsRegex || !fastPattern(split.Pattern.Text) {
+	if !ok || last.Split || last.PrefixSpace || !split.Pattern.IsRegex {
 		return "", false, false
 	}
 	keeps := split.Behavior == pretokenize.Isolated && !split.Invert || split.Behavior == pretokenize.Removed &&
 		split.Invert
 	return split.Pattern.Text, false, keeps
-}
-
-// fastPattern reports whether the byte-level engine has a scanner for a pattern.
-func fastPattern(text string) bool {
-	switch known.Canonical(text) {
-	case known.GPT2, known.Llama3, known.Qwen2, known.O200K:
-		return true
-	}
-	return false
 }
 
 // CutsAtSpaces reports whether text may be cut before a space between ASCII letters: no normalizer
@@ -75,9 +66,6 @@ func (s *Spec) CutsAtSpaces() bool {
 				return false
 			}
 		}
-	}
-	if pattern, _, ok := s.ByteLevelSplit(); ok && pattern != "" {
-		return spaces
 	}
 	return s.preTokenizerCuts(spaces)
 }

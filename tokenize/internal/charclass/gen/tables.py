@@ -101,7 +101,14 @@ def matches(pattern, text, width):
 
 
 def property(pattern):
-    return ranges(CPS[i] for i in matches("(?:" + pattern + ")+", ALL, 1))
+    """The characters that the pattern matches, as (first, last). Surrogates count with their neighbours: no text has them."""
+    rest = P.Split(Regex("(?:" + pattern + ")+"), "removed").pre_tokenize_str(ALL)
+    out, last = [], 0
+    for _, (a, b) in rest + [("", (len(ALL), len(ALL)))]:
+        if a > last:
+            out.append((CPS[last], CPS[a - 1]))
+        last = b
+    return tuple(out)
 
 
 def oniguruma():

@@ -4,7 +4,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/spec"
-	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // WordLevel takes each piece as a token.
@@ -35,16 +34,13 @@ func appendUnk(dst []uint32, unk int64) []uint32 {
 // WordPiece spells a piece with the longest tokens from the left; a piece that cannot be spelled is
 // unknown.
 type WordPiece struct {
-	vocab    *vocab.Table
-	unk      int64
-	prefix   string
-	maxChars uint64
-	longest  int // bytes of the longest token
+	cfg     spec.WordPiece
+	longest int // bytes of the longest token
 }
 
 // NewWordPiece returns the model.
 func NewWordPiece(c *spec.WordPiece) *WordPiece {
-	m := &WordPiece{vocab: c.Vocab, unk: c.Unk, prefix: c.Prefix, maxChars: c.MaxChars}
+	m := &WordPiece{cfg: *c}
 	for id := range c.Vocab.Len() {
 		t, _ := c.Vocab.Token(uint32(id))
 		m.longest = max(m.longest, len(t))
@@ -57,15 +53,15 @@ func (m *WordPiece) ResidentBytes() int64 { return 0 }
 
 // Append implements Model.
 func (m *WordPiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 {
-	if uint64(len(piece)) > m.maxChars && uint64(utf8.RuneCount(piece)) > m.maxChars {
+	if uint64(len(piece)) > m.cfg.MaxChars && uint64(utf8.RuneCount(piece)) > m.cfg.MaxChars {
 		s.note(0, len(piece))
-		return appendUnk(dst, m.unk)
+		return appendUnk(dst, m.cfg.Unk)
 	}
 	from, noted := len(dst), len(s.Extents)
 	for start := 0; start < len(piece); {
 		s.text = s.text[:0]
 		if start > 0 {
-			s.text = append(s.text, m.prefix...)
+			s.text = append(s.text, m.cfg.Prefix...)
 		}
 		head := len(s.text)
 		end := min(len(piece), start+max(0, m.longest-head))
@@ -74,7 +70,7 @@ func (m *WordPiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 {
 		}
 		s.text = append(s.text, piece[start:end]...)
 		for end > start {
-			if id, ok := m.vocab.ID(s.text[:head+end-start]); ok {
+			if id, ok := m.cfg.Vocab.ID(s.text[:head+end-start]); ok {
 				dst = append(dst, id)
 				s.note(start, end)
 				break
@@ -85,7 +81,7 @@ func (m *WordPiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 {
 		if end <= start {
 			s.Extents = s.Extents[:noted]
 			s.note(0, len(piece))
-			return appendUnk(dst[:from], m.unk)
+			return appendUnk(dst[:from], m.cfg.Unk)
 		}
 		start = end
 	}

@@ -38,13 +38,8 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	return e
 }
 
-// lead returns what precedes the word in a chunk.
-func (m *Model) lead() []byte {
-	if m.cfg.Split == SplitMetaspace && !m.cfg.CollapseSpaces {
-		return []byte{' '}
-	}
-	return nil
-}
+// spaceBegins reports whether each space begins a chunk.
+func (m *Model) spaceBegins() bool { return m.cfg.Split == SplitMetaspace && !m.cfg.CollapseSpaces }
 
 func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
@@ -131,7 +126,7 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 		return e.missInside(dst, w, s)
 	}
 	raw := w.Text()[s.Start:s.End]
-	if len(m.lead()) != 0 {
+	if m.spaceBegins() {
 		return e.appendSpaced(dst, raw), true
 	}
 	if m.isPlain(raw) {
@@ -147,11 +142,6 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 	}
 	e.shrink()
 	return dst, !extends
-}
-
-// endsPlain reports whether a raw word is plain and does not end in white space.
-func (m *Model) endsPlain(raw []byte) bool {
-	return m.isPlain(raw) && !unicode.IsSpace(rune(raw[len(raw)-1]))
 }
 
 func (m *Model) isPlain(raw []byte) bool {
@@ -209,7 +199,12 @@ func (e *Encoder) appendSplit(dst []uint32, norm []byte) []uint32 {
 		}
 		norm = norm[i:]
 		n := wordLength(norm)
-		dst = e.appendMarked(dst, norm[:n], true)
+		e.word = e.word[:0]
+		if !bytes.HasPrefix(norm, []byte(metaspace)) {
+			e.word = append(e.word, metaspace...)
+		}
+		e.word = append(e.word, norm[:n]...)
+		dst = e.appendPieces(dst, e.word)
 		norm = norm[n:]
 	}
 	return dst
@@ -234,17 +229,6 @@ func wordLength(text []byte) int {
 }
 
 func notSpace(r rune) bool { return r > ' ' && r < utf8.RuneSelf || !unicode.IsSpace(r) }
-
-// appendMarked encodes text without spaces, cut before each U+2581. With mark, it first puts a
-// U+2581 in front if there is none.
-func (e *Encoder) appendMarked(dst []uint32, text []byte, mark bool) []uint32 {
-	e.word = e.word[:0]
-	if mark && !bytes.HasPrefix(text, []byte(metaspace)) {
-		e.word = append(e.word, metaspace...)
-	}
-	e.word = append(e.word, text...)
-	return e.appendPieces(dst, e.word)
-}
 
 // appendPieces cuts text before each U+2581 and encodes the parts.
 func (e *Encoder) appendPieces(dst []uint32, text []byte) []uint32 {

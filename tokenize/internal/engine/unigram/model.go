@@ -162,14 +162,14 @@ func (m *Model) checkSeparators() error {
 			}
 		}
 	}
-	if cfg.StripRight && cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
+	if cfg.StripRight && m.spaceBegins() {
 		return fmt.Errorf("%w: StripRight without CollapseSpaces", ErrUnsupported)
 	}
 	for c := range 128 {
 		m.tables.From[c], m.tables.To[c] = 1, 1
 		if m.gap[c] {
-			if cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
-				m.tables.To[c] = 0 // each space begins a chunk
+			if m.spaceBegins() {
+				m.tables.To[c] = 0
 			} else {
 				m.tables.To[c] |= 0x80
 			}
@@ -237,7 +237,7 @@ func (m *Model) seedChunk(id uint32) []byte {
 			return nil
 		}
 	}
-	if begins && (m.inside || len(m.lead()) > 0) {
+	if begins && (m.inside || m.spaceBegins()) {
 		return append([]byte{' '}, word...)
 	}
 	return word

@@ -75,7 +75,7 @@ func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
 		begin, end := m.lastWord(text, len(text))
 		text = text[:end]
 		word := text[begin:]
-		if len(word) == 0 || m.endsPlain(word) {
+		if len(word) == 0 || m.isPlain(word) && !unicode.IsSpace(rune(word[len(word)-1])) {
 			return text, nil
 		}
 		e.setNorm(word, begin > 0 && m.joins[text[begin-1]&127])
