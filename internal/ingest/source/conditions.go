@@ -56,12 +56,6 @@ func unescaped(s string) string {
 	return s
 }
 
-// pruned counts the files that conditions leave out by their folders.
-type pruned struct {
-	files int64
-	first string
-}
-
 // A schema is what is known of the fields of a set's records for Options.Conditions before they are read: files
 // of columns and CSV show theirs.
 type schema struct {

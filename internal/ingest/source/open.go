@@ -46,9 +46,7 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 		}
 	}
 	if _, drops := s.opts.judge(in.URI); drops {
-		if s.pruned.files++; s.pruned.files == 1 {
-			s.pruned.first = in.URI
-		}
+		s.pruned.add(in.URI)
 		return listing.Added{Skipped: skip.OtherFolder}, nil
 	}
 	if f.Listed && s.opts.Has != nil {
@@ -253,14 +251,14 @@ func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Li
 // notePruned adds a note on the files that were left out, or returns an error if none is left.
 func (s *Set) notePruned() error {
 	p := &s.pruned
-	if p.files == 0 {
+	if p.n == 0 {
 		return nil
 	}
 	which := uris.Redact(p.first)
-	if p.files > 1 {
+	if p.n > 1 {
 		which += ", …"
 	}
-	left := units.Plural(p.files, "file")
+	left := units.Plural(p.n, "file")
 	if s.list.len() == 0 {
 		return fault.Of(cause.NothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
 			left, which)
@@ -275,12 +273,12 @@ func (s *Set) noteRecords(in *Input) {
 		return
 	}
 	if s.below == nil {
-		s.below = map[string]*foundBelow{}
+		s.below = map[string]*sample{}
 	}
 	if s.below[in.Records] == nil {
-		s.below[in.Records] = &foundBelow{first: in.URI}
+		s.below[in.Records] = &sample{}
 	}
-	s.below[in.Records].inputs++
+	s.below[in.Records].add(in.URI)
 }
 
 // noteFound adds notes on where records were found.
@@ -288,8 +286,8 @@ func (s *Set) noteFound() {
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]
 		which := b.first
-		if b.inputs > 1 {
-			which = fmt.Sprintf("%d files (%s, …)", b.inputs, b.first)
+		if b.n > 1 {
+			which = fmt.Sprintf("%d files (%s, …)", b.n, b.first)
 		}
 		s.note("the records of %s are read from the array below the key %q, as with {records} %s", which, path, path)
 	}

@@ -32,7 +32,10 @@ type Reader struct {
 	noted   Position // what Note noted
 	pending bool     // noted lacks what takes time
 
-	spans spans
+	// What lies between marks and the borders of inputs, whose checksums are noted if notesSpans.
+	notesSpans bool
+	spanFrom   int64 // in the open input
+	spans      []Span
 }
 
 // Reader returns a reader that continues at a position of this set, or of the set of an earlier
@@ -236,7 +239,7 @@ func (r *Reader) finishInput() error {
 		return r.inputError(err)
 	}
 	r.endSpan()
-	r.spans.from = 0
+	r.spanFrom = 0
 	done := s.input.finish()
 	if err := r.checkRange(done.Sum); err != nil {
 		return err

@@ -31,9 +31,9 @@ type Set struct {
 	schema    schema
 	only      *Range // what a partition reads; nil for all
 	notes     []fault.Text
-	pruned    pruned
-	below     map[string]*foundBelow // the keys are Input.Records that were found
-	counting  sync.Mutex             // guards the list for Count
+	pruned    sample             // the files that conditions leave out by their folders
+	below     map[string]*sample // those whose records were found below a path, by Input.Records
+	counting  sync.Mutex         // guards the list for Count
 	kept      keeper
 }
 
@@ -154,10 +154,16 @@ type sourceLine struct {
 	first, n int // its inputs
 }
 
-// foundBelow counts the inputs whose records were found below one path.
-type foundBelow struct {
-	inputs int64
-	first  string
+// A sample counts inputs of a kind, and has the first.
+type sample struct {
+	n     int64
+	first string
+}
+
+func (s *sample) add(uri string) {
+	if s.n++; s.n == 1 {
+		s.first = uri
+	}
 }
 
 // KeptBytes returns how much was kept under Options.KeepBytes.

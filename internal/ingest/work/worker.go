@@ -2,13 +2,14 @@
 package work
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
-	"bytes"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -17,7 +18,6 @@ import (
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/zeebo/xxh3"
-	"slices"
 )
 
 // Config is what the workers of a build have in common.

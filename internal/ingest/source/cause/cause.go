@@ -4,12 +4,12 @@ package cause
 
 import (
 	"errors"
-
 	"fmt"
-	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/remote"
 	"io/fs"
 	"syscall"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/remote"
 )
 
 var (

@@ -3,10 +3,10 @@ package checksum
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/bits"
 	"slices"
 
-	"encoding/hex"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/zeebo/xxh3"

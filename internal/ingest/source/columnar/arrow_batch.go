@@ -122,7 +122,7 @@ func (f *arrowFile) measure() error {
 
 // columnWindow returns what the decompressors of a column take together in a batch.
 func (f *arrowFile) columnWindow(a *arrowField, b *batch, h *batchHeader) (sum int64, err error) {
-	for j := range a.buffers() {
+	for j := range a.buffers {
 		n, err := f.streamWindow(b, h.bufferOf(a, j), h.compression)
 		if err != nil {
 			return 0, err
@@ -146,31 +146,7 @@ func (f *arrowFile) columnWindow(a *arrowField, b *batch, h *batchHeader) (sum i
 	return sum, nil
 }
 
-// numStreams returns how many streams a column is read through at most, without its parts.
-func (a *arrowField) numStreams() int64 {
-	if a.dictionary != nil || a.isView() {
-		return 8
-	}
-	return 3
-}
-
 // bufferOf returns a buffer of a column.
 func (h *batchHeader) bufferOf(a *arrowField, j int) buffer {
 	return h.buffer(a.buffer + h.variadic(0, a.views) + j)
-}
-
-// buffers returns how many buffers a column has, without the text buffers of views.
-func (a *arrowField) buffers() int {
-	if a.dictionary != nil {
-		return 2
-	}
-	switch a.kind {
-	case arrowNull:
-		return 0
-	case arrowStruct, arrowFixedList:
-		return 1
-	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8:
-		return 3
-	}
-	return 2
 }

@@ -66,7 +66,7 @@ func (f *arrowFile) takeDictionary(header flatbuf.Table, b batch) error {
 		if a.dictionary.id != d.id {
 			continue
 		}
-		h, err := batchHeaderOf(data, 1, a.dictionary.values.buffers(), 0)
+		h, err := batchHeaderOf(data, 1, a.dictionary.values.buffers, 0)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ const (
 // dictionaryBytes bounds what values take in memory. It refuses more values than the buffers can hold.
 func (f *arrowFile) dictionaryBytes(a *arrowField, d *dictBatch, h *batchHeader) (int64, error) {
 	var lengths [3]int64
-	for j := range a.buffers() {
+	for j := range a.buffers {
 		n, _, err := f.bufferLength(&d.batch, h.buffer(a.buffer+j), h.compression)
 		if err != nil {
 			return 0, err
@@ -218,7 +218,7 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 	if t, _ = t.Table(1); t.Buffer == nil {
 		return corrupt("a dictionary has no values")
 	}
-	h, err := batchHeaderOf(t, 1, d.of.values.buffers(), 0)
+	h, err := batchHeaderOf(t, 1, d.of.values.buffers, 0)
 	if err != nil {
 		return err
 	}

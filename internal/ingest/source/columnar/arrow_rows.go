@@ -133,7 +133,7 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 	}
 	r.nulls, r.begun, r.last = nulls > 0, false, 0
 	r.bits = [2]bitReader{}
-	for i := range r.a.buffers() {
+	for i := range r.a.buffers {
 		if i == 0 && !r.nulls {
 			continue
 		}

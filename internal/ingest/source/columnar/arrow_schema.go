@@ -52,6 +52,7 @@ type arrowField struct {
 
 	node, buffer int  // its first ones in a record batch, where columns of views have none of their own
 	views        int  // columns of views before it
+	buffers      int  // how many it has, without the text buffers of views
 	wanted       bool // it lies in a wanted column
 }
 
@@ -109,7 +110,7 @@ func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField,
 	}
 	typ, _ := t.Table(3)
 	encoding, isEncoded := t.Table(4)
-	buffers := a.setType(typ)
+	a.setType(typ)
 	a.json = a.wanted && a.isText() && isJSON(t)
 	if a.width < 0 || a.width > 1<<20 {
 		return nil, corrupt("column %.100s has values of an impossible width", name)
@@ -126,13 +127,14 @@ func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField,
 		if a.dictionaryField(encoding); a.wanted && !f.over() {
 			f.encoded = append(f.encoded, a)
 		}
-		f.layout(a, 1, 2)
+		a.buffers = 2
+		f.layout(a)
 		return a, nil
 	}
 	if a.isView() {
 		f.views++
 	}
-	f.layout(a, 1, buffers)
+	f.layout(a)
 	for part := range t.Tables(5) {
 		child, err := f.field(part, depth+1, a.wanted)
 		if err != nil {
@@ -145,12 +147,12 @@ func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField,
 	return a, nil
 }
 
-// setType reads the parameters of a type, and returns how many buffers a column of it has.
-func (a *arrowField) setType(typ flatbuf.Table) (buffers int) {
-	buffers = 2 // validity and values
+// setType reads the parameters of a type, and notes how many buffers a column of it has.
+func (a *arrowField) setType(typ flatbuf.Table) {
+	a.buffers = 2 // validity and values
 	switch a.kind {
 	case arrowNull, arrowRunEnd:
-		buffers = 0
+		a.buffers = 0
 	case arrowInt:
 		a.width, a.signed = typ.Int(0, 0)/8, typ.Byte(1, 0) != 0
 	case arrowFloat:
@@ -174,23 +176,26 @@ func (a *arrowField) setType(typ flatbuf.Table) (buffers int) {
 	case arrowFixedBinary:
 		a.width = typ.Int(0, 0)
 	case arrowFixedList:
-		a.width, buffers = typ.Int(0, 0), 1
+		a.width, a.buffers = typ.Int(0, 0), 1
 	case arrowStruct:
-		buffers = 1
+		a.buffers = 1
 	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
-		buffers = 3
+		a.buffers = 3
 	case arrowUnion:
-		buffers = 1 + typ.Short(0, 0)&1
+		a.buffers = 1 + typ.Short(0, 0)&1
 	}
-	return buffers
 }
 
-// layout counts the nodes, buffers and streams of a field.
-func (f *arrowFile) layout(a *arrowField, nodes, buffers int) {
-	f.nodes += nodes
-	f.buffers += buffers
-	if a.wanted {
-		f.streams += a.numStreams()
+// layout counts the node, buffers and streams of a field.
+func (f *arrowFile) layout(a *arrowField) {
+	f.nodes++
+	f.buffers += a.buffers
+	switch {
+	case !a.wanted:
+	case a.dictionary != nil || a.isView():
+		f.streams += 8
+	default:
+		f.streams += 3
 	}
 }
 

@@ -72,18 +72,6 @@ func findParquetFooter(at io.ReaderAt, size int64) (from, end int64, err error) 
 	return size - 8 - n, size - 8, nil
 }
 
-// checkParquetBegin refuses a file that does not begin as parquet files do.
-func checkParquetBegin(at io.ReaderAt) error {
-	var head [len(parquetMagic)]byte
-	if err := readAt(at, head[:], 0); err != nil {
-		return err
-	}
-	if string(head[:]) != parquetMagic {
-		return corrupt("it does not begin like a parquet file")
-	}
-	return nil
-}
-
 // readAt fills p.
 func readAt(at io.ReaderAt, p []byte, offset int64) error {
 	n, err := at.ReadAt(p, offset)

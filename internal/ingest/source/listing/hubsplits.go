@@ -158,18 +158,12 @@ func dataKind(name string) (kind string) {
 	return kind
 }
 
+// modules names what datasets reads several kinds with. Other kinds have their own.
+var modules = map[string]string{".json": "json", ".jsonl": "json", ".ndjson": "json", ".jl": "json", ".ldjson": "json",
+	".csv": "csv", ".tsv": "csv", ".txt": "text", ".text": "text", ".tokens": "text"}
+
 // moduleOf returns a name for the kinds that datasets reads together.
-func moduleOf(kind string) string {
-	switch kind {
-	case ".json", ".jsonl", ".ndjson", ".jl", ".ldjson":
-		return "json"
-	case ".csv", ".tsv":
-		return "csv"
-	case ".txt", ".text", ".tokens":
-		return "text"
-	}
-	return kind
-}
+func moduleOf(kind string) string { return cmp.Or(modules[kind], kind) }
 
 func (c *splitChoice) decide() {
 	c.decided, c.left, c.read = true, map[string]int{}, map[string]int{}

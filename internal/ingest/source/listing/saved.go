@@ -26,6 +26,9 @@ const (
 	maxStateBytes = 16 << 20
 )
 
+// isName reports whether a name is that of a file in a folder, and not elsewhere.
+func isName(name string) bool { return name == filepath.Base(name) && name != "." && name != ".." }
+
 // isSaved reports whether save_to_disk wrote a folder.
 func isSaved(dir string) bool {
 	return isFile(dir, savedDict) || isFile(dir, savedState) && isFile(dir, savedInfo)
@@ -76,7 +79,7 @@ func (l *Lister) saved(dir string) (err error) {
 			"its rows are chosen by a file of indices; save it again after flatten_indices()"))
 	}
 	for _, f := range state.Files {
-		if f.Filename != filepath.Base(f.Filename) || f.Filename == "." || f.Filename == ".." {
+		if !isName(f.Filename) {
 			return cause.Unread(filepath.Join(dir, savedState),
 				fault.Of(cause.Corrupt, "it names a file outside the folder: %q", f.Filename))
 		}
@@ -121,7 +124,7 @@ func (l *Lister) chooseSplit(dir string) (string, error) {
 			"the dataset has the splits %s, and none is called train; name the folder of one",
 			strings.Join(dict.Splits, ", ")))
 	}
-	if split != filepath.Base(split) || split == ".." || split == "." {
+	if !isName(split) {
 		return "", cause.Unread(filepath.Join(dir, savedDict),
 			fault.Of(cause.Corrupt, "it names a folder outside: %q", split))
 	}

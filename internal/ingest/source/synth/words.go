@@ -113,7 +113,11 @@ func (t *wordTables) fillAlias() {
 // written in other scripts.
 func inventWord(dst []byte, rng *random, rank int) []byte {
 	if rank%41 == 0 {
-		return inventForeign(dst, rng)
+		script := &scripts[rng.below(len(scripts))]
+		for range script.least + rng.below(3) {
+			dst = utf8.AppendRune(dst, script.letters[rng.below(len(script.letters))])
+		}
+		return dst
 	}
 	syllables := 1 + rng.below(2)
 	if rank > 2000 {
@@ -131,14 +135,6 @@ func inventWord(dst []byte, rng *random, rank int) []byte {
 	}
 	if rng.below(6) == 0 {
 		dst[0] -= 'a' - 'A'
-	}
-	return dst
-}
-
-func inventForeign(dst []byte, rng *random) []byte {
-	script := &scripts[rng.below(len(scripts))]
-	for range script.least + rng.below(3) {
-		dst = utf8.AppendRune(dst, script.letters[rng.below(len(script.letters))])
 	}
 	return dst
 }
