@@ -51,7 +51,6 @@ type input interface {
 	place(p *Position)                  // adds where the input is, without what takes time
 	consumed() int64                    // how far into the file reading is
 	border() (offset int64, ok bool)    // whether a range may end here, and where that is
-	reached(to *Mark) bool              // whether a range that ends there is read
 	span() (sum checksum.Sum, to int64) // ends a stretch that has a checksum of its own
 	finish() Finished                   // what the input held that was read to its end
 }
@@ -91,8 +90,6 @@ func (in windowed) consumed() int64 {
 
 func (in windowed) border() (int64, bool) { return in.w.Offset(), true }
 
-func (in windowed) reached(to *Mark) bool { return in.w.Offset() >= to.Offset }
-
 func (in windowed) span() (checksum.Sum, int64) {
 	return in.w.EndSpan(), in.w.Offset()
 }
@@ -111,8 +108,6 @@ func (in *columns) place(p *Position) {
 }
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
-
-func (in *columns) reached(to *Mark) bool { return in.Row >= to.Row }
 
 func (in *columns) span() (checksum.Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
 
@@ -133,7 +128,6 @@ type generator struct {
 func (g *generator) place(p *Position)           { p.Offset = g.offset }
 func (g *generator) consumed() int64             { return g.offset }
 func (g *generator) border() (int64, bool)       { return g.offset, true }
-func (g *generator) reached(to *Mark) bool       { return g.offset >= to.Offset }
 func (g *generator) span() (checksum.Sum, int64) { return checksum.Sum{}, -1 } // it needs no checksum
 func (g *generator) finish() Finished            { return Finished{Bytes: g.offset} }
 

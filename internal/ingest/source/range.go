@@ -111,7 +111,11 @@ func (r *Reader) rangeEnded() bool {
 	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.place.Inside {
 		return false
 	}
-	return s.input.reached(&only.To)
+	if r.in.Format.isColumnar() {
+		return s.place.Row >= only.To.Row
+	}
+	offset, _ := s.input.border()
+	return offset >= only.To.Offset
 }
 
 // checkRange compares what was read of an input with what the plan saw.

@@ -113,17 +113,6 @@ func (w *chatWorker) format(j *job.Job, dst *example.Formatted, d *job.Document,
 	return err
 }
 
-// noteUnread notes the fields of the last conversation that neither the template nor anything else has read.
-func (w *chatWorker) noteUnread(u *example.Unused) {
-	u.Begin()
-	for _, name := range w.text.Unread {
-		u.Field([]byte(name), true)
-	}
-	for _, name := range w.text.UnreadOfMessages {
-		u.OfMessage(name)
-	}
-}
-
 // turn adds the row of a turn to the job.
 func (w *chatWorker) turn(text *chat.Text) (err error) {
 	j, ids, mask := w.job, len(w.job.IDs), len(w.job.Mask)

@@ -214,7 +214,13 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 		return
 	}
 	if isChat {
-		w.chat.noteUnread(w.unused)
+		w.unused.Begin() // what neither the template nor anything else has read
+		for _, name := range w.chat.text.Unread {
+			w.unused.Field([]byte(name), true)
+		}
+		for _, name := range w.chat.text.UnreadOfMessages {
+			w.unused.OfMessage(name)
+		}
 	}
 	if d.Unread != nil {
 		if d.Decoded {

@@ -98,7 +98,15 @@ func (f *belowFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			err = f.begin(b, rec)
 		case afterElement:
-			err = f.element(b)
+			switch b {
+			case ']':
+				f.closeArray()
+			case ',':
+				f.w.Consume(1)
+				f.place = afterComma
+			default:
+				err = noComma(b)
+			}
 		default:
 			err = f.member(b, rec)
 		}
@@ -175,20 +183,6 @@ func (f *belowFramer) closeArray() {
 	f.w.Consume(1)
 	f.arrays &^= f.bit()
 	f.leave()
-}
-
-// element continues after an element of an array.
-func (f *belowFramer) element(b byte) error {
-	switch b {
-	case ']':
-		f.closeArray()
-	case ',':
-		f.w.Consume(1)
-		f.place = afterComma
-	default:
-		return noComma(b)
-	}
-	return nil
 }
 
 // member continues in an object.

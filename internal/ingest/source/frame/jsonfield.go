@@ -61,24 +61,16 @@ func (s *lineScanner) leave(err error) (ok bool) {
 	return err == nil
 }
 
+// problems are what is wrong with the byte that was found, by the scanner's causes.
+var problems = map[jsonscan.Cause]string{jsonscan.NoObject: " where '{' belongs", jsonscan.NoKey: ` where '"' belongs`,
+	jsonscan.NoColon: " where ':' belongs", jsonscan.NoValue: " where a value belongs",
+	jsonscan.NoComma: " after a value", jsonscan.NoSplit: " in a nested value", jsonscan.Trailing: " after the object"}
+
 func (s *lineScanner) problem(e *jsonscan.Error) error {
-	what, found := badString, named(e.Found)
-	switch e.Cause {
-	case jsonscan.NoObject:
-		what = found + " where '{' belongs"
-	case jsonscan.NoKey:
-		what = found + ` where '"' belongs`
-	case jsonscan.NoColon:
-		what = found + " where ':' belongs"
-	case jsonscan.NoValue:
-		what = found + " where a value belongs"
-	case jsonscan.NoComma:
-		what = found + " after a value"
-	case jsonscan.NoSplit:
-		what = found + " in a nested value"
-	case jsonscan.Trailing:
-		what = found + " after the object"
-	case jsonscan.TooDeep:
+	what := badString
+	if after, ok := problems[e.Cause]; ok {
+		what = named(e.Found) + after
+	} else if e.Cause == jsonscan.TooDeep {
 		what = string(e.Cause)
 	}
 	return s.malformed(what, e.Offset)

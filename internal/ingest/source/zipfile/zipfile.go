@@ -170,7 +170,6 @@ type Reader struct {
 	close    func()
 	left     int64
 	sum      hash.Hash32
-	raw      io.LimitedReader
 	buf      *bufio.Reader
 	err      error
 	inflater io.Reader
@@ -283,11 +282,10 @@ func (z *Reader) open() error {
 	if from > z.size || e.stored > z.size-from {
 		return fault.Of(cause.Truncated, "the zip archive ends within %s; copy the file again", e.Name)
 	}
-	z.raw = io.LimitedReader{R: &atReader{z.at, from, z.count}, N: e.stored}
 	if z.buf == nil {
-		z.buf = bufio.NewReaderSize(&z.raw, bufferBytes)
+		z.buf = bufio.NewReaderSize(nil, bufferBytes)
 	}
-	z.buf.Reset(&z.raw)
+	z.buf.Reset(countingReader{io.NewSectionReader(z.at, from, e.stored), z.count})
 	z.left = e.Size
 	z.sum.Reset()
 	z.close()
@@ -332,21 +330,15 @@ func (z *Reader) endMember() error {
 	return nil
 }
 
-// An atReader reads on from an offset, counting.
-type atReader struct {
-	at     io.ReaderAt
-	offset int64
-	count  *decompress.Counted
+// A countingReader counts what is read of a part of the file.
+type countingReader struct {
+	*io.SectionReader
+	count *decompress.Counted
 }
 
-func (r *atReader) Read(p []byte) (int, error) {
-	n, err := r.at.ReadAt(p, r.offset)
-	r.offset += int64(n)
-	r.count.N += int64(n)
-	if n > 0 && err == io.EOF {
-		err = nil
-	}
-	if err != nil && err != io.EOF {
+func (r countingReader) Read(p []byte) (int, error) {
+	n, err := r.SectionReader.Read(p)
+	if r.count.N += int64(n); err != nil && err != io.EOF {
 		r.count.Err = err
 	}
 	return n, err
