@@ -63,6 +63,13 @@ type Scanner struct {
 // Reset begins a text that is whole.
 func (s *Scanner) Reset(data []byte) { s.data, s.pos, s.nesting, s.more = data, 0, s.nesting[:0], nil }
 
+// Valid reports whether a text is a JSON value.
+func Valid(text []byte) bool {
+	var s Scanner
+	s.Reset(text)
+	return s.Skip() == nil && s.End() == nil
+}
+
 // Slide begins a text of which data is in memory. more drops bytes that are used and returns all
 // that is in memory after them; ok is false if that is nothing new, since the text ends.
 func (s *Scanner) Slide(data []byte, more func(used int) (data []byte, ok bool)) {

@@ -131,3 +131,12 @@ func FuzzStrings(f *testing.F) {
 		}
 	})
 }
+
+func TestValid(t *testing.T) {
+	for text, want := range map[string]bool{`{"a": [1, "b"]}`: true, ` null `: true, `"x"`: true, ``: false, `{"a": 1`: false,
+		`{} {}`: false, `text`: false} {
+		if got := Valid([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}

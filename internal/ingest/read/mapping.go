@@ -260,7 +260,7 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 			Member: q.Member, Cause: fault.Of(cause.TooLarge,
 				"{map} answered with more than the %v that a record may have",
 				units.Size(job.MaxRecordBytes))}
-	case err == io.ErrUnexpectedEOF && (!isWhole(answer) || m.process.Wait() != nil),
+	case err == io.ErrUnexpectedEOF && (!jsonscan.Valid(answer) || m.process.Wait() != nil), // a line without its end
 		err != nil && err != io.ErrUnexpectedEOF:
 		return dst, m.tooFew(q, answer)
 	case string(trimmed) == "null":
@@ -279,13 +279,6 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 	}
 	m.answer = answer
 	return out, nil
-}
-
-// isWhole reports whether a line without an end is an answer all the same.
-func isWhole(answer []byte) bool {
-	var scan jsonscan.Scanner
-	scan.Reset(answer)
-	return scan.Skip() == nil && scan.End() == nil
 }
 
 // ErrOtherAnswer is the cause where a record is answered otherwise than in an earlier run.

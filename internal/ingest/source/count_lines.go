@@ -180,20 +180,16 @@ func (l *lineScan) add(block []byte) {
 		if from = to; !l.count.filledLast {
 			continue // a reader would pass over a blank line to the next document
 		}
-		l.mark(l.at + int64(to))
+		offset := l.at + int64(to)
+		l.found.Marks = append(l.found.Marks, Mark{Offset: offset, Row: l.count.lines, Ordinal: l.count.documents})
+		l.cuts.taken(offset)
+		l.endSpan(offset)
 	}
 	l.count.add(block[max(from, skipped):])
 	if l.byMarks {
 		l.span.Write(block[from:])
 	}
 	l.at += int64(len(block))
-}
-
-// mark notes a mark at an offset, which ends a span.
-func (l *lineScan) mark(offset int64) {
-	l.found.Marks = append(l.found.Marks, Mark{Offset: offset, Row: l.count.lines, Ordinal: l.count.documents})
-	l.cuts.taken(offset)
-	l.endSpan(offset)
 }
 
 func (l *lineScan) endSpan(to int64) {

@@ -34,7 +34,13 @@ func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 		Cause: &DamageError{Lost: WholeFile, Kept: rec.Row - 1, Err: failed}}
 	r.at.Ordinal++
 	if s == nil || s.place == nil {
-		return r.leaveUnread()
+		if s != nil {
+			if err := s.raw.unchanged(); err != nil {
+				return r.inputError(err)
+			}
+		}
+		r.read += max(0, r.in.Size)
+		return r.leaveInput(Finished{}, r.at.Members)
 	}
 	return r.finishInput()
 }
@@ -55,15 +61,4 @@ func (a *archiveFramer) lose(rec *Record, inside bool, failed error) error {
 		return failed
 	}
 	return nil
-}
-
-// leaveUnread goes past an input whose records could not be begun.
-func (r *Reader) leaveUnread() error {
-	if s := r.open; s != nil {
-		if err := s.raw.unchanged(); err != nil {
-			return r.inputError(err)
-		}
-	}
-	r.read += max(0, r.in.Size)
-	return r.leaveInput(Finished{}, r.at.Members)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -32,7 +33,9 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 		o := in.Object()
 		file := in.Store.Open(context.Background(), o) // the store ends with the build
 		r.file, r.counted.Source, r.remote = file, file, file
-		if r.check = newRawCheck(&o); r.check != nil {
+		if h, want := o.NewHash(); h != nil { // the server announced one
+			name, _, _ := strings.Cut(o.Hash, ":")
+			r.check = &rawCheck{name: name, want: want, hash: h}
 			r.counted.Watch = r.check.add
 		}
 		return r, nil

@@ -7,7 +7,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -229,16 +228,6 @@ type rawCheck struct {
 	want string // in hexadecimal
 	hash hash.Hash
 	at   int64 // bytes that were hashed
-}
-
-// newRawCheck returns nil if the server announced nothing.
-func newRawCheck(o *remote.Object) *rawCheck {
-	h, want := o.NewHash()
-	if h == nil {
-		return nil
-	}
-	name, _, _ := strings.Cut(o.Hash, ":")
-	return &rawCheck{name: name, want: want, hash: h}
 }
 
 // add takes bytes in that begin at an offset.

@@ -15,9 +15,7 @@ import (
 
 // appendTyped appends text whose column says that it is JSON: as it is, or as a string if it is none.
 func appendTyped(dst, text []byte) []byte {
-	var scan jsonscan.Scanner
-	scan.Reset(text)
-	if scan.Skip() != nil || scan.End() != nil {
+	if !jsonscan.Valid(text) {
 		return jsonscan.AppendString(dst, text)
 	}
 	return append(dst, text...)

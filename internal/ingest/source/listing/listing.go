@@ -91,7 +91,8 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 	w := walk{ctx: ctx, root: name, filter: l.Filter, files: scratch.Sorter{Dir: l.ScratchDir},
 		todo: scratch.Queue{Dir: l.ScratchDir}, built: l.Built}
 	switch {
-	case isFolder && isSaved(name) && (l.Format == "" || l.Format == "dataset" || l.Format == "chat"):
+	case isFolder && (isFile(name, savedDict) || isFile(name, savedState) && isFile(name, savedInfo)) &&
+		(l.Format == "" || l.Format == "dataset" || l.Format == "chat"):
 		return true, l.saved(name)
 	case l.Format == "dataset":
 		return false, cause.Unread(name, fault.Of(cause.Usage,

@@ -29,11 +29,6 @@ const (
 // isName reports whether a name is that of a file in a folder, and not elsewhere.
 func isName(name string) bool { return name == filepath.Base(name) && name != "." && name != ".." }
 
-// isSaved reports whether save_to_disk wrote a folder.
-func isSaved(dir string) bool {
-	return isFile(dir, savedDict) || isFile(dir, savedState) && isFile(dir, savedInfo)
-}
-
 func isFile(dir, name string) bool {
 	info, err := os.Stat(filepath.Join(dir, name))
 	return err == nil && info.Mode().IsRegular()

@@ -42,7 +42,9 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	if to := object.Answer.MovedTo; to != "" {
 		a.moved.add(object.URI + " was redirected to " + to)
 	}
-	if !isPageName(object.URI) && (object.Answer.Page || isPage(l.head[:n])) {
+	name, _, _ := strings.Cut(object.URI, "?")
+	isPage := slices.Contains([]string{".html", ".htm", ".xhtml"}, strings.ToLower(path.Ext(name)))
+	if !isPage && (object.Answer.Page || beginsPage(l.head[:n])) {
 		a.pages.add(object.URI)
 	}
 	if object.Answer.Unframed {
@@ -84,14 +86,8 @@ func (l *Lister) NoteAnswers() {
 	}
 }
 
-// isPageName reports whether an address is that of a page by its name.
-func isPageName(uri string) bool {
-	uri, _, _ = strings.Cut(uri, "?")
-	return slices.Contains([]string{".html", ".htm", ".xhtml"}, strings.ToLower(path.Ext(uri)))
-}
-
-// isPage reports whether a file begins as a page for browsers does.
-func isPage(head []byte) bool {
+// beginsPage reports whether a file begins as a page for browsers does.
+func beginsPage(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
 	head = bytes.ToLower(head[:min(len(head), 14)])
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))

@@ -118,7 +118,12 @@ func (s *Spec) Ended(n, offset int64) bool {
 
 // Append appends document n to dst.
 func (s *Spec) Append(dst []byte, n int64) []byte {
-	w := textWriter{tables: tables(), rng: documentRandom(s.Seed, n), dst: dst}
+	mix := func(x uint64) uint64 { // splitmix64's finisher
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		return x ^ x>>31
+	}
+	w := textWriter{tables: tables(), rng: random(mix(mix(s.Seed+weyl) + uint64(n)*weyl)), dst: dst}
 	if s.Kind == Recipe {
 		w.recipe(n)
 	} else {
@@ -148,13 +153,3 @@ func (r *random) below(n int) int { return int(r.next() >> 32 * uint64(n) >> 32)
 
 // of draws from a table of 64 quantiles.
 func (r *random) of(quantiles *[64]uint8) int { return int(quantiles[r.next()>>58]) }
-
-// documentRandom returns the sequence of one document.
-func documentRandom(seed uint64, ordinal int64) random {
-	mix := func(x uint64) uint64 { // splitmix64's finisher
-		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-		x = (x ^ x>>27) * 0x94d049bb133111eb
-		return x ^ x>>31
-	}
-	return random(mix(mix(seed+weyl) + uint64(ordinal)*weyl))
-}
