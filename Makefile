@@ -185,8 +185,14 @@ bench-go:
 screenshots: build $(VENV)/installed
 	$(VENV_PYTHON) tests_clients/pages/screenshots.py bin/dsload docs
 
-site: $(VENV)/installed
-	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+# The site needs one package, not what the tests need.
+bin/site-venv/installed: tests_clients/requirements.txt
+	$(PYTHON) -m venv bin/site-venv
+	bin/site-venv/bin/python -m pip install -q --disable-pip-version-check "$$(grep ^mkdocs-material== tests_clients/requirements.txt)"
+	touch $@
+
+site: bin/site-venv/installed
+	NO_MKDOCS_2_WARNING=1 bin/site-venv/bin/python -m mkdocs build --strict --quiet
 	@echo bin/site/index.html
 
 wheel:
