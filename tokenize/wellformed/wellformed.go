@@ -31,28 +31,9 @@ func Append(dst, text []byte) (out []byte, replaced int) {
 // IllFormed returns the length of the ill-formed part at the beginning of text: the longest prefix
 // of a character, at least one byte.
 func IllFormed(text []byte) int {
-	low, high, more := byte(0x80), byte(0xbf), 0
-	switch b := text[0]; {
-	case 0xc2 <= b && b <= 0xdf:
-		more = 1
-	case 0xe0 <= b && b <= 0xef:
-		more = 2
-		if b == 0xe0 {
-			low = 0xa0
-		} else if b == 0xed {
-			high = 0x9f
-		}
-	case 0xf0 <= b && b <= 0xf4:
-		more = 3
-		if b == 0xf0 {
-			low = 0x90
-		} else if b == 0xf4 {
-			high = 0x8f
-		}
-	}
 	n := 1
-	for ; n <= more && n < len(text) && low <= text[n] && text[n] <= high; n++ {
-		low, high = 0x80, 0xbf
+	for n < len(text) && !utf8.FullRune(text[:n+1]) {
+		n++
 	}
 	return n
 }
