@@ -274,16 +274,11 @@ func (c *Cache) SeedAll(ids []uint32, chunk func(id uint32) []byte) {
 
 // Seed stores the ids of a chunk before any text is seen. It ignores chunks that do not fit a key.
 func (c *Cache) Seed(chunk []byte, ids ...uint32) {
-	if len(chunk) == 0 || len(chunk) > maxInline {
+	if len(chunk) == 0 || len(chunk) > maxInline || bytes.IndexByte(chunk, 0) >= 0 {
 		return
 	}
 	var p [16]byte
 	copy(p[:], chunk)
-	for _, b := range chunk {
-		if b == 0 {
-			return
-		}
-	}
 	r := makeKey(&p, &c.rules[0][len(chunk)])
 	c.insert(&r, ids)
 }
