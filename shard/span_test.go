@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,6 +25,18 @@ func readSpans(r *shard.Split, rows []int64) ([]*dataset.Example, error) {
 	raw, err := r.AppendIDs([]byte("head"), ids)
 	if err != nil {
 		return nil, err
+	}
+	for _, most := range []int64{60, 1 << 20} {
+		each, last := []byte("head"), 0
+		if _, err := r.EachIDs(nil, ids, most, func(i int, piece []byte) error {
+			if i < last || int64(len(piece)) > most || i == last && len(piece) > int(ids[i].Len)*r.IDWidth() {
+				return fmt.Errorf("%d bytes of row %d after row %d, with pieces of %d", len(piece), i, last, most)
+			}
+			each, last = append(each, piece...), i
+			return nil
+		}); err != nil || !bytes.Equal(each, raw) {
+			return nil, fmt.Errorf("in pieces of %d: %d bytes, not %d: %w", most, len(each), len(raw), err)
+		}
 	}
 	out := make([]*dataset.Example, len(rows))
 	take := func(raw []byte, spans []shard.Span, set func(e *dataset.Example, ids []uint32)) {
