@@ -96,8 +96,7 @@ func decodeFigures(ctx context.Context, s *Split, split *shard.Split, counts []i
 	}
 	f := figuresOf(counts, tok)
 	s.Unknown, s.ByteFallback = f.unknown, &f.fallback
-	perToken := f.textBytes / float64(s.Tokens)
-	s.BytesPerToken = &perToken
+	s.BytesPerToken = new(f.textBytes / float64(s.Tokens))
 	replaced, approximate, err := countReplaced(ctx, split, tok, f, decodeTokens)
 	s.Replaced, s.ApproximateReplaced = &replaced, approximate
 	return err
@@ -116,8 +115,7 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 	if json.Unmarshal(m.Settings, &settings) != nil || settings.Overflow != "chunk" {
 		return // text may have been truncated
 	}
-	x := float64(c.TextBytes) / float64(r.Splits[0].Tokens)
-	r.Splits[0].BytesPerToken = &x
+	r.Splits[0].BytesPerToken = new(float64(c.TextBytes) / float64(r.Splits[0].Tokens))
 }
 
 // describeSources lists the sources. Rows do not say which source they came from, so only a single
@@ -137,8 +135,7 @@ func (r *Report) describeSources(m *shard.Manifest) {
 	for _, src := range m.Sources {
 		one := Source{URI: src.URI, Bytes: src.Bytes}
 		if known {
-			x := text / float64(tokens)
-			one.BytesPerToken = &x
+			one.BytesPerToken = new(text / float64(tokens))
 		}
 		r.Sources = append(r.Sources, one)
 	}

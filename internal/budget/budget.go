@@ -34,9 +34,7 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	what := e.Name
-	what = cmp.Or(what, "a buffer")
-	return fmt.Sprintf("%s needs %v and the memory cap leaves %v", what, units.Size(e.Wanted), units.Size(e.Limit))
+	return fmt.Sprintf("%s needs %v and the memory cap leaves %v", cmp.Or(e.Name, "a buffer"), units.Size(e.Wanted), units.Size(e.Limit))
 }
 
 // Share is one named reservation: a fixed part of the cap.

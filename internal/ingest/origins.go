@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/dsload/dsload/internal/dataset"
@@ -67,10 +66,7 @@ func (o *originFiles) write(s *cursor, page []byte) error {
 	var err error
 	if o.file == nil && at == 0 {
 		// A file of this name is left from work that is in no checkpoint.
-		if err = o.b.opts.FS.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
-			o.file, err = o.b.opts.FS.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-		}
-		if err == nil {
+		if o.file, err = shardfile.CreateNew(o.b.opts.FS, path); err == nil {
 			err = o.b.opts.FS.SyncDir(o.b.opts.Out)
 		}
 	} else if o.file == nil {
@@ -80,10 +76,7 @@ func (o *originFiles) write(s *cursor, page []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	o.dirty = true
-	if _, err := o.file.WriteAt(page, at); err != nil {
-		return fmt.Errorf("write %s at byte %d: %w", path, at, err)
-	}
-	return nil
+	return shardfile.WriteAt(o.file, path, page, at)
 }
 
 // sync makes durable the pages that a checkpoint counts.
@@ -92,10 +85,7 @@ func (o *originFiles) sync() error {
 		return nil
 	}
 	o.dirty = false
-	if err := o.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", o.path(originNames[o.phase]), err)
-	}
-	return nil
+	return shardfile.Sync(o.file, o.path(originNames[o.phase]))
 }
 
 func (o *originFiles) close() error {

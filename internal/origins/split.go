@@ -81,7 +81,7 @@ func (o *Split) Find(document int64) (found Origin, ok bool, err error) {
 // explain turns the error of a damaged file into a *shardfile.FileError.
 func (o *originFile) explain(err error) error {
 	if errors.Is(err, ErrCorrupt) {
-		return &shardfile.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
+		return shardfile.Wrong(o.path, fmt.Errorf("%w: %w", shard.ErrCorrupt, err))
 	}
 	return err
 }

@@ -190,19 +190,15 @@ func (b *Sources) compareContent(set *source.Set, i int, in *source.Stat, checks
 	}
 	// Without a checksum, a budget ended the build within the input or before it. A list has no checksum
 	// of each file. A remote file is not read again.
-	if checksum == "" || in.Files > 0 || uris.IsRemote(in.URI) {
-		return &StaleError{Out: b.Out, URI: in.URI,
-			Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
+	what := "may have changed"
+	if checksum != "" && in.Files == 0 && !uris.IsRemote(in.URI) {
+		what = "changed"
+		if now, err := set.Checksum(i); err != nil || now.Sum.Tagged() == checksum {
+			return err
+		}
 	}
-	now, err := set.Checksum(i)
-	if err != nil {
-		return err
-	}
-	if now.Sum.Tagged() != checksum {
-		return &StaleError{Out: b.Out, URI: in.URI,
-			Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then, modified)}
-	}
-	return nil
+	return &StaleError{Out: b.Out, URI: in.URI,
+		Reason: fmt.Sprintf("%s: it was modified at %s and is now of %s", what, then, modified)}
 }
 
 // Rereadable reports whether an input is the same when it is read again: generated text, or a file.

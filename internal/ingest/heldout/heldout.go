@@ -5,7 +5,6 @@ package heldout
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -43,8 +42,7 @@ func Read(fsys shardfile.FS, dir string, info shard.FileInfo) ([]uint64, error) 
 	hashes := make([]uint64, info.Bytes/hashBytes)
 	err = binary.Read(r, binary.LittleEndian, hashes)
 	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
-		return nil, &shardfile.FileError{File: path, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
+		return nil, shardfile.Corrupt(path, -1, "it is not the file that the manifest lists")
 	}
 	return hashes, nil
 }

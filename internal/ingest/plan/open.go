@@ -244,25 +244,24 @@ func (r *planReader) wanted(phase int) (from, to int) {
 	if len(r.p.Parts) == 0 {
 		return 0, 0
 	}
-	first := &r.p.Parts[0]
-	if phase < first.Phase {
-		return 0, 0
-	}
-	if phase == first.Phase {
+	to = -1
+	if first := &r.p.Parts[0]; phase < first.Phase {
+		to = 0
+	} else if phase == first.Phase {
 		from = first.From.Input
 	}
-	if len(r.p.Parts) == 1 {
-		return from, -1
+	if len(r.p.Parts) > 1 {
+		next := &r.p.Parts[1]
+		switch {
+		case phase > next.Phase:
+			to = 0
+		case phase == next.Phase && next.From.Offset > 0:
+			to = next.From.Input + 1
+		case phase == next.Phase:
+			to = next.From.Input
+		}
 	}
-	switch next := &r.p.Parts[1]; {
-	case phase > next.Phase:
-		return 0, 0
-	case phase == next.Phase && next.From.Offset > 0:
-		return from, next.From.Input + 1
-	case phase == next.Phase:
-		return from, next.From.Input
-	}
-	return from, -1
+	return from, to
 }
 
 // members calls visit for each member of an object, which it must read.

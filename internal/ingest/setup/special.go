@@ -43,8 +43,7 @@ func findToken(t *tokenize.Tokenizer, name fault.Option, value string, own int) 
 	case value == "", value == option.NoToken:
 		return nil, nil
 	case value == option.OwnToken && own >= 0:
-		id := uint32(own)
-		return &id, nil
+		return new(uint32(own)), nil
 	case value == option.OwnToken:
 		value, reason = "", fmt.Sprintf("%s has no token of that role", t.Name())
 		if named, _ := t.Details().Named(string(name) + "_token"); named != "" {
