@@ -125,7 +125,7 @@ func appendQuoted(dst, text []byte) []byte {
 	from := 0 // begins what is not yet written
 	for i := unescaped(text); i < len(text); i += 1 + unescaped(text[i+1:]) {
 		c := text[i]
-		if !escaped[c] || c == 0xe2 && !isSeparator(text[i:]) {
+		if !escaped[c] || c == 0xe2 && (len(text) < i+3 || text[i+1] != 0x80 || text[i+2]|1 != 0xa9) {
 			continue
 		}
 		dst = append(dst, text[from:i]...)
@@ -134,7 +134,7 @@ func appendQuoted(dst, text []byte) []byte {
 			dst = append(dst, '\\', `"\bfnrt`[n])
 			continue
 		}
-		if c == 0xe2 { // a line or paragraph separator, which ends a line of JavaScript
+		if c == 0xe2 { // U+2028 or U+2029, a line or paragraph separator, which ends a line of JavaScript
 			dst = append(dst, `\u202`...)
 			dst = append(dst, hex[text[i+2]&0xf])
 			i, from = i+2, i+3
@@ -143,11 +143,6 @@ func appendQuoted(dst, text []byte) []byte {
 		dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
 	}
 	return append(append(dst, text[from:]...), '"')
-}
-
-// isSeparator reports whether text begins with U+2028 or U+2029.
-func isSeparator(text []byte) bool {
-	return len(text) >= 3 && text[0] == 0xe2 && text[1] == 0x80 && text[2]|1 == 0xa9
 }
 
 // unescaped returns how many bytes text begins with that are not in escaped, at most 7 fewer.

@@ -233,7 +233,11 @@ func (s *parquetSink) writeDictionary(c *parquetColumn) error {
 		return nil
 	}
 	c.chunk.dictionary = s.offset
-	page := s.appendPage(nil, d.appendValues(s.page[:0]), parquetIDs, &c.chunk, func(h *thriftWriter) {
+	values := s.page[:0]
+	for _, id := range d.ids {
+		values = binary.LittleEndian.AppendUint32(values, id)
+	}
+	page := s.appendPage(nil, values, parquetIDs, &c.chunk, func(h *thriftWriter) {
 		h.structure(7)
 		h.int(1, int64(len(d.ids)))
 		h.int(2, parquetPlain)

@@ -58,14 +58,6 @@ func (d *idDictionary) add(id uint32) bool {
 	return true
 }
 
-// appendValues appends the ids by number, as a dictionary's page has them.
-func (d *idDictionary) appendValues(dst []byte) []byte {
-	for _, id := range d.ids {
-		dst = binary.LittleEndian.AppendUint32(dst, id)
-	}
-	return dst
-}
-
 func (d *idDictionary) reset() {
 	for _, id := range d.ids {
 		d.numbers[id] = 0

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/dsload/dsload/shard"
@@ -53,19 +54,10 @@ func (c *lengthCounts) each(do func(length, count int64)) {
 			do(int64(n), k)
 		}
 	}
-	for _, low := range c.lows() {
+	for _, low := range slices.Sorted(maps.Keys(c.longer)) {
 		b := c.longer[low]
 		do((b[1]+b[0]/2)/b[0], b[0])
 	}
-}
-
-func (c *lengthCounts) lows() []int64 {
-	lows := make([]int64, 0, len(c.longer))
-	for low := range c.longer {
-		lows = append(lows, low)
-	}
-	slices.Sort(lows)
-	return lows
 }
 
 // pairs lists {length or lower bound, count}.
@@ -76,7 +68,7 @@ func (c *lengthCounts) pairs() [][2]int64 {
 			out = append(out, [2]int64{int64(n), k})
 		}
 	}
-	for _, low := range c.lows() {
+	for _, low := range slices.Sorted(maps.Keys(c.longer)) {
 		out = append(out, [2]int64{low, c.longer[low][0]})
 	}
 	return out

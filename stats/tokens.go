@@ -104,22 +104,18 @@ func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 		if bytes.ContainsRune(text, utf8.RuneError) {
 			f.kinds[id] |= suspect
 			f.suspected += n
-			size = fragmentBytes(tok, name)
+			switch { // how many bytes of text it stands for
+			case isByteToken(name):
+				size = 1
+			case tok.Family() == "bytelevel-bpe" && utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError):
+				size = utf8.RuneCountInString(name) // a character for each byte
+			default:
+				size = len(name) // the bytes themselves, as in ranks
+			}
 		}
 		f.textBytes += float64(size) * float64(n)
 	}
 	return f
-}
-
-// fragmentBytes returns how many bytes of text a token that is not whole characters stands for.
-func fragmentBytes(tok *tokenize.Tokenizer, name string) int {
-	switch {
-	case isByteToken(name):
-		return 1
-	case tok.Family() == "bytelevel-bpe" && utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError):
-		return utf8.RuneCountInString(name) // a character for each byte
-	}
-	return len(name) // the bytes themselves, as in ranks
 }
 
 // unknownTokens counts the unknown token. It returns nil if the same token has another meaning too,

@@ -234,18 +234,15 @@ func (f *flusher) unread() unread {
 	}
 	u.untouched, u.inputs, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
+	var used int64
+	for i := 0; i < end.Input && err == nil && u.total >= 0; i++ {
+		var in source.Input
+		in, err = set.Input(i)
+		used += in.Size
+	}
 	if u.total < 0 || err != nil {
 		u.bytes, u.total = -1, -1
 		return u
-	}
-	var used int64
-	for i := range end.Input {
-		in, err := set.Input(i)
-		if err != nil {
-			u.bytes, u.total = -1, -1
-			return u
-		}
-		used += in.Size
 	}
 	if last.OffsetsAreBytes() {
 		used += end.Offset

@@ -3,7 +3,6 @@ package shardfile
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -69,18 +68,14 @@ func ShardName(split string, i int) string {
 func ParseShardName(name string) (split, index int, temp, ok bool) {
 	name, temp = strings.CutSuffix(name, TempSuffix)
 	base, found := strings.CutSuffix(name, shardSuffix)
-	if !found {
+	s, digits, _ := strings.Cut(base, "-")
+	if split = SplitIndex(s); found && split >= 0 && len(digits) == 5 {
+		index, ok = parseDigits(digits)
+	}
+	if !ok {
 		return 0, 0, false, false
 	}
-	s, digits, found := strings.Cut(base, "-")
-	if split = SplitIndex(s); !found || split < 0 || len(digits) != 5 {
-		return 0, 0, false, false
-	}
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || ShardName(s, int(n)) != name {
-		return 0, 0, false, false
-	}
-	return split, int(n), temp, true
+	return split, index, temp, true
 }
 
 // IsShard reports whether a name is that of a finished shard.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -157,24 +156,13 @@ func (a *Addition) add(before json.RawMessage, own map[string]json.RawMessage, f
 	if err != nil {
 		return nil, err
 	}
-	if n := len(additions); n > 0 && readsTheSame(additions[n-1], entry) && !fresh {
+	mayChange := func(name, _, _ string) bool { return name == "on-bad-record" } // it reads the same
+	if n := len(additions); n > 0 && !fresh && dataset.DiffSettings(additions[n-1], entry, mayChange) == nil {
 		a.added = true
 		return before, nil
 	}
 	a.Number = len(additions) + 1
 	return json.Marshal(append(additions, entry))
-}
-
-// readsTheSame reports whether the settings of two additions differ in nothing but what is done about bad records.
-func readsTheSame(a, b json.RawMessage) bool {
-	var settings [2]map[string]json.RawMessage
-	for i, entry := range []json.RawMessage{a, b} {
-		if json.Unmarshal(entry, &settings[i]) != nil {
-			return false
-		}
-		delete(settings[i], "on-bad-record")
-	}
-	return maps.EqualFunc(settings[0], settings[1], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
 // An AppendError means that a setting of an addition differs from its dataset's.
@@ -193,18 +181,14 @@ func (e *AppendError) Kind() string { return fault.Usage }
 
 // tokenizerText describes the tokenizer of settings: its name, and what distinguishes it from another of that name.
 func tokenizerText(settings map[string]json.RawMessage) string {
-	var print string
+	name, print := "unset", ""
+	if value := settings["tokenizer"]; value != nil {
+		name = string(value)
+	}
 	if json.Unmarshal(settings["tokenizer-fingerprint"], &print) != nil || len(print) < 8 {
-		return settingText(settings["tokenizer"])
+		return name
 	}
-	return fmt.Sprintf("%s (fingerprint %s…)", settingText(settings["tokenizer"]), print[:8])
-}
-
-func settingText(value json.RawMessage) string {
-	if value == nil {
-		return "unset"
-	}
-	return string(value)
+	return fmt.Sprintf("%s (fingerprint %s…)", name, print[:8])
 }
 
 // checkNew refuses sources that the dataset was made from.
