@@ -124,8 +124,8 @@ func (r *arrowReader) appendJSON(dst []byte, o *object) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := o.count(maxRowValues); err != nil {
-		return dst, err
+	if o.values++; o.values > maxRowValues {
+		return dst, tooManyValues()
 	}
 	dst = o.trim(dst)
 	at, omitted := len(dst), o.omitted
@@ -200,8 +200,8 @@ func (a *arrowField) appendText(dst, b []byte) []byte {
 
 // appendNext appends the next value of a column of views, or by a dictionary.
 func (r *arrowReader) appendNext(dst []byte, o *object) ([]byte, error) {
-	if err := o.count(maxRowValues); err != nil {
-		return dst, err
+	if o.values++; o.values > maxRowValues {
+		return dst, tooManyValues()
 	}
 	valid, b, err := r.next()
 	switch {

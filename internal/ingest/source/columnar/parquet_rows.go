@@ -143,10 +143,10 @@ func (r *parquetRows) skip(n *node) error {
 }
 
 func (r *parquetRows) peek(l *leafReader) error {
-	err := r.count(2 * maxRowValues)
-	if err == nil {
-		err = l.peek()
+	if r.values++; r.values > 2*maxRowValues {
+		return r.where(l, tooManyValues())
 	}
+	err := l.peek()
 	if err == io.EOF {
 		err = corrupt("the column ends within a row")
 	}

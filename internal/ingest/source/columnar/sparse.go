@@ -82,13 +82,8 @@ func (o *object) append(dst []byte, limit int, columns int, value func(dst []byt
 	return Appended{JSON: dst, Omitted: o.omitted}, nil
 }
 
-// count counts a value.
-func (o *object) count(most int) error {
-	if o.values++; o.values > most {
-		return unsupported("a row has more than %d values", maxRowValues)
-	}
-	return nil
-}
+// tooManyValues is the error of a row that has more values than maxRowValues.
+func tooManyValues() error { return unsupported("a row has more than %d values", maxRowValues) }
 
 // trim drops what is there of an object that is too long.
 func (o *object) trim(dst []byte) []byte {
