@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -53,13 +51,6 @@ func exitCode(err error) int {
 		return code
 	}
 	return exitFailed
-}
-
-// isBrokenPipe reports whether err means that nobody reads standard output any more. SIGPIPE
-// usually ends the process first.
-func isBrokenPipe(err error) bool {
-	path, ok := errors.AsType[*fs.PathError](err)
-	return errors.Is(err, syscall.EPIPE) && ok && path.Path == os.Stdout.Name()
 }
 
 // stopGrace is how long a command may take to reach a safe point.

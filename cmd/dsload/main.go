@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -43,8 +45,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if printed := new(printedError); errors.As(err, &printed) {
 		return printed.code
 	}
-	if isBrokenPipe(err) {
-		return exitDone // the reader has seen enough, as head does
+	if path, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, syscall.EPIPE) && path.Path == os.Stdout.Name() {
+		return exitDone // the reader has seen enough, as head does; SIGPIPE usually ends the process first
 	}
 	fmt.Fprintln(stderr, "dsload: "+errorLine(err, args...))
 	return exitCode(err)

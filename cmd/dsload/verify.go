@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/store"
@@ -58,18 +58,6 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 // reportDamage prints a line for each damaged file, or one JSON object. damaged counts those that are
 // not listed, too.
 func reportDamage(out io.Writer, dir string, damage []shard.Damage, damaged int64, asJSON bool) error {
-	more := damaged - int64(len(damage))
-	if !asJSON {
-		for _, d := range damage {
-			if err := writeText(out, fmt.Sprintf("%s: %s\n", oneLine(d.File), errorLine(d.Err))); err != nil {
-				return err
-			}
-		}
-		if more > 0 {
-			return writeText(out, fmt.Sprintf("and %s\n", plural(more, "more file")))
-		}
-		return nil
-	}
 	type entry struct {
 		File   string `json:"file"`
 		Reason string `json:"reason"`
@@ -79,9 +67,14 @@ func reportDamage(out io.Writer, dir string, damage []shard.Damage, damaged int6
 		Intact  bool    `json:"intact"`
 		Damage  []entry `json:"damage"`
 		More    int64   `json:"more,omitempty"` // damaged files that are not listed
-	}{dir, len(damage) == 0, []entry{}, more}
+	}{dir, len(damage) == 0, []entry{}, damaged - int64(len(damage))}
+	var b strings.Builder
 	for _, d := range damage {
 		result.Damage = append(result.Damage, entry{d.File, errorLine(d.Err)})
+		fmt.Fprintf(&b, "%s: %s\n", oneLine(d.File), errorLine(d.Err))
 	}
-	return json.NewEncoder(out).Encode(result)
+	if result.More > 0 {
+		fmt.Fprintf(&b, "and %s\n", plural(result.More, "more file"))
+	}
+	return printResult(out, asJSON, result, b.String())
 }

@@ -182,7 +182,11 @@ func Of(cmd *cobra.Command) *Page {
 		}
 	}
 	if !cmd.HasParent() {
-		p.tables = append(p.tables, topicTable())
+		t := table{title: groupTopics}
+		for _, topic := range topics() {
+			t.rows = append(t.rows, entry{name: topic.name, text: topic.short})
+		}
+		p.tables = append(p.tables, t)
 	}
 	if cmd.CommandPath() == "dsload serve" {
 		p.tables = append(p.tables, parameterTable()) // they are to requests what flags are to the command

@@ -70,15 +70,6 @@ func Topic(build *cobra.Command, name string) *Page {
 	return nil
 }
 
-// topicTable lists the topics.
-func topicTable() table {
-	t := table{title: groupTopics}
-	for _, topic := range topics() {
-		t.rows = append(t.rows, entry{name: topic.name, text: topic.short})
-	}
-	return t
-}
-
 // paragraphs splits a text where a line is empty.
 func paragraphs(text string) []string { return strings.Split(strings.TrimSpace(text), "\n\n") }
 

@@ -56,10 +56,10 @@ func leak(r *record) *Verdict {
 		map[string]float64{"growth_per_step": growth, "steps": float64(steps)}}
 }
 
-// reading is what was in use after a phase of a step.
+// reading is what was measured after a phase of a step, such as the bytes in use.
 type reading struct {
 	step int64
-	size float64 // bytes
+	size float64
 }
 
 // series returns a figure after each of a phase's recorded steps but the first two.
@@ -328,11 +328,7 @@ func otherProcesses(r *record) *Verdict {
 
 func unstableGradients(r *record) *Verdict {
 	var norms []float64
-	type measuredStep struct {
-		step int64
-		norm float64
-	}
-	var finite []measuredStep
+	var finite []reading
 	bad, first := 0, int64(math.MaxInt64)
 	for _, s := range r.phase("backward") {
 		norm, measured, ok := s.gradNorm()
@@ -345,7 +341,7 @@ func unstableGradients(r *record) *Verdict {
 		}
 		if ok {
 			norms = append(norms, norm)
-			finite = append(finite, measuredStep{step, norm})
+			finite = append(finite, reading{step, norm})
 		}
 		if !ok || value(s.Nonfinite) > 0 {
 			bad++
@@ -356,7 +352,7 @@ func unstableGradients(r *record) *Verdict {
 	if len(norms) >= 4 {
 		usual := median(norms)
 		for _, s := range finite {
-			if usual > 0 && s.norm > spike*usual {
+			if usual > 0 && s.size > spike*usual {
 				spikes++
 				first = min(first, s.step)
 			}
@@ -365,17 +361,15 @@ func unstableGradients(r *record) *Verdict {
 	if bad == 0 && spikes == 0 {
 		return nil
 	}
-	what := ""
+	var what []string
 	if spikes > 0 {
-		what = fmt.Sprintf("%d spikes of the gradient norm above %.0f times its median", spikes, spike)
+		what = append(what, fmt.Sprintf("%d spikes of the gradient norm above %.0f times its median", spikes, spike))
 	}
 	if bad > 0 {
-		if what != "" {
-			what += " and "
-		}
-		what += fmt.Sprintf("NaN or infinite gradients in %d steps", bad)
+		what = append(what, fmt.Sprintf("NaN or infinite gradients in %d steps", bad))
 	}
-	return &Verdict{"unstable_gradients", "backward", fmt.Sprintf("%s, first in step %d", what, first),
+	return &Verdict{"unstable_gradients", "backward",
+		fmt.Sprintf("%s, first in step %d", strings.Join(what, " and "), first),
 		[]string{
 			"clip: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
 			"lower the learning rate or lengthen the warm-up",

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -95,7 +96,12 @@ func (a *attempts) again(ctx context.Context, err error) error {
 		most = p.unknown
 	}
 	if a.failed >= most {
-		return giveUp(e, a.failed)
+		last := *e
+		if a.failed > 1 {
+			last.Text += ", " + strconv.Itoa(a.failed) + " times in a row"
+		}
+		last.Hint = cmp.Or(last.Hint, "run the same command again later")
+		return &last
 	}
 	if e.wait > p.maxWait {
 		stop := *e
@@ -122,18 +128,6 @@ func (s *Store) retry(ctx context.Context, host string, do func() error, explain
 			return err
 		}
 	}
-}
-
-// giveUp returns the error after the last attempt.
-func giveUp(e *Error, n int) error {
-	last := *e
-	if n > 1 {
-		last.Text += ", " + strconv.Itoa(n) + " times in a row"
-	}
-	if last.Hint == "" {
-		last.Hint = "run the same command again later"
-	}
-	return &last
 }
 
 // sleep waits, or returns context.Canceled when ctx ends.

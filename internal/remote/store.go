@@ -125,18 +125,17 @@ func (s *Store) context(parent context.Context) (context.Context, context.Cancel
 	ctx, cancel := context.WithCancel(parent)
 	switch {
 	case s.opts.Done == nil:
-		return ctx, cancel
 	case s.isDone():
 		cancel()
-		return ctx, cancel
+	default:
+		go func() {
+			select {
+			case <-s.opts.Done:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 	}
-	go func() {
-		select {
-		case <-s.opts.Done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	return ctx, cancel
 }
 

@@ -60,10 +60,10 @@ func (t *transfer) read(ctx context.Context, p []byte) (int, error) {
 			t.tries.failed, t.unproven = 0, 0
 			return n, nil
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			continue
-		case err == io.EOF:
+		}
+		if err == io.EOF {
 			return 0, io.EOF
 		}
 		t.close()
@@ -86,7 +86,10 @@ func (t *transfer) attempt(ctx context.Context, p []byte) (int, error) {
 			t.again.Write(p[max(0, early):n])
 		}
 		if t.skip -= int64(n); t.skip == 0 && t.again.Sum128() != t.sum.Sum128() {
-			return 0, t.otherContent()
+			text := func(h *xxh3.Hasher) string {
+				return fmt.Sprintf("checksum %x over %d bytes", h.Sum128().Bytes(), t.at-t.start)
+			}
+			return 0, &ChangedError{"content", text(&t.sum), text(&t.again)}
 		}
 		if err != nil {
 			return 0, t.ended(ctx, err)
@@ -97,15 +100,6 @@ func (t *transfer) attempt(ctx context.Context, p []byte) (int, error) {
 		return n, nil // the error will come again
 	}
 	return 0, t.ended(ctx, err)
-}
-
-// otherContent is the error of a body that does not begin with what was read.
-func (t *transfer) otherContent() error {
-	text := func(h *xxh3.Hasher) string {
-		sum := h.Sum128().Bytes()
-		return fmt.Sprintf("checksum %x over %d bytes", sum, t.at-t.start)
-	}
-	return &ChangedError{"content", text(&t.sum), text(&t.again)}
 }
 
 // open requests the bytes from at on, and compares the answer with the object.

@@ -38,9 +38,6 @@ func parseStretch(name string) (s stretch, ok bool) {
 	return s, true
 }
 
-// hidden reports whether an object serves the bucket alone and is not a file of a builder.
-func hidden(name string) bool { return name == ownerName || stretchPattern().MatchString(name) }
-
 // MarksBuild reports whether an object of this name is only in folders that a build writes to.
 func MarksBuild(name string) bool { return name == ownerName }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -115,10 +116,8 @@ func (p *part) commit(path, name string) error {
 			return errors.Join(err, os.Remove(path)) // another part has written it
 		}
 	}
-	if merged, err := p.home.has(p.ctx, shardfile.ManifestName); err != nil {
-		return err
-	} else if merged {
-		return errOvertaken
+	if merged, err := p.home.has(p.ctx, shardfile.ManifestName); err != nil || merged {
+		return cmp.Or(err, errOvertaken)
 	}
 	if err := p.upload(path, name); errors.Is(err, remote.ErrConflict) {
 		return os.Remove(path) // another part was first with the plan; the reader compares them
@@ -152,13 +151,15 @@ func (p *part) removeUnlisted(manifest string) error {
 		}
 		for ; ; n++ {
 			name := p.part.ShardName(split, n)
-			if more, err := p.home.has(p.ctx, name); err != nil {
-				return err
-			} else if !more {
-				break
+			more, err := p.home.has(p.ctx, name)
+			if err == nil && more {
+				err = p.home.remove(p.ctx, name)
 			}
-			if err := p.home.remove(p.ctx, name); err != nil {
+			if err != nil {
 				return err
+			}
+			if !more {
+				break
 			}
 		}
 	}

@@ -168,8 +168,8 @@ func (w *whole) releaseLeft() error {
 
 func (w *whole) names(visit func(name string) error) error {
 	for name := range w.home.known {
-		if hidden(name) {
-			continue
+		if name == ownerName || stretchPattern().MatchString(name) {
+			continue // it serves the bucket alone
 		}
 		if err := visit(name); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -228,11 +229,7 @@ func (s *stream) blockedTime(now time.Time) time.Duration {
 func (s *Server) firstStreams() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*stream, 0, len(s.streams))
-	for _, st := range s.streams {
-		out = append(out, st)
-	}
-	slices.SortFunc(out, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
+	out := slices.SortedFunc(maps.Values(s.streams), func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 	return out[:min(len(out), maxClientsShown)]
 }
 
