@@ -1,8 +1,6 @@
 package main
 
 import (
-	"runtime"
-
 	"github.com/dsload/dsload/internal/fault"
 )
 
@@ -20,18 +18,8 @@ const (
 	otherThreads = 8
 )
 
-// fitThreads lowers GOMAXPROCS so that the threads fit within a limit on address space, together
-// with a memory cap. 0 means no limit.
-func fitThreads(limit, capBytes int64) {
-	if limit == 0 {
-		return
-	}
-	if n := procsWithin(limit, capBytes); n < runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(n)
-	}
-}
-
-// procsWithin returns how many threads may run at once within a limit on address space, at least 1.
+// procsWithin returns how many threads may run at once within a limit on address space, together with a memory cap:
+// at least 1.
 func procsWithin(limit, capBytes int64) int {
 	return int(max(1, (limit-runtimeAddresses-capBytes)/threadAddresses-otherThreads))
 }

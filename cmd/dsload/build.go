@@ -123,24 +123,17 @@ func checkBuildFlags(cmd *cobra.Command, o *option.Options) error {
 			return err
 		}
 	}
-	for _, name := range []string{"eos", "bos"} {
-		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
-			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
-		}
-	}
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = ""
 	}
-	return misplacedToken(cmd)
-}
-
-// misplacedToken returns an error for an argument that was probably meant as the token of --eos or
-// --bos, which take one only after an equals sign.
-func misplacedToken(cmd *cobra.Command) error {
 	for _, name := range []string{"eos", "bos"} {
-		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != option.OwnToken {
+		switch f := cmd.Flags().Lookup(name); {
+		case f.Changed && f.Value.String() == "":
+			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
+		case !f.Changed || f.Value.String() != option.OwnToken:
 			continue
 		}
+		// An argument may be meant as the token, which is taken only after an equals sign.
 		for _, arg := range cmd.Flags().Args() {
 			if arg == "-" || strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
 				continue

@@ -101,8 +101,7 @@ func (p *buildPage) state(now time.Time) any {
 
 // fill sets the fields of a running build.
 func (p *buildPage) fill(s *buildState, d *report.Details, now time.Time) {
-	seconds := d.Elapsed.Seconds()
-	s.Seconds, s.Tokenizer, s.Totals = &seconds, d.Tokenizer, d.Totals
+	s.Seconds, s.Tokenizer, s.Totals = new(d.Elapsed.Seconds()), d.Tokenizer, d.Totals
 	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
 	for i := range d.Splits {
 		s.Splits = append(s.Splits, splitState{d.Splits[i].Name, d.Splits[i].Examples, nil, d.Splits[i].Shards})
@@ -148,20 +147,17 @@ func (p *buildPage) left(d *report.Details) *float64 {
 	if !ok || d.Elapsed < leftAfter || to.fraction <= from.fraction || to.fraction >= 1 {
 		return nil
 	}
-	left := (1 - to.fraction) * to.at.Sub(from.at).Seconds() / (to.fraction - from.fraction)
-	return &left
+	return new((1 - to.fraction) * to.at.Sub(from.at).Seconds() / (to.fraction - from.fraction))
 }
 
 func (p *buildPage) source(d *report.SourceProgress) sourceState {
 	s := sourceState{Index: d.Index, URI: d.URI, Bytes: d.Bytes, Read: d.Read, State: string(d.State)}
 	if d.Bytes > 0 && d.State == report.SourceReading {
-		share := min(1, float64(d.Read)/float64(d.Bytes))
-		s.Share = &share
+		s.Share = new(min(1, float64(d.Read)/float64(d.Bytes)))
 		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
 			to.at.Sub(from.at) >= leftAfter-time.Second {
-			left := float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() /
-				float64(to.sourceBytes-from.sourceBytes)
-			s.Left = &left
+			s.Left = new(float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() /
+				float64(to.sourceBytes-from.sourceBytes))
 		}
 	}
 	return s
@@ -191,8 +187,7 @@ func (p *buildPage) fillStages(s *buildState, d *report.Details) {
 
 // fillSummary sets the fields that are known only when a build has ended.
 func (s *buildState) fillSummary(sum *report.Summary) {
-	one := 1.0
-	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
+	s.Fraction, s.Seconds, s.Splits = new(1.0), &sum.Seconds, nil
 	s.Examples, s.Tokens = sum.Sums()
 	for i := range sum.Splits {
 		split := &sum.Splits[i]

@@ -73,7 +73,9 @@ func limitRuntime(capBytes, programBytes int64, first, then int) {
 	if then != first {
 		runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, then)
 	}
-	fitThreads(addressLimit(), capBytes)
+	if limit := addressLimit(); limit > 0 && procsWithin(limit, capBytes) < runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(procsWithin(limit, capBytes))
+	}
 }
 
 // prepareProcess sets the limits of this process for a build or a plan. restore undoes what others in

@@ -8,17 +8,6 @@ import (
 	"github.com/dsload/dsload/internal/store"
 )
 
-// asksForText reports whether a flag was given that makes an address mean text to build.
-func (f *serveFlags) asksForText() bool {
-	packing := 0
-	for _, name := range []string{"pack", "max-length"} {
-		if f.text.Lookup(name).Changed {
-			packing++
-		}
-	}
-	return len(given(f.text)) > packing
-}
-
 // openBuckets sets the file system if a dataset is in a bucket. The returned function closes it and
 // may be called twice.
 func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {

@@ -197,9 +197,8 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 	if err != nil {
 		return err
 	}
-	limit := int32(azurePage)
 	var turned pages
-	opts := container.ListBlobsFlatOptions{Prefix: &prefix, MaxResults: &limit}
+	opts := container.ListBlobsFlatOptions{Prefix: &prefix, MaxResults: new(int32(azurePage))}
 	for {
 		var page container.ListBlobsFlatResponse
 		err := a.try(ctx, func() (err error) {

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -73,11 +74,7 @@ func newMetrics(s *Server) *metrics {
 }
 
 func (m *metrics) countRequest(path string) {
-	count, ok := m.requests[path]
-	if !ok {
-		count = m.requests[otherPaths]
-	}
-	count.Add(1)
+	cmp.Or(m.requests[path], m.requests[otherPaths]).Add(1)
 }
 
 // total returns the counts of all streams, ended and running.
