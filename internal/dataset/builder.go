@@ -18,7 +18,7 @@ type BuilderOptions struct {
 	// ShardBytes is the size to which shards are filled, from 4 KiB to 64 GiB. 0 means 64 MiB. A
 	// shard is larger only by its footer, or if a single row is.
 	ShardBytes int64
-	// MaxRowTokens is the longest row that Append accepts, labels counted separately, up to 1<<28.
+	// MaxRowTokens is the longest row that Row accepts, labels counted separately, up to 1<<28.
 	// 0 means 1<<20. It affects no bytes, but BuilderBytes depends on it.
 	MaxRowTokens int
 	// MaxShards is the maximum number of shards of both splits together. Their list stays in
@@ -150,7 +150,7 @@ type Builder struct {
 	lock   shardfile.Lock
 
 	splits   [shardfile.NumSplits]buildSplit
-	files    []shard.FileInfo // written by WriteFile, and those of base
+	files    []shard.FileInfo // written by File, and those of base
 	base     *shard.Manifest  // the dataset that is added to, or nil
 	scratch  shardfile.BatchScratch
 	namesNew bool // names changed since the folder's last sync

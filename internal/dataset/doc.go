@@ -10,9 +10,9 @@
 // An error that is no failure says why nothing is to be written: ErrFinished, where the folder has it all;
 // *shardfile.LockedError, where another process writes there; *SettingsError, where the folder holds another build.
 //
-// Behind a Writer is a Builder:
+// The Writer is a Builder:
 //
-//	Builder: Append(row) -> record batch -> open shard -> committed shard -> manifest.json
+//	Builder: Row -> record batch -> open shard -> committed shard -> manifest.json
 //	Merger:  the parts of a folder -> manifest.json
 //
 // Whoever gets a Writer closes it. It owns its folder until then, by a lock that ends with its process. It belongs

@@ -277,7 +277,7 @@ func (r *checkpointReader) bytes(dst []byte) []byte {
 // Unfinished describes a build that has not finished.
 type Unfinished struct {
 	Settings json.RawMessage // BuilderOptions.Settings
-	Cursor   []byte          // the argument of the last Checkpoint; nil before the first
+	Cursor   []byte          // the cursor of the last checkpoint; nil before the first
 }
 
 // ReadUnfinished reads the checkpoint of a folder, whatever its options. It takes no lock: the
