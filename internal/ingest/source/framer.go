@@ -119,6 +119,7 @@ func (in *columns) finish() Finished {
 // A generator frames generated text: each document is a record.
 type generator struct {
 	frame.Place
+	frame.Stateless
 	spec   *synth.Spec
 	offset int64 // bytes generated before
 }

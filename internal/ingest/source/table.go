@@ -65,7 +65,8 @@ func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableF
 	return t, nil
 }
 
-func (t *tableFramer) State() uint32 { return uint32(t.passed) }
+func (t *tableFramer) State() uint32  { return uint32(t.passed) }
+func (t *tableFramer) Restore(uint32) {} // seek has done it
 
 // rowsBefore returns the rows of the groups before one.
 func rowsBefore(file columnar.File, group int) (rows int64) {

@@ -22,6 +22,7 @@ import (
 // alone. Decoding the fields of the other records is the work of package example, in the workers.
 type csvFramer struct {
 	framing
+	Stateless
 	columns []string
 	comma   byte
 }

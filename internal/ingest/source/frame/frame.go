@@ -110,11 +110,14 @@ type Place struct {
 // At returns the place itself, for the framers that embed it.
 func (p *Place) At() *Place { return p }
 
-// State returns 0: most framers need no more than their place.
-func (p *Place) State() uint32 { return 0 }
+// Stateless is what a framer embeds that needs no more than its place.
+type Stateless struct{}
+
+// State returns 0.
+func (Stateless) State() uint32 { return 0 }
 
 // Restore does nothing.
-func (p *Place) Restore(uint32) {}
+func (Stateless) Restore(uint32) {}
 
 // framing is what every framer of this package has.
 type framing struct {

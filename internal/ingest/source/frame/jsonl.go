@@ -13,6 +13,7 @@ import (
 // the place of its last piece.
 type jsonFramer struct {
 	framing
+	Stateless
 	scan lineScanner
 }
 

@@ -15,6 +15,7 @@ type spanner interface {
 // cuttable frames formats whose documents may be delivered in pieces.
 type cuttable struct {
 	framing
+	Stateless
 	spanner
 	blankRows bool // documents of white space only are not documents, but count as rows
 }
