@@ -122,3 +122,11 @@ def test_plots_are_xml() -> None:
     for made in (plots.bars("a < b", {"dsload": 3.0, "<peer>": 0.0}), plots.lines([("x & y", {"1": 1.0}), ("z", {"1": 0.0, "2": 5.0})]), plots.bars("none", {})):
         assert xml.etree.ElementTree.fromstring(made).tag.endswith("svg")
         assert "prefers-color-scheme: dark" in made
+
+
+def test_runs_resume_bit_by_bit() -> None:
+    program = HERE.parent / "bin" / "dsload"
+    if not program.exists():
+        pytest.skip("no dsload binary: make build")
+    done = subprocess.run([sys.executable, HERE / "bitwise_resume.py", "--quick"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count(" equal (1)") == 30 and "DIFFERS" not in done.stdout, done.stdout + done.stderr
