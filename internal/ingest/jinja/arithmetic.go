@@ -197,7 +197,7 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 			e.asWhole(b)
 			e.charge(int64(len(x)+len(y)) * valueBytes)
 			all := append(append(make([]any, 0, len(x)+len(y)), x...), y...)
-			return &List{Items: all, kind: a.(*List).kind}, true
+			return &List{Items: all, kind: a.(*List).kind.ofParts()}, true
 		}
 	case "*":
 		e.touch(a, b)
@@ -246,7 +246,7 @@ func (e *execution) repeated(v any, n int64) (any, bool) {
 			all = append(all, items...)
 		}
 	}
-	return &List{Items: all, kind: v.(*List).kind}, true
+	return &List{Items: all, kind: v.(*List).kind.ofParts()}, true
 }
 
 func (e *execution) unary(n *unaryExpr, v any) any {

@@ -192,18 +192,21 @@ func hashOf(v any) (hash any, ok bool) {
 	case *big.Int:
 		return tupleHash(v.String()), true
 	case *List:
-		if v.kind == ofRange {
-			return v, true
+		switch v.kind {
+		case ofList:
+			return nil, false
+		case ofRange:
+			return tupleHash(fmt.Sprint("range", *v.numbers)), true
 		}
-		s := ""
+		var s []byte
 		for _, item := range v.Items {
 			h, ok := hashOf(item)
 			if !ok {
 				return nil, false
 			}
-			s += fmt.Sprintf("%T%q,", h, fmt.Sprint(h))
+			s = fmt.Appendf(s, "%T%q,", h, fmt.Sprint(h))
 		}
-		return tupleHash(s), v.kind != ofList
+		return tupleHash(s), true
 	case *Dict, *view:
 		return nil, false
 	}

@@ -48,7 +48,7 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 				out = append(out, items[i])
 			}
 		}
-		result := &List{Items: out, kind: of.kind}
+		result := &List{Items: out, kind: of.kind.ofParts()}
 		e.sliced(of, from, step == 1 && !hasStop && start >= 0, result)
 		if n := of.numbers; of.kind == ofRange {
 			result.numbers = &[3]int64{n[0] + from*n[2], n[0] + to*n[2], n[2] * step}

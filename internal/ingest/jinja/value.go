@@ -64,6 +64,14 @@ const (
 
 func tupleOf(items ...any) *List { return &List{Items: items, kind: ofTuple} }
 
+// ofParts returns the kind of what is made of parts of a list of this kind.
+func (k listKind) ofParts() listKind {
+	if k == ofGroup {
+		return ofTuple
+	}
+	return k
+}
+
 type viewKind int
 
 const (
