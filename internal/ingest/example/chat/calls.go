@@ -149,7 +149,10 @@ func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
 	}
 	for k, item := range list.Items {
 		call, ok := item.(*jinja.Dict)
-		if function, is := get(call, "function").(*jinja.Dict); ok && is {
+		if !ok {
+			return fault.Errorf("its call %d is %s, not an object", k+1, kindOf(item))
+		}
+		if function, ok := get(call, "function").(*jinja.Dict); ok {
 			call = function
 		}
 		switch arguments := get(call, "arguments").(type) {

@@ -54,6 +54,17 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A call that is not an object is an error of its message.
+func TestCallsThatAreNoObjects(t *testing.T) {
+	for call, want := range map[string]string{`"f"`: "a string", `null`: "null", `1`: "a number", `[{"name": "f"}]`: "a list"} {
+		_, _, failed := rendered(t, Options{Template: writesCall(asIs, content)}, `{"messages": [{"role": "user", "content": "Q"}, `+
+			`{"role": "assistant", "content": "Z", "tool_calls": [{"function": {"name": "f"}}, `+call+`]}]}`)
+		if want := `message 2 of "messages": its call 2 is ` + want + ", not an object"; !strings.Contains(failed, want) {
+			t.Errorf("%s: got %q, want %q", call, failed, want)
+		}
+	}
+}
+
 // Messages whose content is calls become calls of tools; those in a row are one message.
 func TestMessagesOfCalls(t *testing.T) {
 	const head, end = `{"conversations": [{"from": "human", "value": "Q"}, `, `, {"from": "gpt", "value": "Z"}]}`

@@ -80,9 +80,12 @@ const preferredField = "preferred_output"
 // fromPreferred takes the preferred side of OpenAI's preferences.
 func (c *conversation) fromPreferred() error {
 	c.shape = Preference
-	input, _ := c.use("input").(*jinja.Dict)
-	list, ok := get(input, "messages").(*jinja.List)
-	if !ok {
+	input, isObject := c.use("input").(*jinja.Dict)
+	var list *jinja.List
+	if isObject {
+		list, _ = get(input, "messages").(*jinja.List)
+	}
+	if list == nil {
 		return fault.Of(ErrShape, `%q stands without a list of messages in "input"`, preferredField)
 	}
 	if _, err := c.marksBeside(-1); err != nil {
@@ -167,9 +170,12 @@ func (c *conversation) fromPair() error {
 
 // addContext adds to a question that is a text what it is about: after an instruction, before a question.
 func (c *conversation) addContext(question, answer string) {
+	if len(c.messages) == 0 || c.prompt > 0 { // a list of messages, which may be empty
+		return
+	}
 	m := c.messages[len(c.messages)-1]
 	text, ok := get(m, "content").(string)
-	if !ok || c.prompt > 0 {
+	if !ok {
 		return
 	}
 	for _, field := range []string{"input", "context"} {
