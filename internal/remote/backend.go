@@ -131,7 +131,7 @@ func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write 
 	defer cancel()
 	f := &transfer{store: s, object: &o, at: from, end: end}
 	defer f.close()
-	for buf := make([]byte, min(rangeBytes, end-from)); f.at < end; {
+	for buf := make([]byte, max(0, min(rangeBytes, end-from))); f.at < end; { // a server may announce less than no bytes
 		n, err := f.read(ctx, buf)
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF

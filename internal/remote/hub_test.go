@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,5 +240,23 @@ func TestParseHub(t *testing.T) {
 		if got, err := parseHub(address); !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %+v, %v", address, got, err)
 		}
+	}
+}
+
+// TestHubSizeBelowZero checks that a size which no file has is an error of the download.
+func TestHubSizeBelowZero(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/tree/") {
+			fmt.Fprint(w, `[{"type": "file", "oid": "`+remotetest.Commit(1)+`", "size": -1, "path": "tokenizer.json"}]`)
+			return
+		}
+		fmt.Fprintf(w, `{"sha": %q}`, remotetest.Commit(1))
+	}))
+	defer server.Close()
+	t.Setenv("HF_ENDPOINT", server.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	_, err := newStore(t, nil).Download(context.Background(), "hf://acme/tok", func(string, int64) bool { return true })
+	if !errors.Is(err, ErrMismatch) {
+		t.Error(err)
 	}
 }
