@@ -62,8 +62,6 @@ to compare two tokenizers, or two versions of one, on a whole corpus.`,
 	return cmd
 }
 
-var newline = []byte{'\n'}
-
 // digestWindow is the size of the text in memory. A longer line is read twice, in pieces, because
 // its number of ids comes first.
 const digestWindow = 4 << 20
@@ -94,9 +92,9 @@ func digestFile(cmd *cobra.Command, t *tokenize.Tokenizer, path string) (*digest
 			return nil, err
 		}
 		rest := r.window
-		for line, after, found := bytes.Cut(rest, newline); found; line, after, found = bytes.Cut(rest, newline) {
-			r.document(line)
-			rest = after
+		for end := bytes.IndexByte(rest, '\n'); end >= 0; end = bytes.IndexByte(rest, '\n') {
+			r.document(rest[:end])
+			rest = rest[end+1:]
 		}
 		if err == io.EOF {
 			if len(rest) > 0 {
@@ -152,7 +150,8 @@ func (r *digester) document(text []byte) {
 }
 
 func (r *digester) count(tokens int) {
-	r.hash.Write(binary.LittleEndian.AppendUint32(nil, uint32(tokens)))
+	r.bytes = binary.LittleEndian.AppendUint32(r.bytes[:0], uint32(tokens))
+	r.hash.Write(r.bytes)
 	r.sum.Documents++
 	r.sum.Tokens += int64(tokens)
 }
