@@ -173,8 +173,7 @@ def _saved(folder: str) -> dict[str, Any]:
     return load_file(Path(folder) / "model.safetensors")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+@pytest.mark.parametrize(("kind", "how"), [("gpt2", signal.SIGKILL), ("t5", signal.SIGKILL), ("gpt2", signal.SIGTERM)])
 def test_resumes_as_if_it_had_not_ended(
     kind: str, how: int, tmp_path: Path, whole: dict[str, Any], models: dict[str, str], data: dict[str, str]
 ) -> None:
@@ -227,6 +226,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, models: dict[str, str], da
     ):
         with pytest.raises(SystemExit, match=cure):
             train.main(arguments(models[model], str(dataset), tmp_path / "out"))
+    for model, dataset in ((models["gpt2"], str(tmp_path / "none")), (str(tmp_path / "none"), data["gpt2"])):
+        with pytest.raises(SystemExit, match=str(tmp_path / "none")):
+            train.main(arguments(model, dataset, tmp_path / "out"))
     for wrong, what in (("--batch-size=0", "--batch-size"), ("--warmup=3", "--warmup"), ("--epochs=0", "--epochs")):
         with pytest.raises(SystemExit) as usage:
             train.main([*arguments(models["gpt2"], data["gpt2"], tmp_path / "out"), wrong])

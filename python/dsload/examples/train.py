@@ -351,7 +351,10 @@ class Training:
         choose(options, self.model, ranks, self.total)
         if options.gradient_checkpointing:
             memory.enable_gradient_checkpointing(self.model)
-        self.forward = torch.compile(self.model, dynamic=True) if options.compile else self.model  # lengths differ
+        self.forward = self.model
+        if options.compile:
+            torch._dynamo.config.suppress_errors = True  # what cannot be compiled here runs as it is
+            self.forward = torch.compile(self.model, dynamic=True)  # lengths differ from batch to batch
         self.optimizer = torch.optim.AdamW(self.model.parameters(), weight_decay=options.weight_decay)
         self.sizer = memory.AdaptiveBatchSizer(
             self.model,
@@ -513,7 +516,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except BaseException as error:
         why = str(error) if isinstance(error, SystemExit) else type(error).__name__
         reports("", status=f"failed: {why}")
-        if isinstance(error, (dsload.DsloadError, memory.CannotSplit)):
+        if isinstance(error, (dsload.DsloadError, memory.CannotSplit, OSError)):
             raise SystemExit(f"train: {error}") from error
         raise
     finally:
