@@ -172,13 +172,13 @@ def drawn(results, path):
 
 
 def table(results):
-    lines = ["| order | held-out loss at the end | articles | recipes | source code | worst of the last quarter | steps up or down, mean |",
+    lines = ["| order | held-out loss at the end | articles | recipes | source code | worst of the last quarter | loss from batch to batch |",
              "| --- | --- | --- | --- | --- | --- | --- |"]
     for name, result in results.items():
         last, quarter = result["held_out"][-1][1:], result["held_out"][-10:]
         jumps = [abs(b - a) for a, b in zip(result["training"], result["training"][1:])]
         worst = max(sum(c[1:]) / 3 for c in quarter)
-        lines.append(f"| {name} | {sum(last) / 3:.2f} | " + " | ".join(f"{v:.2f}" for v in last) + f" | {worst:.2f} | {sum(jumps) / len(jumps):.2f} |")
+        lines.append(f"| {name} | {sum(last) / 3:.2f} | " + " | ".join(f"{v:.2f}" for v in last) + f" | {worst:.2f} | ± {sum(jumps) / len(jumps):.2f} |")
     return "\n".join(lines)
 
 
