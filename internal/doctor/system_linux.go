@@ -1,8 +1,9 @@
 package doctor
 
 import (
-	"github.com/dsload/dsload/internal/resident"
 	"syscall"
+
+	"github.com/dsload/dsload/internal/resident"
 )
 
 // systemMemory returns the machine's memory and how much of it is available, 0 if unknown.
