@@ -100,7 +100,7 @@ func TestBadConditions(t *testing.T) {
 func TestWhere(t *testing.T) {
 	const record = `{"lang": "en", "n": 1.50, "big": 123456789012345678901, "ok": true, "none": null, "empty": "",
 		"tags": ["a", 2, "b\u00e9", ["deep"]], "meta": {"lang": "de", "list": [{"x": 7}]}, "a.b": "literal", "o": {"p": 1},
-		"text": "1.0", "eq": "a=b", "nan": NaN, "heart": "<3"}`
+		"text": "1.0", "eq": "a=b", "nan": NaN, "nans": [{"x": -Infinity}, NaN, 1], "heart": "<3"}`
 	for _, c := range []struct {
 		where string // several by semicolons
 		want  bool
@@ -118,7 +118,7 @@ func TestWhere(t *testing.T) {
 		{"meta.lang=de", true}, {"meta.list[0].x=7", true}, {"meta.list[1].x=7", false}, {"meta=de", false},
 		{"a.b=literal", true},
 		{"missing=null", false}, {"missing=", false}, {"text=1", false}, {"text=1.0", true}, {"eq=a=b", true},
-		{"nan=NaN", true}, {"nan=0", false},
+		{"nan=NaN", true}, {"nan=0", false}, {"nans=NaN", true}, {"nans=1.0", true}, {"nans=2", false}, {"nans!=1", false},
 		{"lang=de;lang=en", true}, {"lang=de;lang=fr", false}, {"lang=en;ok=true", true}, {"lang=en;ok=false", false},
 	} {
 		f, err := NewFilter(Options{Where: strings.Split(c.where, ";")})
