@@ -1,7 +1,8 @@
 // Package counts is what a build counts, as one value: the stages count into it, a checkpoint keeps it,
 // partitions and additions are added up, the manifest writes it, and reports read it from there.
 //
-// To add a counter, add a field here, count where it happens, and report it in internal/ingest/report/losses.go.
+// To add a counter, add a field here, count where it happens, and report it in internal/ingest/report/losses.go;
+// then go generate ./loader, and go test ./cmd/dsload -run TestSchemas -update.
 package counts
 
 import (
