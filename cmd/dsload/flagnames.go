@@ -63,12 +63,17 @@ func inFlags(texts ...*fault.Text) {
 	}
 }
 
-// summaryForPeople writes the options in a build's summary as flags.
-func summaryForPeople(s *report.Summary) {
-	inFlags(&s.Stopped)
-	for _, list := range [][]fault.Text{s.Notes, s.Warnings} {
+// notesInFlags does the same with lists of texts.
+func notesInFlags(lists ...[]fault.Text) {
+	for _, list := range lists {
 		for i := range list {
 			inFlags(&list[i])
 		}
 	}
+}
+
+// summaryForPeople writes the options in a build's summary as flags.
+func summaryForPeople(s *report.Summary) {
+	inFlags(&s.Stopped)
+	notesInFlags(s.Notes, s.Warnings)
 }

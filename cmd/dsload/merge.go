@@ -38,6 +38,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 			if err != nil {
 				return err
 			}
+			notesInFlags(s.Notes)
 			return printResult(cmd.OutOrStdout(), asJSON, s, describeMerge(s))
 		},
 	}
@@ -54,7 +55,7 @@ func describeMerge(s *merge.Summary) string {
 			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
 	}
 	for _, note := range s.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
+		fmt.Fprintf(&b, "note: %s\n", note)
 	}
 	if s.Removed > 0 {
 		fmt.Fprintf(&b, "removed: %s that a budget left out\n", plural(s.Removed, "shard"))

@@ -42,9 +42,7 @@ func (f *buildFlags) runPreview(cmd *cobra.Command, o option.Options) error {
 			}
 		}
 	}
-	for i := range p.Notes {
-		inFlags(&p.Notes[i])
-	}
+	notesInFlags(p.Notes)
 	out := cmd.OutOrStdout()
 	if f.asJSON {
 		return errors.Join(err, json.NewEncoder(out).Encode(p))
