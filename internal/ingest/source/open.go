@@ -46,7 +46,7 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 		}
 	}
 	if _, drops := s.opts.judge(in.URI); drops {
-		s.pruned.add(in.URI)
+		s.pruned.Add(in.URI)
 		return listing.Added{Skipped: skip.OtherFolder}, nil
 	}
 	if f.Listed && s.opts.Has != nil {
@@ -251,14 +251,14 @@ func (s *Set) lister(add func(*listing.File) (listing.Added, error)) *listing.Li
 // notePruned adds a note on the files that were left out, or returns an error if none is left.
 func (s *Set) notePruned() error {
 	p := &s.pruned
-	if p.n == 0 {
+	if p.N == 0 {
 		return nil
 	}
-	which := uris.Redact(p.first)
-	if p.n > 1 {
+	which := uris.Redact(p.First)
+	if p.N > 1 {
 		which += ", …"
 	}
-	left := units.Plural(p.n, "file")
+	left := units.Plural(p.N, "file")
 	if s.list.len() == 0 {
 		return fault.Of(cause.NothingToRead, "no document is left: {where} leaves out %s unread, by the names of folders (%s)",
 			left, which)
@@ -273,21 +273,21 @@ func (s *Set) noteRecords(in *Input) {
 		return
 	}
 	if s.below == nil {
-		s.below = map[string]*sample{}
+		s.below = map[string]*skip.Sample{}
 	}
 	if s.below[in.Records] == nil {
-		s.below[in.Records] = &sample{}
+		s.below[in.Records] = &skip.Sample{}
 	}
-	s.below[in.Records].add(in.URI)
+	s.below[in.Records].Add(in.URI)
 }
 
 // noteFound adds notes on where records were found.
 func (s *Set) noteFound() {
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]
-		which := b.first
-		if b.n > 1 {
-			which = fmt.Sprintf("%d files (%s, …)", b.n, b.first)
+		which := b.First
+		if b.N > 1 {
+			which = fmt.Sprintf("%d files (%s, …)", b.N, b.First)
 		}
 		s.note("the records of %s are read from the array below the key %q, as with {records} %s", which, path, path)
 	}

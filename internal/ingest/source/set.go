@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -31,9 +32,9 @@ type Set struct {
 	schema    schema
 	only      *Range // what a partition reads; nil for all
 	notes     []fault.Text
-	pruned    sample             // the files that conditions leave out by their folders
-	below     map[string]*sample // those whose records were found below a path, by Input.Records
-	counting  sync.Mutex         // guards the list for Count
+	pruned    skip.Sample             // the files that conditions leave out by their folders
+	below     map[string]*skip.Sample // those whose records were found below a path, by Input.Records
+	counting  sync.Mutex              // guards the list for Count
 	kept      keeper
 }
 
@@ -152,18 +153,6 @@ func (s *Set) Lacking() (condition int, fields []string, ok bool) {
 type sourceLine struct {
 	Stat
 	first, n int // its inputs
-}
-
-// A sample counts inputs of a kind, and has the first.
-type sample struct {
-	n     int64
-	first string
-}
-
-func (s *sample) add(uri string) {
-	if s.n++; s.n == 1 {
-		s.first = uri
-	}
 }
 
 // KeptBytes returns how much was kept under Options.KeepBytes.

@@ -9,24 +9,13 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/remote"
 )
 
 // answers collects what a user should know about the answers of web servers. There may be thousands
 // of addresses, so each kind is reported once, with the first of them.
-type answers struct{ moved, pages, unframed, copied answered }
-
-// answered is the addresses that one thing is said about.
-type answered struct {
-	n     int
-	first string
-}
-
-func (a *answered) add(text string) {
-	if a.n++; a.n == 1 {
-		a.first = text
-	}
-}
+type answers struct{ moved, pages, unframed, copied skip.Sample }
 
 // address adds the file at an address that cannot be listed.
 func (l *Lister) address(ctx context.Context, arg string) error {
@@ -40,15 +29,15 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	}
 	a := &l.answers
 	if to := object.Answer.MovedTo; to != "" {
-		a.moved.add(object.URI + " was redirected to " + to)
+		a.moved.Add(object.URI + " was redirected to " + to)
 	}
 	name, _, _ := strings.Cut(object.URI, "?")
 	isPage := slices.Contains([]string{".html", ".htm", ".xhtml"}, strings.ToLower(path.Ext(name)))
 	if !isPage && (object.Answer.Page || beginsPage(l.head[:n])) {
-		a.pages.add(object.URI)
+		a.pages.Add(object.URI)
 	}
 	if object.Answer.Unframed {
-		a.unframed.add(object.URI)
+		a.unframed.Add(object.URI)
 	}
 	if remote.Insecure(arg) {
 		l.Note("%s was read without TLS: whoever is between could have read or changed it", object.URI)
@@ -57,7 +46,7 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	f.Head = l.head[:n]
 	is, err := l.Add(f)
 	if is.Copied {
-		a.copied.add(f.URI)
+		a.copied.Add(f.URI)
 	}
 	return err
 }
@@ -65,12 +54,12 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 // NoteAnswers adds notes about the answers of web servers.
 func (l *Lister) NoteAnswers() {
 	a := &l.answers
-	say := func(of answered, format string) {
-		if of.n > 1 {
-			of.first += fmt.Sprintf(" and %d more", of.n-1)
+	say := func(of skip.Sample, format string) {
+		if of.N > 1 {
+			of.First += fmt.Sprintf(" and %d more", of.N-1)
 		}
-		if of.n > 0 {
-			l.Note(format, of.first)
+		if of.N > 0 {
+			l.Note(format, of.First)
 		}
 	}
 	say(a.pages, "%s: the server answered with a web page (HTML), which may be one to sign in, or an error; "+
@@ -79,10 +68,10 @@ func (l *Lister) NoteAnswers() {
 		"a complete one; compare the size of the file")
 	say(a.copied, "%s: the server gives neither an ETag nor a time, or no length, so a file of this format is "+
 		"copied to a temporary file before it is read")
-	if n := a.moved.n; n > 1 {
-		l.Note("%d addresses were redirected, the first of them: %s", n, a.moved.first)
+	if n := a.moved.N; n > 1 {
+		l.Note("%d addresses were redirected, the first of them: %s", n, a.moved.First)
 	} else if n == 1 {
-		l.Note("%s", a.moved.first)
+		l.Note("%s", a.moved.First)
 	}
 }
 

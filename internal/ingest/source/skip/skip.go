@@ -85,27 +85,38 @@ func IsDescribing(name string) bool {
 // IsHidden reports whether a file or folder of this name is hidden.
 func IsHidden(name string) bool { return name[0] == '.' || name[0] == '_' }
 
-// Counts counts the files of a folder, glob or archive that are not read, by kind.
-type Counts struct {
-	n     [kinds]int
-	first [kinds]string
+// A Sample counts what a message is about, and has the first of it.
+type Sample struct {
+	N     int
+	First string
 }
+
+// Add counts one more.
+func (s *Sample) Add(name string) {
+	if s.N++; s.N == 1 {
+		s.First = name
+	}
+}
+
+// Counts counts the files of a folder, glob or archive that are not read, by kind.
+type Counts struct{ of [kinds]Sample }
 
 // Add counts a file.
 func (c *Counts) Add(k Kind, name string) {
-	// A folder lists its files in any order; the message does not depend on it.
-	if c.n[k]++; c.n[k] == 1 || k == BuiltFolder && name < c.first[k] {
-		c.first[k] = name
+	s := &c.of[k]
+	s.Add(name)
+	if k == BuiltFolder {
+		s.First = min(s.First, name) // a folder lists its files in any order; the message does not depend on it
 	}
 }
 
 // Unneeded returns how many files were not read because nothing in them is needed.
-func (c *Counts) Unneeded() int { return c.n[Known] + c.n[OtherFolder] }
+func (c *Counts) Unneeded() int { return c.of[Known].N + c.of[OtherFolder].N }
 
 // Total returns how many files were counted but for those that a pattern leaves out.
 func (c *Counts) Total() (total int64) {
 	for k := Image; k < NotIncluded; k++ {
-		total += int64(c.n[k])
+		total += int64(c.of[k].N)
 	}
 	return total
 }
@@ -114,15 +125,15 @@ func (c *Counts) Total() (total int64) {
 func (c *Counts) Text(all bool) string {
 	var list []string
 	for k := Image; k < kinds; k++ {
-		n := c.n[k]
+		n, first := c.of[k].N, c.of[k].First
 		switch {
 		case n == 0 || k == OtherFolder || k == NotIncluded && !all:
 		case k == NotIncluded:
 			list = append(list, fmt.Sprintf("%d %s", n, names[k][0]))
 		case n == 1:
-			list = append(list, fmt.Sprintf("1 %s (%s)", names[k][0], c.first[k]))
+			list = append(list, fmt.Sprintf("1 %s (%s)", names[k][0], first))
 		default:
-			list = append(list, fmt.Sprintf("%d %s (%s, …)", n, names[k][1], c.first[k]))
+			list = append(list, fmt.Sprintf("%d %s (%s, …)", n, names[k][1], first))
 		}
 	}
 	return strings.Join(list, ", ")
