@@ -12,8 +12,6 @@ import (
 
 	"github.com/dsload/dsload/internal/bench"
 	"github.com/dsload/dsload/internal/help"
-	"github.com/dsload/dsload/internal/ingest/option"
-	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
@@ -101,28 +99,35 @@ func runBenchTokenize(cmd *cobra.Command, tokenizer *tokenizerFlags, paths []str
 }
 
 func newBenchBuildCommand() *cobra.Command {
-	o := bench.BuildOptions{Memory: resident.DefaultMemory()}
+	var o bench.BuildOptions
+	var build buildFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "build SOURCE...",
 		Short: "Measure whole builds: text per CPU-second, tokens per second, peak memory",
-		Long: `Builds the sources into a temporary folder, each round in a process of its own, and
+		Long: `Builds the sources into a temporary folder, each round in a process of its own, with the
+options of build, and
 prints the round with the most text per CPU-second. CPU time (user and system) and peak
 resident memory are the kernel's figures for the whole process, start-up included.
 
 With --profile it also prints how the CPU time divides among the stages of a build: start,
 reading and framing the sources, formatting records as text, tokenizing it, cutting ids into
 rows, writing shards, all checksums, and the rest, such as the collection of garbage. For each
-stage it prints how fast a build would be with that stage alone. The shares come from samples,
-100 a second: for a build of one second they are accurate to a few percent.`,
+stage it prints how fast a build would be with that stage alone. Then it prints the CPU time
+of each goroutine that is alone at what it does, such as the reader: the largest of them
+bounds the speed of a build on any number of cores. The shares come from samples, 100 a
+second: for a build of one second they are accurate to a few percent.`,
 		Example: "  dsload bench build corpus.txt --json\n" +
 			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
-		Args: minArgs(1, "at least one source"),
+		Annotations: map[string]string{help.UsualFlags: "rounds profile tokenizer format pack max-bytes memory workers"},
+		Args:        minArgs(1, "at least one source"),
 		RunE: func(cmd *cobra.Command, sources []string) error {
 			if o.Rounds < 1 {
 				return usagef("--rounds %d: must be at least 1", o.Rounds)
 			}
 			o.Stdin, o.Stderr = cmd.InOrStdin(), cmd.ErrOrStderr()
+			o.Options = givenOptions(cmd.Flags())
+			o.Tokenizer, o.Memory, o.Workers = build.opts.Tokenizer, build.opts.Memory, build.opts.Workers
 			best, err := bench.Build(cmd.Context(), sources, o)
 			if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() > 0 {
 				return &printedError{exit.ExitCode()}
@@ -137,14 +142,8 @@ stage it prints how fast a build would be with that stage alone. The shares come
 	flags.SortFlags = false
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	flags.IntVar(&o.Rounds, "rounds", 3, "builds to measure")
-	workers, _ := option.Named("workers")
-	flags.IntVar(&o.Workers, "workers", 0, workers.Help)
-	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
-	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
-	flags.StringVar(&o.Format, "format", "auto", "format of the sources, as build takes it")
-	flags.Var(sizeValue{&o.MaxBytes, false}, "max-bytes", "stop each build after this much text, 0 for no limit")
-	flags.BoolVar(&o.Profile, "profile", false, "print the CPU time of each stage")
-	likeOption(flags, "tokenizer", "format", "max-bytes")
+	flags.BoolVar(&o.Profile, "profile", false, "print the CPU time of each stage, and of what is alone at its work")
+	build.addRowFlags(flags)
 	help.InGroup(flags, help.GroupMeasurement, "rounds", "profile")
 	return cmd
 }
@@ -168,8 +167,16 @@ func describeBuilt(f *bench.BuildFigures) string {
 			rate)
 	}
 	fmt.Fprintf(t, "all\t%.3f\t100%%\t%.0f\t\n", f.CPUSeconds, f.MBPerCPUSecond)
+	fmt.Fprintf(t, "\nalone\tCPU s\tCPU s a GB\tMB/s at most\t\n")
+	for _, a := range f.Alone {
+		rate := "-"
+		if a.SecondsPerGB > 0 {
+			rate = fmt.Sprintf("%.0f", 1000/a.SecondsPerGB)
+		}
+		fmt.Fprintf(t, "%s\t%.3f\t%.2f\t%s\t\n", a.Goroutine, a.CPUSeconds, a.SecondsPerGB, rate)
+	}
 	t.Flush() // a Builder takes everything
-	fmt.Fprintf(&b, "(shares of %s samples in all rounds)\n", formatCount(f.Samples))
+	fmt.Fprintf(&b, "at most %.0f MB/s on any number of cores\n(shares of %s samples in all rounds)\n", f.BoundMBPerSecond, formatCount(f.Samples))
 	return b.String()
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/spf13/pflag"
@@ -14,6 +16,29 @@ func (f *buildFlags) addRowFlags(flags *pflag.FlagSet) {
 			addOption(flags, &f.opts, opt.Name)
 		}
 	}
+}
+
+// givenOptions returns the flags of options that were given, as arguments.
+func givenOptions(flags *pflag.FlagSet) (args []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		if _, ok := option.Named(f.Name); !ok {
+			return
+		}
+		values := []string{f.Value.String()}
+		switch v := f.Value.(type) {
+		case sizeValue:
+			values[0] = strconv.FormatInt(*v.n, 10)
+		case pflag.SliceValue:
+			if values = v.GetSlice(); f.Value.Type() == "stringSlice" { // cut at commas
+				list := f.Value.String() // in brackets
+				values = []string{list[1 : len(list)-1]}
+			}
+		}
+		for _, value := range values {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args
 }
 
 // addOption adds the flag of an option, which sets its field in o.

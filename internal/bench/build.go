@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -29,37 +29,37 @@ type BuildFigures struct {
 	Workers        int     `json:"workers"`
 	Memory         int64   `json:"memory_cap_bytes"`
 	Tokenizer      string  `json:"tokenizer"`
-	// With --profile: the CPU time by stages, and the number of samples.
-	Stages  []StageCost `json:"stages,omitempty"`
-	Samples int64       `json:"samples,omitempty"`
+	// With --profile: the CPU time by stages, that of each goroutine that is alone, the speed at which the slowest of them
+	// keeps any number of cores, and the number of samples.
+	Stages           []StageCost `json:"stages,omitempty"`
+	Alone            []AloneCost `json:"alone,omitempty"`
+	BoundMBPerSecond float64     `json:"bound_mb_per_s,omitempty"`
+	Samples          int64       `json:"samples,omitempty"`
 }
 
-// BuildOptions are those of the builds to measure, all of them needed but Workers.
+// BuildOptions are those of the builds to measure, all of them needed but Options.
 type BuildOptions struct {
-	Tokenizer, Format string // see build's flags
-	Memory, MaxBytes  int64
-	Workers           int // 0 for build's default
-	Rounds            int
-	Profile           bool // whether to find the CPU time of each stage
-	Stdin             io.Reader
-	Stderr            io.Writer
+	Options   []string // arguments of build
+	Tokenizer string   // these three are in Options, or build's defaults
+	Memory    int64
+	Workers   int
+	Rounds    int
+	Profile   bool // whether to find the CPU time of each stage
+	Stdin     io.Reader
+	Stderr    io.Writer
 }
 
 // Build measures builds of the sources, and returns the figures of the round with the most text per CPU-second. A build
 // that failed has said why on Stderr: the error wraps an *exec.ExitError.
 func Build(ctx context.Context, sources []string, o BuildOptions) (*BuildFigures, error) {
-	args := []string{"--tokenizer", o.Tokenizer, "--format", o.Format, "--memory", strconv.FormatInt(o.Memory, 10),
-		"--max-bytes", strconv.FormatInt(o.MaxBytes, 10)}
-	if o.Workers > 0 {
-		args = append(args, "--workers", strconv.Itoa(o.Workers))
-	}
-	var samples map[string]int64
+	args := slices.Concat(o.Options, []string{"--"}, sources)
+	var found *samples
 	if o.Profile {
-		samples = map[string]int64{}
+		found = &samples{map[string]int64{}, map[string]int64{"reader": 0, "flusher": 0}}
 	}
 	var best *BuildFigures
 	for range o.Rounds {
-		figures, err := measureBuild(ctx, &o, append(args, sources...), samples)
+		figures, err := measureBuild(ctx, &o, args, found)
 		if err != nil {
 			return nil, err
 		}
@@ -69,14 +69,14 @@ func Build(ctx context.Context, sources []string, o BuildOptions) (*BuildFigures
 	}
 	best.Rounds, best.Workers, best.Memory, best.Tokenizer = o.Rounds, o.Workers, o.Memory, o.Tokenizer
 	if o.Profile {
-		best.addStages(samples)
+		best.addStages(found)
 	}
 	return best, nil
 }
 
 // measureBuild runs a build in a child process and reads its cost from the kernel. Samples of where it spends its
-// time are added to samples, by stages; nil asks for none.
-func measureBuild(ctx context.Context, o *BuildOptions, args []string, samples map[string]int64) (*BuildFigures, error) {
+// time are added to found; nil asks for none.
+func measureBuild(ctx context.Context, o *BuildOptions, args []string, found *samples) (*BuildFigures, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program to measure it: %w", err)
@@ -87,7 +87,7 @@ func measureBuild(ctx context.Context, o *BuildOptions, args []string, samples m
 	}
 	defer os.RemoveAll(dir)
 	profile := filepath.Join(dir, "profile")
-	if samples != nil {
+	if found != nil {
 		args = append([]string{"--cpu-profile", profile}, args...)
 	}
 	child := exec.CommandContext(ctx, self, append([]string{"build", "--out", filepath.Join(dir, "data"),
@@ -111,8 +111,8 @@ func measureBuild(ctx context.Context, o *BuildOptions, args []string, samples m
 	f.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / f.CPUSeconds
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall
-	if samples != nil {
-		if err := addSamples(samples, profile); err != nil {
+	if found != nil {
+		if err := found.add(profile); err != nil {
 			return nil, fmt.Errorf("read the measured build's profile: %w", err)
 		}
 	}

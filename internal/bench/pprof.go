@@ -3,9 +3,11 @@ package bench
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/dsload/dsload/internal/cputime"
 )
 
-// A stackReader reads the stacks of a profile, and nothing else of it. The format is profile.proto of
+// A stackReader reads the stacks of a profile and their goroutines, and nothing else of it. The format is profile.proto of
 // github.com/google/pprof.
 type stackReader struct {
 	samples [][]byte
@@ -15,8 +17,8 @@ type stackReader struct {
 }
 
 // readProfile calls sample for each stack of an uncompressed profile, innermost function first, with the number of
-// its samples.
-func readProfile(data []byte, sample func(n int64, stack []string)) error {
+// its samples and the name that cputime.Label gave its goroutine.
+func readProfile(data []byte, sample func(n int64, stack []string, goroutine string)) error {
 	p := stackReader{names: map[uint64]uint64{}, lines: map[uint64][]uint64{}}
 	err := eachField(data, func(field int, _ uint64, message []byte) error {
 		switch field {
@@ -46,11 +48,11 @@ func readProfile(data []byte, sample func(n int64, stack []string)) error {
 		return err
 	}
 	for _, s := range p.samples {
-		n, stack, err := p.stack(s)
+		n, stack, goroutine, err := p.stack(s)
 		if err != nil {
 			return err
 		}
-		sample(n, stack)
+		sample(n, stack, goroutine)
 	}
 	return nil
 }
@@ -77,14 +79,21 @@ func (p *stackReader) location(message []byte) error {
 	return err
 }
 
-// stack returns the first value of a sample, the number of times that its stack was met, and the stack.
-func (p *stackReader) stack(sample []byte) (n int64, stack []string, err error) {
+// stack returns the first value of a sample, the number of times that its stack was met, the stack, and the name of
+// its goroutine.
+func (p *stackReader) stack(sample []byte) (n int64, stack []string, goroutine string, err error) {
 	var places, values []uint64
 	err = eachField(sample, func(field int, v uint64, packed []byte) error {
 		to := &places
-		if field == 2 {
+		switch field {
+		case 1:
+		case 2:
 			to = &values
-		} else if field != 1 {
+		case 3:
+			name, err := p.label(packed)
+			goroutine += name
+			return err
+		default:
 			return nil
 		}
 		if packed == nil {
@@ -100,7 +109,7 @@ func (p *stackReader) stack(sample []byte) (n int64, stack []string, err error) 
 		return nil
 	})
 	if err != nil || len(values) == 0 {
-		return 0, nil, errors.Join(err, errProfile)
+		return 0, nil, "", errors.Join(err, errProfile)
 	}
 	for _, place := range places {
 		for _, function := range p.lines[place] {
@@ -109,7 +118,22 @@ func (p *stackReader) stack(sample []byte) (n int64, stack []string, err error) 
 			}
 		}
 	}
-	return int64(values[0]), stack, nil
+	return int64(values[0]), stack, goroutine, nil
+}
+
+// label returns the value of a label if it is a goroutine's name.
+func (p *stackReader) label(message []byte) (name string, err error) {
+	var words [3]string // by the field, key and value
+	err = eachField(message, func(field int, v uint64, _ []byte) error {
+		if field < len(words) && v < uint64(len(p.words)) {
+			words[field] = p.words[v]
+		}
+		return nil
+	})
+	if words[1] != cputime.Alone {
+		return "", err
+	}
+	return words[2], err
 }
 
 var errProfile = errors.New("malformed profile")

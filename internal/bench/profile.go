@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +18,16 @@ type StageCost struct {
 	CPUSeconds     float64 `json:"cpu_s"`
 	MBPerCPUSecond float64 `json:"mb_per_cpu_s"` // text, if the build had only this stage
 }
+
+// An AloneCost is the CPU time of a goroutine that is alone at what it does, however many cores there are.
+type AloneCost struct {
+	Goroutine    string  `json:"goroutine"`
+	CPUSeconds   float64 `json:"cpu_s"`
+	SecondsPerGB float64 `json:"cpu_s_per_gb"` // of text
+}
+
+// samples counts the samples of profiles.
+type samples struct{ stages, alone map[string]int64 }
 
 // stages are the stages of a build in the order in which they are printed.
 var stages = []string{"start", "read", "format", "tokenize", "cut", "write", "hash", "rest"}
@@ -57,8 +70,8 @@ func Profile(path string) (stop func() error, err error) {
 	}, nil
 }
 
-// addSamples adds to counts how many samples of a profile fall on each stage.
-func addSamples(counts map[string]int64, path string) error {
+// add counts the samples of a profile.
+func (s *samples) add(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -72,7 +85,12 @@ func addSamples(counts map[string]int64, path string) error {
 	if err != nil {
 		return err
 	}
-	return readProfile(data, func(n int64, stack []string) { counts[stageOfStack(stack)] += n })
+	return readProfile(data, func(n int64, stack []string, goroutine string) {
+		s.stages[stageOfStack(stack)] += n
+		if goroutine != "" {
+			s.alone[goroutine] += n
+		}
+	})
 }
 
 // stageOfStack returns the stage of a stack, whose innermost function is the first.
@@ -87,10 +105,19 @@ func stageOfStack(stack []string) string {
 	return "rest"
 }
 
-// addStages divides the CPU time of a build among its stages as samples fell on them.
-func (f *BuildFigures) addStages(counts map[string]int64) {
+// addStages divides the CPU time of a build among its stages, and what is alone, as samples fell on them.
+func (f *BuildFigures) addStages(s *samples) {
+	counts := s.stages
 	for _, n := range counts {
 		f.Samples += n
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.alone)) {
+		cpu := f.CPUSeconds * float64(s.alone[name]) / float64(max(f.Samples, 1))
+		f.Alone = append(f.Alone, AloneCost{name, cpu, cpu / max(float64(f.TextBytes)/1e9, 1e-9)})
+	}
+	slices.SortStableFunc(f.Alone, func(a, b AloneCost) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
+	if len(f.Alone) > 0 && f.Alone[0].SecondsPerGB > 0 {
+		f.BoundMBPerSecond = 1000 / f.Alone[0].SecondsPerGB
 	}
 	for _, stage := range stages {
 		c := StageCost{Stage: stage}

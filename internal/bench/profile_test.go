@@ -7,6 +7,7 @@ import (
 	"debug/gosym"
 	"encoding/binary"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,10 +31,11 @@ func (m *protoMessage) bytes(field int, data []byte) {
 }
 
 // aProfile returns a profile with stacks, innermost function first, each met as often as its place says. A stack
-// with one number for each value has its values packed, another does not, as the format allows.
-func aProfile(stacks [][]string) []byte {
+// with one number for each value has its values packed, another does not, as the format allows. goroutines
+// names those of some stacks.
+func aProfile(stacks [][]string, goroutines map[int]string) []byte {
 	var p protoMessage
-	words := []string{""}
+	words := []string{"", "alone", "other"}
 	for i, stack := range stacks {
 		var sample protoMessage
 		var places []byte
@@ -50,6 +52,15 @@ func aProfile(stacks [][]string) []byte {
 			p.bytes(4, location)
 			if places = binary.AppendUvarint(places, id); i%2 == 1 {
 				sample.number(1, id)
+			}
+		}
+		if name := goroutines[i]; name != "" {
+			for key, value := range map[uint64]string{1: name, 2: "label of something else"} {
+				var label protoMessage
+				label.number(1, key)
+				label.number(2, uint64(len(words)))
+				words = append(words, value)
+				sample.bytes(3, label)
 			}
 		}
 		n := uint64(i + 1)
@@ -79,7 +90,7 @@ func TestSamplesOfStages(t *testing.T) {
 		{ours + "internal/ingest/example.(*Cutter).End", ours + "internal/ingest.(*flusher).job"},
 		{"runtime.gcBgMarkWorker"},
 		{"os.Open", ours + "internal/ingest.(*build).prepare", "main.run"},
-	})
+	}, map[int]string{0: "reader", 2: "flusher", 5: "flusher"})
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
 	w.Write(data)
@@ -88,22 +99,29 @@ func TestSamplesOfStages(t *testing.T) {
 	if err := os.WriteFile(path, z.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	counts := map[string]int64{}
-	if err := addSamples(counts, path); err != nil {
+	counts := samples{map[string]int64{}, map[string]int64{"writer": 0}}
+	if err := counts.add(path); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int64{"read": 1, "tokenize": 2, "write": 3, "hash": 4, "format": 5, "cut": 6,
 		"rest": 7, "start": 8}
-	if !maps.Equal(counts, want) {
-		t.Errorf("%v, want %v", counts, want)
+	if alone := map[string]int64{"reader": 1, "flusher": 9, "writer": 0}; !maps.Equal(counts.stages, want) ||
+		!maps.Equal(counts.alone, alone) {
+		t.Errorf("%v, want %v and %v", counts, want, alone)
 	}
 	f := BuildFigures{CPUSeconds: 3.6, TextBytes: 20e6}
-	f.addStages(counts)
+	f.addStages(&counts)
+	if want := []AloneCost{{"flusher", .9, 45}, {"reader", .1, 5}, {"writer", 0, 0}}; !slices.EqualFunc(f.Alone, want,
+		func(a, b AloneCost) bool {
+			return a.Goroutine == b.Goroutine && math.Abs(a.CPUSeconds-b.CPUSeconds)+math.Abs(a.SecondsPerGB-b.SecondsPerGB) < 1e-9
+		}) || math.Abs(f.BoundMBPerSecond-1000./45) > 1e-9 {
+		t.Errorf("%+v, at most %v MB/s", f.Alone, f.BoundMBPerSecond)
+	}
 	if f.Samples != 36 || len(f.Stages) != len(stages) || f.Stages[0] != (StageCost{"start", .8, 25}) {
 		t.Errorf("%d samples, %+v", f.Samples, f.Stages)
 	}
 	for n := range data {
-		_ = readProfile(data[:n], func(int64, []string) {}) // cut short it may be wrong, and must not panic
+		_ = readProfile(data[:n], func(int64, []string, string) {}) // cut short it may be wrong, and must not panic
 	}
 }
 

@@ -1,5 +1,7 @@
 package dataset
 
+import "github.com/dsload/dsload/internal/cputime"
+
 // A finished shard is synced in the background while rows follow: the disk takes as long for it as two workers
 // for some megabytes of text. It gets its name once it is synced, before the next checkpoint and before the next
 // shard is finished. A crash before that leaves it under its temporary name, as one in the middle of committing
@@ -30,6 +32,7 @@ func (b *Builder) inBackground(run func() error) *backgroundTask {
 	t := &backgroundTask{done: make(chan struct{})}
 	b.last = t
 	go func() {
+		cputime.Label("syncer")
 		defer close(t.done)
 		if before != nil {
 			<-before.done

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -187,7 +188,13 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 		defer m.Close()
 		reading.Records, reading.Mapping = m, m
 	}
-	group.Go(func() error { return reading.Run(pipeline, ctx) })
+	alone := func(name string, run func() error) {
+		group.Go(func() error {
+			cputime.Label(name)
+			return run()
+		})
+	}
+	alone("reader", func() error { return reading.Run(pipeline, ctx) })
 	for i := range b.opts.Workers {
 		if i == len(b.workers) {
 			b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
@@ -196,7 +203,7 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
 		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
-	group.Go(func() error { return f.run(pipeline) })
+	alone("flusher", func() error { return f.run(pipeline) })
 	err = group.Wait()
 	if reading.Mapping != nil {
 		reading.Mapping.Close() // it reads ahead

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/budget"
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/command"
 	"github.com/dsload/dsload/internal/ingest/example"
@@ -135,6 +136,7 @@ func (m *Mapping) Close() {
 
 // feed sends the records to the command until the sources end or the mapping is stopped.
 func (m *Mapping) feed(ctx context.Context) {
+	cputime.Label("mapper")
 	var data []byte
 	for {
 		if cap(data) > 2*job.PieceBytes {

@@ -3,6 +3,8 @@ package decompress
 import (
 	"io"
 	"sync"
+
+	"github.com/dsload/dsload/internal/cputime"
 )
 
 const (
@@ -53,6 +55,7 @@ func NewReadAhead(src io.Reader, consumed func() int64) *ReadAhead {
 }
 
 func (r *ReadAhead) run(src io.Reader, consumed func() int64) {
+	cputime.Label("decompressor")
 	for {
 		var buf []byte
 		select {
