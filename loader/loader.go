@@ -109,7 +109,8 @@ func summaryOf(s *report.Summary) *Summary {
 		PeakRSSBytes: s.PeakRSSBytes, CapBytes: s.CapBytes,
 	}
 	for _, split := range s.Splits {
-		out.Splits = append(out.Splits, SplitSummary(split))
+		out.Splits = append(out.Splits, SplitSummary{split.Name, split.Examples, split.Tokens, split.Shards, split.Fill,
+			split.LossTokens, split.LossShare})
 	}
 	if p := s.Packing; p != nil {
 		out.Packing = &PackSummary{Pack(p.Policy), p.Length, p.DroppedTokens, p.Truncated}

@@ -58,6 +58,10 @@ type SplitSummary struct {
 	Shards int
 	// Fill is the share of packed rows that tokens take; 0 if rows are not packed.
 	Fill float64
+	// LossTokens counts the tokens that carry loss; nil if that is unknown.
+	LossTokens *int64
+	// LossShare is their share of Tokens; nil if that is unknown.
+	LossShare *float64
 }
 
 // PackSummary is what packing made of the documents.

@@ -84,10 +84,61 @@ type SplitInfo struct {
 	MaxLabels   int64  `json:"max_labels"`   // of labels
 	// Lengths is the histogram of input_ids lengths: {lower bound of the bucket, rows, tokens},
 	// ascending, without empty buckets. BucketBounds returns a bucket's upper bound.
-	Lengths [][3]int64  `json:"lengths"`
-	Shards  []ShardInfo `json:"shards"`
+	Lengths [][3]int64 `json:"lengths"`
+	// LossTokens counts the tokens that carry loss: those that loss_mask marks, or all of labels, or else all of
+	// input_ids. LossShare is their share of the tokens of both columns. Loss has them for earlier versions, too.
+	LossTokens int64   `json:"loss_tokens,omitempty"`
+	LossShare  float64 `json:"loss_share,omitempty"`
+	// Sources are those with text, in the order of their documents, which is that of rows that are not packed. It is
+	// nil in datasets of earlier versions.
+	Sources []SourceCounts `json:"sources,omitempty"`
+	Shards  []ShardInfo    `json:"shards"`
 	// List, where set, stands for the shards of a split that has very many.
 	List *ListInfo `json:"shard_list,omitempty"`
+}
+
+// SourceCounts is what one of the manifest's sources gave to a split.
+type SourceCounts struct {
+	URI        string `json:"uri"`
+	Documents  int64  `json:"documents"` // that have rows
+	Rows       int64  `json:"rows"`      // that hold any of them: a packed row counts for each of its sources
+	Tokens     int64  `json:"tokens"`    // of input_ids
+	LossTokens int64  `json:"loss_tokens"`
+	// TextBytes and TextTokens are of the texts that were tokenized for the split, before rows were cut: without the
+	// special tokens around them.
+	TextBytes  int64 `json:"text_bytes"`
+	TextTokens int64 `json:"text_tokens"`
+}
+
+// BytesPerToken returns the bytes of UTF-8 of a token, 0 if they are unknown.
+func (c *SourceCounts) BytesPerToken() float64 {
+	return float64(c.TextBytes) / float64(max(1, c.TextTokens))
+}
+
+// Add adds what the source gave elsewhere.
+func (c *SourceCounts) Add(other SourceCounts) {
+	c.Documents += other.Documents
+	c.Rows += other.Rows
+	c.Tokens += other.Tokens
+	c.LossTokens += other.LossTokens
+	c.TextBytes += other.TextBytes
+	c.TextTokens += other.TextTokens
+}
+
+// Loss returns how many tokens of a split carry loss, and their share; nil for a dataset with a mask of a version
+// that did not count them.
+func (m *Manifest) Loss(s *SplitInfo) (tokens *int64, share *float64) {
+	n := s.LossTokens
+	switch {
+	case s.Sources != nil:
+	case m.Schema.Labels:
+		n = s.LabelTokens
+	case m.Schema.LossMask:
+		return nil, nil
+	default:
+		n = s.Tokens
+	}
+	return &n, new(float64(n) / float64(s.Tokens+s.LabelTokens))
 }
 
 // ShardInfo describes a shard. The i-th of a split is the file Part{}.ShardName(split, i); those of a part
@@ -170,6 +221,16 @@ func (m *Manifest) EncodeTo(to io.Writer, shards func(split string, add func(Sha
 		w.Field("max_length", s.MaxLength)
 		w.Field("max_labels", s.MaxLabels)
 		w.Field("lengths", s.Lengths)
+		if s.Sources != nil {
+			w.Field("loss_tokens", s.LossTokens)
+			w.Field("loss_share", s.LossShare)
+			w.FieldLines("sources", func(add func(any) error) error {
+				for i := range s.Sources {
+					add(s.Sources[i]) // its error is w's
+				}
+				return nil
+			})
+		}
 		if s.List != nil {
 			w.LastField("shard_list", s.List)
 		} else {
@@ -337,6 +398,20 @@ func (s *SplitInfo) validateLengths() error {
 	if s.MinLength < 1 || s.MaxLength < s.MinLength || s.MaxLength > shardfile.MaxRowTokens || s.MaxLabels < 0 ||
 		s.MaxLabels > shardfile.MaxRowTokens || s.LabelTokens < 0 {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
+	}
+	var sum SourceCounts
+	for i := range s.Sources {
+		c := &s.Sources[i]
+		if min(c.Documents, c.Rows, c.Tokens, c.LossTokens, c.TextBytes, c.TextTokens) < 0 ||
+			max(c.Rows, c.Tokens) > s.Tokens || c.LossTokens > s.Tokens+s.LabelTokens {
+			return fmt.Errorf("source %s: %d documents, %d rows, %d tokens, %d with loss", c.URI, c.Documents, c.Rows,
+				c.Tokens, c.LossTokens)
+		}
+		sum.Rows, sum.Tokens, sum.LossTokens = sum.Rows+c.Rows, sum.Tokens+c.Tokens, sum.LossTokens+c.LossTokens
+	}
+	if s.Sources != nil && (sum.Rows < s.Examples || sum.Tokens != s.Tokens || sum.LossTokens != s.LossTokens) {
+		return fmt.Errorf("its sources have %d rows, %d tokens and %d with loss, it has %d, %d and %d", sum.Rows, sum.Tokens,
+			sum.LossTokens, s.Examples, s.Tokens, s.LossTokens)
 	}
 	return checkLengths(s)
 }

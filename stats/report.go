@@ -62,6 +62,18 @@ type Split struct {
 
 	TopTokens []TopToken `json:"top_tokens"`
 	Samples   []Sample   `json:"samples"`
+
+	// LossTokens counts the tokens that carry loss, LossShare is their share.
+	LossTokens *int64   `json:"loss_tokens"`
+	LossShare  *float64 `json:"loss_share"`
+	// Sources is what each source gave, in the order of documents; nil if the dataset does not record it.
+	Sources []SplitSource `json:"sources,omitempty"`
+}
+
+// SplitSource is what a source gave to a split.
+type SplitSource struct {
+	shard.SourceCounts
+	BytesPerToken float64 `json:"bytes_per_token"` // of its text, 0 if unknown
 }
 
 // Summary summarizes lengths, in tokens.

@@ -1,9 +1,11 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/shard"
@@ -33,6 +35,9 @@ func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 		}
 		s, ids, err := describe(ctx, split)
 		if err != nil {
+			return nil, err
+		}
+		if err := s.countLoss(ctx, m, split); err != nil {
 			return nil, err
 		}
 		r.Splits = append(r.Splits, *s)
@@ -118,10 +123,41 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 	r.Splits[0].BytesPerToken = new(float64(c.TextBytes) / float64(r.Splits[0].Tokens))
 }
 
-// describeSources lists the sources. Rows do not say which source they came from, so only a single
-// source has figures.
+// countLoss takes what the dataset records of loss and sources. It reads the masks of datasets of earlier versions.
+func (s *Split) countLoss(ctx context.Context, m *shard.Manifest, split *shard.Split) error {
+	info := split.Info()
+	for _, c := range info.Sources {
+		s.Sources = append(s.Sources, SplitSource{c, c.BytesPerToken()})
+	}
+	if s.LossTokens, s.LossShare = m.Loss(info); s.LossTokens != nil {
+		return nil
+	}
+	n := int64(0)
+	for row, err := range split.Rows(0, info.Examples) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		for _, trained := range row.LossMask {
+			if trained {
+				n++
+			}
+		}
+	}
+	s.LossTokens, s.LossShare = &n, new(float64(n)/float64(info.Tokens))
+	return nil
+}
+
+// describeSources lists the sources. Without a record of what each gave, only a single source has figures.
 func (r *Report) describeSources(m *shard.Manifest) {
 	r.Sources = []Source{}
+	given := map[string]shard.SourceCounts{}
+	for _, s := range m.Splits {
+		for _, c := range s.Sources {
+			all := given[c.URI]
+			all.Add(c)
+			given[c.URI] = all
+		}
+	}
 	var tokens int64
 	var text float64
 	known := len(m.Sources) == 1
@@ -134,8 +170,10 @@ func (r *Report) describeSources(m *shard.Manifest) {
 	}
 	for _, src := range m.Sources {
 		one := Source{URI: src.URI, Bytes: src.Bytes}
-		if known {
+		if c := given[src.URI]; known {
 			one.BytesPerToken = new(text / float64(tokens))
+		} else if c.TextTokens > 0 {
+			one.BytesPerToken = new(c.BytesPerToken())
 		}
 		r.Sources = append(r.Sources, one)
 	}
@@ -174,8 +212,8 @@ func (r *Report) addNotes(m *shard.Manifest) {
 	if m.Schema.VocabSize > maxCountedIDs {
 		r.note("Ids from %d on are left out of the figures about tokens.", maxCountedIDs)
 	}
-	if len(m.Sources) > 1 {
-		r.note("Bytes a token by source are unknown: rows do not record which of %d sources they came from.",
+	if len(m.Sources) > 1 && slices.ContainsFunc(m.Splits, func(s shard.SplitInfo) bool { return s.Sources == nil }) {
+		r.note("What each of %d sources gave is unknown: the dataset was built by a version that did not record it.",
 			len(m.Sources))
 	}
 }

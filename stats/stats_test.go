@@ -117,6 +117,21 @@ func TestRowsDocumentsAndDuplicates(t *testing.T) {
 	}
 }
 
+// TestMasksAreReadWhereLossIsNotRecorded: datasets of earlier versions do not say how many tokens carry loss.
+func TestMasksAreReadWhereLossIsNotRecorded(t *testing.T) {
+	rows := []dataset.Example{{InputIDs: []uint32{1, 2, 3}, LossMask: []bool{false, true, true}},
+		{InputIDs: []uint32{4, 5}, LossMask: []bool{true, false}, Document: 1}}
+	s := run(t, datasetOf(t, shard.Schema{VocabSize: 10, LossMask: true}, rows), Options{}).Splits[0]
+	if *s.LossTokens != 3 || *s.LossShare != 0.6 || s.Sources != nil {
+		t.Errorf("%d tokens with loss, share %v, sources %v", *s.LossTokens, *s.LossShare, s.Sources)
+	}
+	rows = []dataset.Example{{InputIDs: []uint32{1, 2, 3}, Labels: []uint32{4}}}
+	s = run(t, datasetOf(t, shard.Schema{VocabSize: 10, Labels: true}, rows), Options{}).Splits[0]
+	if *s.LossTokens != 1 || *s.LossShare != 0.25 {
+		t.Errorf("%d labels with loss, share %v", *s.LossTokens, *s.LossShare)
+	}
+}
+
 func TestDuplicatesCompareTargetsToo(t *testing.T) {
 	ids := []uint32{1, 2}
 	rows := []dataset.Example{

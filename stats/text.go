@@ -36,6 +36,11 @@ func WriteText(w io.Writer, reports []*Report) error {
 	}
 	b.WriteString("\n" + aligned(table))
 	for i, s := range splits {
+		if table := SourceText(s.counts(), maxSources); table != "" {
+			fmt.Fprintf(&b, "\n%s: what each source gave\n%s", titles[i], table)
+		}
+	}
+	for i, s := range splits {
 		fmt.Fprintf(&b, "\n%s: padding in batches, when windows of the shuffled order are sorted by length\n",
 			titles[i])
 		b.WriteString(aligned(paddingHeat(s, named("batch"), func(n int) string {

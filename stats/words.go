@@ -148,6 +148,12 @@ func comparison(splits []*Split) []figure {
 	rows := slices.Concat([]line{
 		{"rows", func(s *Split) string { return units.Count(s.Examples) }},
 		{"tokens", func(s *Split) string { return units.Count(s.Tokens) }},
+		{"tokens with loss", func(s *Split) string {
+			if s.LossTokens == nil {
+				return unknown
+			}
+			return fmt.Sprintf("%s (%s)", units.Count(*s.LossTokens), percent(*s.LossShare))
+		}},
 		{"documents", func(s *Split) string { return units.Count(s.Documents) }},
 	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }),
 		lengths("tokens a document", func(s *Split) Summary { return s.DocLength }), []line{

@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/visible"
+	"github.com/dsload/dsload/stats"
 	"github.com/spf13/cobra"
 )
 
@@ -39,8 +40,9 @@ func describe(s *report.Summary) string {
 		fmt.Fprintf(&b, "partition %s\n", s.Partition)
 	}
 	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
-			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
+		fmt.Fprintf(&b, "%s: %s, %s in %s, %s\n", split.Name, plural(split.Examples, "example"),
+			plural(split.Tokens, "token"), plural(split.Shards, "shard"), lossOn(split.LossTokens, split.LossShare))
+		b.WriteString(stats.SourceText(split.Sources, sourcesListed))
 	}
 	if s.AlreadyBuilt && s.Partition != "" {
 		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
@@ -92,6 +94,20 @@ func describe(s *report.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// sourcesListed is how many sources of a split are listed.
+const sourcesListed = 8
+
+// lossOn returns how many tokens of a split carry loss.
+func lossOn(tokens *int64, share *float64) string {
+	switch {
+	case tokens == nil:
+		return "tokens with loss not recorded"
+	case *share == 1:
+		return "loss on all (100%)"
+	}
+	return fmt.Sprintf("loss on %s (%.1f%%)", plural(*tokens, "token"), 100**share)
 }
 
 // losses returns what the summary says of records and documents that were left out as bad, or as too long.

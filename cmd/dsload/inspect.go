@@ -16,6 +16,7 @@ import (
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/stats"
 	"github.com/spf13/cobra"
 )
 
@@ -37,15 +38,18 @@ type inspection struct {
 }
 
 type inspectedSplit struct {
-	Name     string           `json:"name"`
-	Examples int64            `json:"examples"`
-	Tokens   int64            `json:"tokens"`
-	Labels   int64            `json:"label_tokens,omitempty"`
-	Shards   int              `json:"shards"`
-	Bytes    int64            `json:"bytes"`
-	Fill     float64          `json:"fill,omitempty"` // share of packed rows that holds tokens
-	Lengths  lengthStatistics `json:"lengths"`
-	Samples  []sample         `json:"samples"`
+	Name     string               `json:"name"`
+	Examples int64                `json:"examples"`
+	Tokens   int64                `json:"tokens"`
+	Labels   int64                `json:"label_tokens,omitempty"`
+	Loss     *int64               `json:"loss_tokens"` // tokens that carry loss; null if that is not recorded
+	Share    *float64             `json:"loss_share"`
+	Shards   int                  `json:"shards"`
+	Bytes    int64                `json:"bytes"`
+	Fill     float64              `json:"fill,omitempty"` // share of packed rows that holds tokens
+	Lengths  lengthStatistics     `json:"lengths"`
+	Sources  []shard.SourceCounts `json:"sources,omitempty"` // in the order of their documents
+	Samples  []sample             `json:"samples"`
 
 	histogram [][3]int64 // see the manifest
 }
@@ -133,7 +137,8 @@ func inspect(fsys shardfile.ReadFS, dir string, examples int, stderr io.Writer) 
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
 			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: report.Fill(m, info),
-			histogram: info.Lengths}
+			Sources: info.Sources, histogram: info.Lengths}
+		s.Loss, s.Share = m.Loss(info)
 		rows, err := d.Split(info.Name)
 		if err != nil {
 			return nil, err
@@ -237,7 +242,8 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 	if s.Labels > 0 {
 		fmt.Fprintf(b, " and %s of labels", plural(s.Labels, "token"))
 	}
-	fmt.Fprintf(b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
+	fmt.Fprintf(b, ", %s in %s, %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"), lossOn(s.Loss, s.Share))
+	b.WriteString(stats.SourceText(s.Sources, sourcesListed))
 	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
 		s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
 	b.WriteString(histogram(s.histogram, min(width, defaultColumns)))

@@ -124,7 +124,7 @@ func (b *Builder) adopt(m *shard.Manifest) error {
 func (b *Builder) extendsBase() bool {
 	for i := range b.splits {
 		s := &b.splits[i]
-		for j, info := range b.baseShards(s.name) {
+		for j, info := range b.baseSplit(s.name).Shards {
 			if j >= len(s.shards) || b.shardInfo(s, j) != info {
 				return false
 			}
@@ -167,14 +167,14 @@ func (b *Builder) addedPart() shardfile.Part {
 	return shardfile.Part{Number: n, Of: n + 1}
 }
 
-// baseShards returns the shards of a split that the dataset had before the addition.
-func (b *Builder) baseShards(split string) []shard.ShardInfo {
+// baseSplit returns what the dataset had of a split before the addition, without shards if it had nothing.
+func (b *Builder) baseSplit(split string) (had shard.SplitInfo) {
 	if b.base != nil {
 		if s := b.base.Split(split); s != nil {
-			return s.Shards
+			had = *s
 		}
 	}
-	return nil
+	return had
 }
 
 // shardName returns the name of the i-th shard of a split.
@@ -182,7 +182,7 @@ func (b *Builder) shardName(split string, i int) string {
 	if !b.ofMerged() {
 		return b.opts.Part.ShardName(split, i)
 	}
-	base := b.baseShards(split)
+	base := b.baseSplit(split).Shards
 	if i < len(base) {
 		return base[i].Name
 	}

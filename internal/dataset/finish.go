@@ -18,6 +18,7 @@ import (
 type Provenance struct {
 	Tokenizer shard.TokenizerInfo
 	Sources   []shard.SourceInfo
+	BySource  *BySource        // nil if it was not counted
 	Counters  map[string]int64 // the build's, such as skipped records; equal for equal builds
 	// Dropped counts the documents that filters dropped, by reason. If it is empty, the manifest
 	// has no such member.
@@ -149,6 +150,9 @@ func (b *Builder) finish(p Provenance) (*shard.Manifest, error) {
 			continue
 		}
 		info, err := b.finishSplit(&b.splits[i])
+		if p.BySource != nil {
+			setSources(&info, p.BySource.addTo(b.baseSplit(info.Name).Sources, i))
+		}
 		if err != nil {
 			return nil, err
 		}

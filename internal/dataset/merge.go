@@ -86,8 +86,9 @@ type partTotals struct {
 
 // mergedSplit holds the totals of a split's kept rows.
 type mergedSplit struct {
-	stats  shardfile.Stats
-	shards int64
+	stats   shardfile.Stats
+	shards  int64
+	sources []shard.SourceCounts
 }
 
 // OpenMerger takes the folder's lock and checks every part: that it exists, that it belongs to the

@@ -79,6 +79,7 @@ func (m *Merger) Kept(part int) [shardfile.NumSplits]int64 { return m.parts[part
 // add adds the totals of a part's split.
 func (t *mergedSplit) add(s *shard.SplitInfo) {
 	addStats(&t.stats, s)
+	t.sources = addSources(t.sources, s.Sources...)
 	t.shards += int64(len(s.Shards))
 }
 
@@ -95,7 +96,7 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 	}
 	defer d.Close()
 	t := &m.parts[i]
-	walks, err := walkSplits(d, t.keep)
+	walks, err := walkSplits(d, p, t.keep)
 	if err != nil {
 		return false, err
 	}
@@ -119,6 +120,9 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 		t.keep[n]++
 		*tokens -= size
 		m.splits[n].stats.Add(length, labels)
+		if err := walks[n].addSource(&m.splits[n], length, labels); err != nil {
+			return false, err
+		}
 		if err := walks[n].advance(); err != nil {
 			return false, err
 		}
@@ -139,13 +143,14 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 }
 
 // walkSplits begins to read the rows of a part, of which keep may be kept.
-func walkSplits(d *shard.Dataset, keep [shardfile.NumSplits]int64) (walks [shardfile.NumSplits]rowWalk, err error) {
+func walkSplits(d *shard.Dataset, p *shard.Manifest, keep [shardfile.NumSplits]int64) (walks [shardfile.NumSplits]rowWalk, err error) {
 	for n := range walks {
 		walks[n] = rowWalk{left: keep[n]}
 		if keep[n] > 0 {
 			if walks[n].r, err = d.Split(shardfile.SplitNames[n]); err != nil {
 				return walks, err
 			}
+			walks[n].sources = p.Split(shardfile.SplitNames[n]).Sources
 		}
 		if err := walks[n].fill(); err != nil {
 			return walks, err
@@ -184,6 +189,41 @@ type rowWalk struct {
 	lengths   []int32
 	labels    []shard.Span
 	rows      []int64
+
+	sources  []shard.SourceCounts // the row's and those after it
+	ended    int64                // rows of those before
+	entered  bool                 // the text of the row's was counted
+	document int64                // after that of the last row
+}
+
+// addSource adds the row, of which length tokens are kept, to what its source gave to a split. All text of a source of
+// which a row is kept counts.
+func (w *rowWalk) addSource(t *mergedSplit, length, labels int) error {
+	for len(w.sources) > 0 && w.at >= w.ended+w.sources[0].Rows {
+		w.ended, w.sources, w.entered = w.ended+w.sources[0].Rows, w.sources[1:], false
+	}
+	if len(w.sources) == 0 {
+		return nil
+	}
+	c := shard.SourceCounts{URI: w.sources[0].URI, Rows: 1, Tokens: int64(length), LossTokens: int64(length)}
+	if !w.entered {
+		w.entered, c.TextBytes, c.TextTokens = true, w.sources[0].TextBytes, w.sources[0].TextTokens
+	}
+	if d := w.documents[w.pos] + 1; d != w.document {
+		w.document, c.Documents = d, 1
+	}
+	switch schema := w.r.Schema(); {
+	case schema.Labels:
+		c.LossTokens = int64(labels)
+	case schema.LossMask:
+		var row shard.Row
+		if err := w.r.ReadColumns(w.at, shard.ColumnLossMask, &row); err != nil {
+			return err
+		}
+		c.LossTokens = int64(lossOf(&Example{LossMask: row.LossMask}, 0, length))
+	}
+	t.sources = addSources(t.sources, c)
+	return nil
 }
 
 func (w *rowWalk) row() (length, labels int) {

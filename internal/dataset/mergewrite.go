@@ -49,6 +49,7 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 			continue
 		}
 		info := splitInfo(shardfile.SplitNames[n], &m.splits[n].stats)
+		setSources(&info, m.splits[n].sources)
 		if m.splits[n].shards > int64(cmp.Or(m.o.MaxListed, shardfile.MaxListed)) {
 			if info.List, err = m.writeList(b, n); err != nil {
 				return nil, err

@@ -256,7 +256,7 @@ func (b *Builder) stray(name string) bool {
 	case b.ofMerged() && ofPart && n.Part != b.base.Merged.Partitions:
 		return n.Part > b.base.Merged.Partitions
 	case b.ofMerged() && ofPart:
-		i, index, temp, ok = n.Split, n.Index+len(b.baseShards(b.splits[n.Split].name)), n.Temp, true
+		i, index, temp, ok = n.Split, n.Index+len(b.baseSplit(b.splits[n.Split].name).Shards), n.Temp, true
 	case b.opts.Part.IsPart():
 		i, index, temp, ok = n.Split, n.Index, n.Temp, ofPart
 	}

@@ -20,8 +20,9 @@ type Example struct {
 	// Segments are the positive lengths of the documents in a packed row, which add up to its length;
 	// only if Schema.Segments.
 	Segments []int32
-	Document int64 // ordinal of the document in the corpus
-	Part     int32 // the chunk of the document
+	Pieces   []Piece // what each of Segments is; the Builder does not write them
+	Document int64   // ordinal of the document in the corpus
+	Part     int32   // the chunk of the document
 }
 
 // fits returns an error if e does not fit the schema. Ids are checked later, where they are

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
@@ -46,6 +47,8 @@ type cursor struct {
 	Offset      int64      `json:"offset"`
 	SourceBytes int64      `json:"source_bytes"` // read of the phase's sources, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
+
+	Sources dataset.BySource `json:"by_source,omitzero"`
 
 	Origins []origins.Writer `json:"origins,omitempty"` // one for each phase that has begun
 }

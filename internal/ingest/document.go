@@ -4,6 +4,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
@@ -32,6 +33,15 @@ func (f *flusher) document(j *job.Job, d *job.Document) error {
 		}
 	}
 	return f.cut(f, t)
+}
+
+// tokens returns how many tokens its text has. A conversation that is split has them in its turns.
+func (t *arrival) tokens() int {
+	n := len(t.text) + t.Target.End - t.Target.Start
+	for _, turn := range t.Job.Turns[t.Document.Turns.Start:t.Document.Turns.End] {
+		n += turn.IDs.End - turn.IDs.Start
+	}
+	return n
 }
 
 // keepToBytes cuts the text to what the budget of bytes leaves.
@@ -72,8 +82,15 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 			f.pack.BeginDocument()
 		}
 		f.cutter.Begin(f.b.number(t.Ordinal))
+		s.Sources.Enter(s.Phase, t.Input, f.b.number(t.Ordinal), f.b.Phases[s.Phase].Set.LineURI)
 	}
 	s.TextBytes += t.bytes
+	switch s.Verdict {
+	case heldout.ToTrain:
+		s.Sources.Text(rows.Train, t.bytes, t.tokens())
+	case heldout.ToVal:
+		s.Sources.Text(rows.Val, t.bytes, t.tokens())
+	}
 	if s.Replaced += t.Replaced; t.Replaced > 0 {
 		f.noteReplaced(t.Job, t.Document)
 	}

@@ -89,7 +89,7 @@ func (f *flusher) commit(amend func(*dataset.Provenance, map[string]any)) (*repo
 	sum := f.summary()
 	run := f.runRecord(sum)
 	provenance := dataset.Provenance{Tokenizer: b.TokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
-		Dropped: s.DroppedBy, Run: run}
+		Dropped: s.DroppedBy, Run: run, BySource: &s.Sources}
 	amend(&provenance, run)
 	manifest, err := f.out.Finish(provenance)
 	if err != nil {

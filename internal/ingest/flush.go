@@ -21,6 +21,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/shardfile"
 )
 
 // A flusher is the last stage: it takes the jobs in the order in which they were read and does
@@ -228,6 +229,7 @@ func (f *flusher) write(split string, row *dataset.Example) error {
 	if err := f.out.Row(split, row); err != nil {
 		return err
 	}
+	s.Sources.Row(shardfile.SplitIndex(split), row)
 	f.since++
 	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
 	s.Examples++

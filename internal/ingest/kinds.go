@@ -255,7 +255,8 @@ func (f *flusher) finishPart() (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.out.Finish(dataset.Provenance{Tokenizer: b.TokenizerInfo(), Counters: map[string]int64{}, State: state})
+	m, err := f.out.Finish(dataset.Provenance{Tokenizer: b.TokenizerInfo(), Counters: map[string]int64{}, State: state,
+		BySource: &f.state.Sources})
 	if err != nil {
 		return nil, err
 	}

@@ -129,6 +129,9 @@ func sameDataset(t *testing.T, got, want string, counters bool) {
 	for i := range n.Splits {
 		x, y := m.Splits[i], n.Splits[i]
 		x.Shards, y.Shards = nil, nil
+		if !counters { // a part's text counts as a whole where a budget ends in it
+			x.Sources, y.Sources = withoutText(x.Sources), withoutText(y.Sources)
+		}
 		if fmt.Sprint(x) != fmt.Sprint(y) {
 			t.Errorf("split %+v, want %+v", x, y)
 		}

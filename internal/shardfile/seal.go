@@ -149,6 +149,12 @@ func (w *sealedWriter) Field(name string, v any) {
 	w.b.WriteString(",\n     ")
 }
 
+// FieldLines writes a field that is a list, each of its elements on its own line.
+func (w *sealedWriter) FieldLines(name string, each func(add func(any) error) error) {
+	w.LastLines(name, each)
+	w.b.WriteString(",\n     ")
+}
+
 // LastLines writes the last field of an element, a list with each of its elements on its own line.
 func (w *sealedWriter) LastLines(name string, each func(add func(any) error) error) {
 	fmt.Fprintf(&w.b, "%q: ", name)

@@ -66,6 +66,12 @@ type SplitSummary struct {
 	Shards int `json:"shards"`
 	// Fill is the share of packed rows that tokens take; 0 if rows are not packed.
 	Fill float64 `json:"fill,omitempty"`
+	// LossTokens counts the tokens that carry loss; nil if that is unknown.
+	LossTokens *int64 `json:"loss_tokens"`
+	// LossShare is their share of Tokens; nil if that is unknown.
+	LossShare *float64 `json:"loss_share"`
+	// Sources is what each source gave, in their order; nil in datasets of earlier versions.
+	Sources []shard.SourceCounts `json:"sources,omitempty"`
 }
 
 // Sums returns the examples and tokens of all splits.
@@ -79,11 +85,12 @@ func (s *Summary) Sums() (examples, tokens int64) {
 
 // AddSplits adds the splits of a manifest.
 func (s *Summary) AddSplits(m *shard.Manifest) {
-	for i, split := range m.Splits {
-		s.Splits = append(s.Splits, SplitSummary{
-			Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
-			Shards: split.NumShards(), Fill: Fill(m, &m.Splits[i]),
-		})
+	for i := range m.Splits {
+		split := &m.Splits[i]
+		one := SplitSummary{Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
+			Sources: split.Sources, Shards: split.NumShards(), Fill: Fill(m, split)}
+		one.LossTokens, one.LossShare = m.Loss(split)
+		s.Splits = append(s.Splits, one)
 	}
 }
 

@@ -298,7 +298,7 @@ func (w *window) empty() {
 // startRow begins a row that is named after its first document.
 func (p *Packing) startRow(first windowPiece) {
 	r := &p.row
-	*r = dataset.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0],
+	*r = dataset.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0], Pieces: r.Pieces[:0],
 		Document: first.document, Part: first.part}
 }
 
@@ -317,7 +317,7 @@ func (p *Packing) addToRow(w *window, piece windowPiece) {
 			r.LossMask = append(r.LossMask, trained != 0)
 		}
 	}
-	r.Segments = append(r.Segments, piece.length)
+	r.Segments, r.Pieces = append(r.Segments, piece.length), append(r.Pieces, dataset.Piece{Document: piece.document, Part: piece.part})
 }
 
 // write writes the row that was put together, unless nothing in it would be trained on.

@@ -102,6 +102,9 @@ func (s *Set) URI(i int) string {
 	return in.URI
 }
 
+// LineURI returns the name of the line of Known that has the i-th input.
+func (s *Set) LineURI(i int) string { return s.lines[s.lineOf(i)].URI }
+
 // Notes are sentences about what Open did that a user should know: files skipped, sources given
 // twice.
 func (s *Set) Notes() []fault.Text { return s.notes }
