@@ -61,8 +61,8 @@ type BuildOptions struct {
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the target: for decoder-only
 	// models. It needs prompts and targets. Changes the bytes.
 	CausalPairs bool
-	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the tokenizer's. Default: the
-	// tokenizer's own. Changes the bytes.
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of a built-in one or of one of the
+	// tokenizer's. Default: the tokenizer's own. Changes the bytes.
 	ChatTemplate string
 	// TrainOn is whose turns of a conversation carry loss. Default TrainOnAssistant. Changes the bytes.
 	TrainOn TrainOn

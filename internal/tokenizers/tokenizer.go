@@ -44,7 +44,7 @@ const (
 // Hugging Face Hub, by hf://OWNER/NAME[@REVISION]. A path takes precedence over a built-in name
 // only if it contains a separator, so that a folder named gpt2 changes nothing by accident.
 func Open(name string, o Options) (*tokenize.Tokenizer, error) {
-	if !strings.ContainsAny(name, `/\`) && builtin.Has(name) {
+	if isBuiltin(name) {
 		if o.Pattern != "" {
 			return nil, fault.BadOption("tokenizer-pattern", o.Pattern,
 				"the built-in tokenizer %s has its own pattern; leave the option out", name)
@@ -52,15 +52,13 @@ func Open(name string, o Options) (*tokenize.Tokenizer, error) {
 		t, err := builtin.OpenWithin(name, o.maxLoading())
 		return t, adviseLoading(err)
 	}
-	path, called := name, ""
-	if strings.HasPrefix(name, "hf://") {
-		var err error
-		if path, err = hubTokenizer(name, o); err != nil {
-			return nil, err
-		}
-		called = strings.TrimPrefix(name, "hf://")
-	} else if _, err := os.Stat(name); err != nil {
-		return nil, fault.BadOption("tokenizer", name, "%v", missingTokenizer(name, err))
+	path, err := locate(name, o)
+	if err != nil {
+		return nil, err
+	}
+	called, _ := strings.CutPrefix(name, "hf://")
+	if called == name {
+		called = "" // after its folder or file
 	}
 	t, err := tokenize.LoadWith(path, tokenize.Options{Pattern: o.Pattern, MaxMemory: o.maxLoading(), Name: called})
 	if errors.Is(err, tokenize.ErrPattern) {
@@ -75,6 +73,20 @@ func Open(name string, o Options) (*tokenize.Tokenizer, error) {
 	}
 	return t, nil
 }
+
+// locate returns the folder or file of a tokenizer that is not built in.
+func locate(name string, o Options) (path string, err error) {
+	if strings.HasPrefix(name, "hf://") {
+		return hubTokenizer(name, o)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return "", fault.BadOption("tokenizer", name, "%v", missingTokenizer(name, err))
+	}
+	return name, nil
+}
+
+// isBuiltin reports whether a name is that of a built-in tokenizer. A path is only if it has no separator.
+func isBuiltin(name string) bool { return !strings.ContainsAny(name, `/\`) && builtin.Has(name) }
 
 // maxLoading returns the memory that loading may take under the cap, 0 for any.
 func (o Options) maxLoading() int64 {

@@ -91,7 +91,7 @@ class BuildOptions(PlanOptions, total=False):
         prompt: Jinja template, as text or in a file, that makes the prompt of a pair; target makes the rest.
         target: Jinja template, as text or in a file, that makes the target of a pair.
         causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
-        chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
+        chat_template: Jinja file with a chat template, a built-in one (chatml, llama3, qwen, gemma, mistral, phi, deepseek), or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.
         reasoning: a model's reasoning: keep, mask (no loss on it) or drop.
         split_turns: a row for each turn of the assistant, with what comes before it, and the loss on that turn only.

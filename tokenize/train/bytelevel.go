@@ -56,10 +56,16 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 	if t.opts.Lowercase {
 		norm = object{{"type", "Lowercase"}}
 	}
+	return writeByteLevel(byID(t.opts.SpecialTokens), norm, t.opts.Split, false, byID(v.tokens), v.merges)
+}
+
+// writeByteLevel returns the tokenizer.json of a byte-level BPE. wholeWords is set if a word that is a token is not
+// made of merges.
+func writeByteLevel(special object, norm any, split string, wholeWords bool, vocab object, merges []string) ([]byte, error) {
 	pre := object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}
-	if t.opts.Split != "gpt2" {
+	if split != "gpt2" {
 		pre[3].value = false
-		split := object{{"type", "Split"}, {"pattern", object{{"Regex", splits[t.opts.Split]}}},
+		split := object{{"type", "Split"}, {"pattern", object{{"Regex", splits[split]}}},
 			{"behavior", "Isolated"}, {"invert", false}}
 		pre = object{{"type", "Sequence"}, {"pretokenizers", []any{split, pre}}}
 	}
@@ -67,10 +73,10 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 	model := object{
 		{"type", "BPE"}, {"dropout", nil}, {"unk_token", nil}, {"continuing_subword_prefix", nil},
 		{"end_of_word_suffix", nil},
-		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", v.byID()},
-		{"merges", v.merges},
+		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", wholeWords}, {"vocab", vocab},
+		{"merges", merges},
 	}
-	return writeFile(t.opts, norm, pre, byteLevel, byteLevel, model)
+	return writeFile(special, norm, pre, byteLevel, byteLevel, model)
 }
 
 // byteIDs adds the characters of the byte-level alphabet in the order of their code points and returns the id
@@ -87,13 +93,4 @@ func byteIDs(v *vocabulary) (ids [256]uint32) {
 		ids[b] = v.add(c)
 	}
 	return ids
-}
-
-// byID returns the vocabulary as an object in the order of ids.
-func (v *vocabulary) byID() object {
-	out := make(object, len(v.tokens))
-	for id, token := range v.tokens {
-		out[id] = member{token, id}
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // object is a JSON object whose members keep their order.
@@ -56,11 +55,20 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// writeFile returns the tokenizer.json with these components.
-func writeFile(o Options, normalizer, preTokenizer, postProcessor, decoder, model any) ([]byte, error) {
-	added := make([]any, len(o.SpecialTokens))
-	for id, s := range slices.All(o.SpecialTokens) {
-		added[id] = object{{"id", id}, {"content", s}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+// byID returns tokens as members whose values are their ids.
+func byID(tokens []string) object {
+	out := make(object, len(tokens))
+	for id, token := range tokens {
+		out[id] = member{token, id}
+	}
+	return out
+}
+
+// writeFile returns the tokenizer.json with these components. special has the ids of special tokens.
+func writeFile(special object, normalizer, preTokenizer, postProcessor, decoder, model any) ([]byte, error) {
+	added := make([]any, len(special))
+	for i, s := range special {
+		added[i] = object{{"id", s.value}, {"content", s.name}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
 			{"normalized", false}, {"special", true}}
 	}
 	file := object{

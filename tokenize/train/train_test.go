@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,5 +182,38 @@ func TestUnusualText(t *testing.T) {
 			}
 			encoderOf(t, data)
 		}
+	}
+}
+
+// TestFromRanks: each merge is the last one of its token, unused ids are taken, and a token that no merge makes is one
+// where it is a whole word.
+func TestFromRanks(t *testing.T) {
+	tokens := make([][]byte, 256, 261)
+	for b := range tokens {
+		tokens[b] = []byte{byte(b)}
+	}
+	tokens = append(tokens, []byte("ab"), nil, []byte("abab"), []byte("xyz"))
+	data, err := FromRanks(tokens, map[string]uint32{"<s>": 262}, "gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"merges":["a b","ab ab"]`; !bytes.Contains(data, []byte(want)) {
+		t.Errorf("%s not in …%s", want, data[max(0, len(data)-200):])
+	}
+	tok, err := tokenize.Parse(data, tokenize.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]uint32{"abab": {258}, "xyz": {259}, "xyzxyz": {'x', 'y', 'z', 'x', 'y', 'z'},
+		"<s>ab": {262, 256}} {
+		if got := tok.Encode(text); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	if tok.VocabSize() != 263 {
+		t.Error(tok.VocabSize())
+	}
+	if _, err := FromRanks(tokens, nil, "none"); err == nil {
+		t.Error("an unknown split is taken")
 	}
 }

@@ -69,7 +69,7 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	metaspace := object{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}, {"split", true}}
 	model := object{{"type", "Unigram"}, {"unk_id", slices.Index(t.opts.SpecialTokens, "<unk>")}, {"vocab", vocab},
 		{"byte_fallback", false}}
-	return writeFile(t.opts, object{{"type", "Sequence"}, {"normalizers", norm}}, metaspace, nil, metaspace, model)
+	return writeFile(byID(t.opts.SpecialTokens), object{{"type", "Sequence"}, {"normalizers", norm}}, metaspace, nil, metaspace, model)
 }
 
 // exactFloat is written with six decimals: so few digits that every reader gets the same number,

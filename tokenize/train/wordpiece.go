@@ -56,9 +56,9 @@ func (t *Trainer) finishWordPiece(words []word) ([]byte, error) {
 	norm := object{{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true},
 		{"strip_accents", nil}, {"lowercase", t.opts.Lowercase}}
 	model := object{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", continuing},
-		{"max_input_chars_per_word", maxWordPieceChars}, {"vocab", v.byID()}}
+		{"max_input_chars_per_word", maxWordPieceChars}, {"vocab", byID(v.tokens)}}
 	decoder := object{{"type", "WordPiece"}, {"prefix", continuing}, {"cleanup", true}}
-	return writeFile(t.opts, norm, object{{"type", "BertPreTokenizer"}}, t.bertTemplate(), decoder, model)
+	return writeFile(byID(t.opts.SpecialTokens), norm, object{{"type", "BertPreTokenizer"}}, t.bertTemplate(), decoder, model)
 }
 
 // bertTemplate puts [CLS] and [SEP] around a text if the vocabulary has both.

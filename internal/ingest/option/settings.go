@@ -62,8 +62,8 @@ type Settings struct {
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs prompts and targets.
 	CausalPairs bool `json:"causal-pairs,omitempty"`
-	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
-	// tokenizer's. Default: the tokenizer's own.
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of a built-in one or of
+	// one of the tokenizer's. Default: the tokenizer's own.
 	ChatTemplate string `json:"chat-template,omitempty"`
 	// ToolTemplate is the tokenizer's template for conversations with tools. A build finds it.
 	ToolTemplate string `json:"chat-tool-template,omitempty"`

@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
@@ -72,9 +73,9 @@ var table = []Row{
 	{Name: "causal-pairs", Group: GroupText, Kind: Switch,
 		Help:  "prompt and target in one row, with the loss on the target only, for decoder-only models",
 		field: func(o *Options) any { return &o.CausalPairs }},
-	{Name: "chat-template", Group: GroupText, Value: "FILE", Files: true,
-		Help: "Jinja file with a chat template, or the name of one of the tokenizer's (default the " +
-			"tokenizer's own)",
+	{Name: "chat-template", Group: GroupText, Value: "TEMPLATE", Words: chat.Builtins, Files: true,
+		Help: "Jinja file with a chat template, a built-in one (" + strings.Join(chat.Builtins, ", ") + "), or the " +
+			"name of one of the tokenizer's (default the tokenizer's own)",
 		field: func(o *Options) any { return &o.ChatTemplate }},
 	{Name: "train-on", Group: GroupText, Kind: Word, Words: words(chat.TrainOns),
 		Help:  "whose turns carry loss: assistant, last (its last turn) or all",

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"cmp"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +17,17 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/jinja"
+	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
 )
+
+// builtins holds the built-in templates. They were written for dsload after the formats of the models.
+//
+//go:embed templates/*.jinja
+var builtins embed.FS
+
+// Builtins lists the names of the built-in templates.
+var Builtins = []string{"chatml", "llama3", "qwen", "gemma", "mistral", "phi", "deepseek"}
 
 // templates holds what a tokenizer's folder says about chats.
 type templates struct {
@@ -199,11 +210,16 @@ func tokenOf(raw json.RawMessage) string {
 }
 
 // choose returns the templates for records without and with tools: the folder's own, unless given
-// names another one in the folder or a file.
+// names another one in the folder, a built-in one or a file. As with tokenizers, a file with the name of a
+// built-in one is read if its path has a separator.
 func (t *templates) choose(given string) (plain, tools string, err error) {
 	if given != "" {
 		if named, ok := t.Named[given]; ok {
 			return named, named, nil
+		}
+		if slices.Contains(Builtins, given) {
+			data, err := builtins.ReadFile("templates/" + given + ".jinja")
+			return string(data), string(data), err
 		}
 		data, err := readFile(given, jinja.MaxTemplateBytes)
 		switch {
@@ -211,8 +227,8 @@ func (t *templates) choose(given string) (plain, tools string, err error) {
 			return "", "", err
 		case data == nil:
 			return "", "", fault.Of(ErrTemplate,
-				"there is no such file, and the tokenizer has no template of that name%s; give a file, such as the "+
-					"chat_template.jinja in the folder of a model that was trained on chats", t.names())
+				"there is no such file, and neither a built-in template (%s) nor one of the tokenizer's has that name%s; %s",
+				strings.Join(Builtins, ", "), t.names(), t.instead(given))
 		case len(data) == 0:
 			return "", "", fault.Of(ErrTemplate, "the file is empty")
 		}
@@ -236,6 +252,15 @@ func (t *templates) choose(given string) (plain, tools string, err error) {
 // errNoTemplate means that a tokenizer has no chat template.
 var errNoTemplate = fmt.Errorf("%w: there is none", ErrTemplate)
 
+// instead says what to give instead of a name that is not known.
+func (t *templates) instead(given string) string {
+	near := spelling.Nearest(given, slices.AppendSeq(slices.Clone(Builtins), maps.Keys(t.Named)))
+	if near = cmp.Or(near, spelling.NearestFile(given)); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "give a file, such as the chat_template.jinja in the folder of a model that was trained on chats"
+}
+
 // names lists the templates, for errors.
 func (t *templates) names() string {
 	if len(t.Named) == 0 {
@@ -246,7 +271,7 @@ func (t *templates) names() string {
 
 // OpenRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
 // uses the tokenizer's own chat template unless template gives another: a file, or the name of one
-// of the tokenizer's. date is empty or a day written as 2006-01-02. o says what else is asked for.
+// of the tokenizer's or of a built-in one. date is empty or a day written as 2006-01-02. o says what else is asked for.
 func OpenRenderer(t *tokenize.Tokenizer, name, template, date string, o Options) (*Renderer, Options, error) {
 	o.IsToken = func(token string) bool { _, ok := t.ID(token); return ok }
 	found, err := findTemplates(name)
@@ -256,7 +281,7 @@ func OpenRenderer(t *tokenize.Tokenizer, name, template, date string, o Options)
 	if o.Template, o.ToolTemplate, err = found.choose(template); errors.Is(err, errNoTemplate) {
 		return nil, o, fault.BadOption("tokenizer", name,
 			"it has no chat template, which turns conversations into text; "+
-				"give one as {chat-template}, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
+				"give one as {chat-template}, such as chatml, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
 				"in tokenizer_config.json")
 	} else if err != nil {
 		return nil, o, fault.BadOption("chat-template", template, "%v", err)
