@@ -134,7 +134,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	if in.Size < 0 || in.Size >= decompress.AheadFrom { // read and hash on a goroutine of its own
 		ahead := decompress.NewReadAhead(src, func() int64 { return 0 })
 		defer ahead.Stop()
-		next = ahead.Next
+		next = func() ([]byte, error) { return ahead.Next(nil) }
 	}
 	for ended := false; !ended; {
 		if err := ctx.Err(); err != nil {

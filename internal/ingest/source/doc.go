@@ -14,7 +14,7 @@
 // shared and must not be changed.
 //
 // Concurrency: a Set is immutable and may be shared; a Reader belongs to one goroutine at a time.
-// The package starts no goroutines.
+// A file of some size is read or decompressed on a goroutine of its own, which Close ends.
 //
 // Invariants:
 //

@@ -78,9 +78,9 @@ func (in *Input) readerBytes(o *Options) int64 {
 		n = zipfile.ReaderBytes
 	}
 	if in.Compression != decompress.Plain {
-		n += decompress.ReadAheadBytes + decompress.UTF16Bytes
+		n += decompress.UTF16Bytes
 	}
-	return n
+	return n + decompress.ReadAheadBytes
 }
 
 // A singleUse is an input that can be read once only: stdin, a pipe. What detection has read is kept:

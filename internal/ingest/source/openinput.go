@@ -27,7 +27,9 @@ func (r *Reader) openInput() error {
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
 	}
-	raw.concurrent = raw.size < 0 || raw.size >= decompress.AheadFrom // large files on a goroutine of their own
+	// Large files are read on a goroutine of their own.
+	raw.concurrent = raw.size >= decompress.AheadFrom && (in.Path != "" || in.Compression != decompress.Plain) ||
+		raw.size < 0 && in.Compression != decompress.Plain
 	r.win.Reset(raw, r.set.opts.chunkBytes, in.framed().windowBytes(&r.set.opts.Framing))
 	if in.Store != nil && in.Compression == decompress.Plain && in.archive == "" {
 		r.win.KeepState()

@@ -18,7 +18,7 @@ const (
 	maxWindowBytes        = 2 << 30 // zstd --ultra --long=31
 
 	// chunkBytes is what one read asks for, and the window's size while records are short.
-	chunkBytes = 256 << 10
+	chunkBytes = 64 << 10
 )
 
 // Options configures a Set. The zero value of a field is its default. "Output" marks the fields

@@ -88,15 +88,21 @@ func (r *rawFile) open() (err error) {
 		return decompress.Explain(r.c, err, &r.counted, r.window)
 	}
 	r.out = explained{r}
-	if r.concurrent && r.c != decompress.Plain && r.c != decompress.UTF16 && !(r.c == decompress.Zipped && r.binary) {
-		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N })
-		r.out = r.background
-	}
 	if !r.binary && r.c != decompress.Plain {
 		r.out = &decompress.UTF16Reader{Source: r.out}
 	}
+	if r.concurrent && !(r.c == decompress.Zipped && r.binary) {
+		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N })
+		r.out = r.background
+	}
 	return nil
 }
+
+// Keeps implements frame.Blocks once the file is read on a goroutine.
+func (r *rawFile) Keeps(n int) bool { return r.background.Keeps(n) }
+
+// Next implements frame.Blocks.
+func (r *rawFile) Next(keep []byte) ([]byte, error) { return r.background.Next(keep) }
 
 func (r *rawFile) openZip() (io.Reader, error) {
 	at, size, err := r.random()
@@ -169,10 +175,16 @@ func (e explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (r *rawFile) Close() {
+// halt ends reading ahead, before the file is read from another place.
+func (r *rawFile) halt() {
 	if r.background != nil {
 		r.background.Stop()
 	}
+	r.background, r.out = nil, nil
+}
+
+func (r *rawFile) Close() {
+	r.halt()
 	r.stop()
 	if r.file != nil {
 		r.file.Close() // it was only read

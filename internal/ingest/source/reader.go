@@ -192,7 +192,7 @@ func (r *Reader) Noted() Position {
 
 func (r *Reader) settle() {
 	if r.pending && r.open != nil {
-		if in, ok := r.open.input.(windowed); ok {
+		if in, ok := r.open.input.(interface{ settle(*Position) }); ok {
 			in.settle(&r.noted)
 		}
 	}

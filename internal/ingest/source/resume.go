@@ -79,6 +79,7 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	if raw.c != decompress.Plain {
 		return fault.Of(cause.Unsupported, "compressed data cannot be read from the middle")
 	}
+	raw.halt()
 	if raw.remote != nil {
 		raw.remote.SeekTo(origin)
 	} else if file, ok := raw.file.(io.ReadSeeker); ok {
@@ -91,7 +92,7 @@ func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	}
 	raw.counted.N, raw.counted.Err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
-	raw.out, raw.ahead, raw.binary = nil, nil, true
+	raw.ahead, raw.binary = nil, true
 	r.win.Restart(origin)
 	return nil
 }

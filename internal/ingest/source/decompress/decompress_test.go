@@ -98,7 +98,7 @@ func TestReadAhead(t *testing.T) {
 		}
 	}
 	endless := NewReadAhead(iotest.DataErrReader(zeros{}), func() int64 { return 0 })
-	if _, err := endless.Next(); err != nil {
+	if _, err := endless.Next(nil); err != nil {
 		t.Fatal(err)
 	}
 	endless.Stop()

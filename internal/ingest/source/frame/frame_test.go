@@ -88,6 +88,11 @@ func TestFramersResume(t *testing.T) {
 			if !slices.Equal(slow, all) {
 				t.Errorf("a byte at a time: %+v, want %+v", slow, all)
 			}
+			for n := range 40 {
+				if got := pieces(t, c.make, c.o, &memory{text: c.text, size: 1 + n, room: n / 2}, piece{}); !slices.Equal(got, all) {
+					t.Errorf("in blocks of %d bytes: %+v, want %+v", 1+n, got, all)
+				}
+			}
 			for i, p := range all {
 				rest := pieces(t, c.make, c.o, iotest.HalfReader(strings.NewReader(c.text)), p)
 				if !slices.Equal(rest, all[i+1:]) {
@@ -96,6 +101,39 @@ func TestFramersResume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// memory is a source in blocks. A block is gone once the next is taken.
+type memory struct {
+	text       string
+	size, room int
+	block      []byte
+}
+
+func (m *memory) Keeps(n int) bool { return n <= m.room }
+
+func (m *memory) Next(keep []byte) ([]byte, error) {
+	n := min(m.size, len(m.text))
+	if n == 0 {
+		return keep, io.EOF
+	}
+	block := append(slices.Clone(keep), m.text[:n]...)
+	for i := range m.block {
+		m.block[i] = '!'
+	}
+	m.block, m.text = block, m.text[n:]
+	return block, nil
+}
+
+func (m *memory) Read(p []byte) (int, error) {
+	for i := range m.block {
+		m.block[i] = '!'
+	}
+	n := copy(p, m.text[:min(m.size, len(m.text))])
+	if m.text = m.text[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // A window ends at its limit as at the end of its input, and continues after it; sums are over what was consumed.

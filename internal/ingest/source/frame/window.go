@@ -13,7 +13,9 @@ import (
 // before all other methods.
 type Window struct {
 	src    io.Reader
-	buf    []byte // buf[r:w] is unread, buf[hashed:r] consumed but not in the checksum
+	blocks Blocks // src, if that has its bytes in memory
+	own    []byte // the window's memory
+	buf    []byte // own or a block; buf[r:w] is unread, buf[hashed:r] consumed but not in the checksum
 	r, w   int
 	hashed int
 	base   int64 // offset of buf[0] in the input
@@ -36,12 +38,22 @@ type Window struct {
 	pinState []byte
 }
 
+// Blocks is a source that has its bytes in memory: a window of short records is made of its blocks instead of copies.
+type Blocks interface {
+	// Keeps reports whether Next may be given n bytes.
+	Keeps(n int) bool
+	// Next returns keep and directly after it some bytes of the source, valid until it is read again, and what comes
+	// after them.
+	Next(keep []byte) ([]byte, error)
+}
+
 // Reset begins a source. The window holds chunk bytes while records are short, and largest bytes at most.
 func (w *Window) Reset(src io.Reader, chunk, largest int) {
-	if w.buf == nil {
-		w.buf = make([]byte, chunk)
+	if w.own == nil {
+		w.own = make([]byte, chunk)
 	}
-	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, largest, nil
+	w.blocks, _ = src.(Blocks)
+	w.src, w.buf, w.r, w.w, w.hashed, w.base, w.max, w.err = src, w.own, 0, 0, 0, 0, largest, nil
 	w.limit, w.ahead = NoLimit, 0
 	w.hasher.Reset()
 	if w.spanning {
@@ -53,7 +65,7 @@ func (w *Window) Reset(src io.Reader, chunk, largest int) {
 // Restart is a Reset to the middle of the same source, whose next byte is the one at an offset.
 func (w *Window) Restart(offset int64) {
 	kept := w.sums != nil
-	w.Reset(w.src, len(w.buf), w.max)
+	w.Reset(w.src, len(w.own), w.max)
 	w.MoveTo(offset)
 	if kept {
 		w.KeepState()
@@ -76,7 +88,7 @@ func (w *Window) ResumeAt(offset, n int64, sum checksum.Sum, state []byte) bool 
 // MoveTo makes the source's next byte the one at an offset; what was read before is dropped.
 func (w *Window) MoveTo(offset int64) {
 	w.Unpin()
-	w.r, w.w, w.hashed, w.base, w.ahead, w.err = 0, 0, 0, offset, 0, nil
+	w.buf, w.r, w.w, w.hashed, w.base, w.ahead, w.err = w.own, 0, 0, 0, offset, 0, nil
 }
 
 // NoLimit is the limit of a window that ends where its input does.
@@ -115,7 +127,15 @@ func (w *Window) fill() bool {
 	if w.limited() || w.err != nil {
 		return false
 	}
-	if w.w == len(w.buf) {
+	if unread := w.buf[w.r:w.w]; w.blocks != nil && w.blocks.Keeps(len(unread)) {
+		w.Hash()
+		data, err := w.blocks.Next(unread)
+		w.moveTo(data)
+		w.err = err
+		w.show(len(data))
+		return len(data) > len(unread)
+	}
+	if w.w == len(w.buf) || &w.buf[0] != &w.own[0] {
 		w.makeRoom()
 		if w.w == len(w.buf) {
 			return false
@@ -143,18 +163,19 @@ func (w *Window) fill() bool {
 // growing step by step would hold several sizes.
 func (w *Window) makeRoom() {
 	w.Hash()
-	if w.r > 0 {
-		w.base += int64(w.r)
-		w.w = copy(w.buf, w.buf[w.r:w.w])
-		w.pin -= w.r
-		w.r, w.hashed = 0, 0
-		return
+	unread := w.buf[w.r:w.w]
+	if len(unread) >= len(w.own) && len(w.own) < w.max {
+		w.own = make([]byte, w.max)
 	}
-	if len(w.buf) < w.max {
-		grown := make([]byte, w.max)
-		w.w = copy(grown, w.buf[:w.w])
-		w.buf = grown
-	}
+	w.w = copy(w.own, unread)
+	w.moveTo(w.own)
+}
+
+// moveTo continues in another buffer, which begins with what is unread.
+func (w *Window) moveTo(buf []byte) {
+	w.base += int64(w.r)
+	w.pin -= w.r
+	w.buf, w.r, w.hashed = buf, 0, 0
 }
 
 // Need fills the window until n bytes are unread, and reports whether the input has as many.
