@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"internal/ingest/source/skip":       {},
 	"internal/ingest/source/synth":      {"internal/units"},
 	"internal/ingest/source/uris":       {"internal/lazy", "internal/remote"},
-	"internal/ingest/source/columnar":   {"internal/fault", "internal/flatbuf", "internal/jsonscan", "internal/units"},
+	"internal/ingest/source/columnar":   {"internal/cputime", "internal/fault", "internal/flatbuf", "internal/jsonscan", "internal/units"},
 	"internal/ingest/source/decompress": {"internal/cputime", "internal/fault", "internal/ingest/source/cause", "internal/units"},
 	"internal/ingest/source/zipfile": {"internal/fault", "internal/ingest/source/cause",
 		"internal/ingest/source/decompress"},

@@ -40,6 +40,7 @@ type MemoryPlan struct {
 	Jobs       int64 `json:"-"` // maximum number in flight
 	Parcels    int   `json:"-"` // maximum number that wait for the flusher
 	Readers    int   `json:"-"` // inputs that a plan that counts reads at once
+	Ahead      int64 `json:"-"` // what is decompressed before its turn
 	MaxShards  int   `json:"-"` // in the list
 }
 
@@ -88,6 +89,9 @@ const (
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
 
+	// aheadBytes is what each worker may have decompressed ahead, where the cap allows.
+	aheadBytes = 16 << 20
+
 	sourceShare = "source"
 )
 
@@ -105,6 +109,9 @@ func (p *Prepared) DivideMemory(n Needs) (err error) {
 		return err
 	}
 	p.Shards.MaxShards = p.Memory.MaxShards
+	for i := range p.Phases {
+		p.Phases[i].Set.Spend(source.Spare{Workers: p.Options.Workers, Bytes: p.Memory.Ahead})
+	}
 	p.Ledger, err = p.Memory.ledger()
 	return err
 }
@@ -158,11 +165,24 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 	if p.Jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
+	if p.sizeAhead(from, need); p.Ahead > 0 {
+		fixed = append(fixed, budget.Share{Name: "ahead", Bytes: p.Ahead, Why: "what is decompressed before its turn"})
+		need += p.Ahead
+	}
 	p.Readers = int(max(1, min(workers, (o.Memory-need)/(sourceBytes(phases)+2*source.CountBytes))))
 	fixed = append(fixed, budget.Share{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %v, or longer records", p.Jobs, units.Size(p.JobLease))})
 	p.Shares, p.Sum = fixed, o.Memory
 	return p, nil
+}
+
+// sizeAhead decides what may be decompressed ahead: of what all jobs leave, and a job of the longest record.
+func (p *MemoryPlan) sizeAhead(from *Prepared, need int64) {
+	if !slices.ContainsFunc(from.Phases, func(p Phase) bool { return p.Set.Decodes() }) {
+		return
+	}
+	longest := work.LongRecordLease(job.MaxRecordBytes, from.Phases[0].Formatter, from.Chat)
+	p.Ahead = max(0, min(p.Cap-need-p.Jobs*p.JobLease-longest, int64(from.Options.Workers)*aheadBytes))
 }
 
 // sizeList decides how many shards the list may have, where the rest of the build needs need bytes

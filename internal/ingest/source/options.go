@@ -72,6 +72,7 @@ type Options struct {
 
 	filter     glob.Filter // Include and Exclude, parsed
 	chunkBytes int         // tests make it small
+	spare      Spare
 }
 
 // Framing and Places are the options of frames and of lists of files. Their zero values have defaults here.
@@ -131,6 +132,9 @@ type Condition struct {
 	// so much.
 	CanHold func(Stats) bool
 }
+
+// Spare is what readers may spend on decompressing ahead.
+type Spare = columnar.Spare
 
 // Stats is what a file of columns says of the values of a column in a group of rows.
 type Stats = columnar.Stats

@@ -147,6 +147,9 @@ func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Shared returns the file for several goroutines, without notes.
+func (r *countedAt) Shared() io.ReaderAt { return r.at }
+
 var _ columnar.Expecter = (*remote.File)(nil)
 
 // Expect implements columnar.Expecter.

@@ -44,7 +44,7 @@ type needs struct {
 	why                  string // why the window is so large
 	largest              int    // what the window of records grows to
 	generated, once      bool
-	remote               bool
+	remote, decodes      bool
 }
 
 // maxNotes bounds the notes about a call with many arguments.
@@ -184,6 +184,12 @@ func (s *Set) MemoryBytes() int64 {
 	}
 	return total
 }
+
+// Spend lets the readers to come decompress what they read next beside each other, where that is of use.
+func (s *Set) Spend(spare Spare) { s.opts.spare = spare }
+
+// Decodes reports whether Spend is of use.
+func (s *Set) Decodes() bool { return s.needs.decodes }
 
 // LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0
 // where none asks for more than Options.WindowBytes.

@@ -14,7 +14,7 @@ import (
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
-	c := columnar.Options{Text: o.TextField, Columns: o.Fields, Sparse: o.Format == Chat}
+	c := columnar.Options{Text: o.TextField, Columns: o.Fields, Sparse: o.Format == Chat, Spare: o.spare}
 	if o.TextField != "" {
 		c.Columns = nil
 	}

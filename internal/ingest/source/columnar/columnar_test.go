@@ -45,8 +45,24 @@ func load(t testing.TB, name string) []byte {
 	return data
 }
 
-// readRows reads all rows from a group on, as JSON or text.
-func readRows(f File, o Options, group int) (rows []string, err error) {
+// aFewPages is what reading ahead may take in tests.
+var aFewPages = Spare{Workers: 3, Bytes: 3*codecBytes + 40<<10}
+
+// readRows reads all rows from a group on, as JSON or text: those that are read ahead are the same.
+func readRows(f File, o Options, group int) ([]string, error) {
+	rows, err := readOnce(f, o, group)
+	if p, ok := f.(*parquetFile); ok {
+		p.options.Spare = aFewPages
+		ahead, aheadErr := readOnce(f, o, group)
+		p.options.Spare = Spare{}
+		if !slices.Equal(ahead, rows) || fmt.Sprint(aheadErr) != fmt.Sprint(err) {
+			return nil, fmt.Errorf("read ahead, %d rows and %v; otherwise %d and %v", len(ahead), aheadErr, len(rows), err)
+		}
+	}
+	return rows, err
+}
+
+func readOnce(f File, o Options, group int) (rows []string, err error) {
 	r := f.NewRows()
 	defer r.Close()
 	for ; group < f.Groups(); group++ {

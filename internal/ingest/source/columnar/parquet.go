@@ -50,6 +50,8 @@ type Options struct {
 	// Sparse leaves out the null members of structs in columns of lists: one schema gives them to rows that
 	// had no such members.
 	Sparse bool
+	// Spare is what may be spent on unpacking pages before they are read. Default: nothing.
+	Spare Spare
 	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool
 	// Conditions are those of which a row must meet all to be wanted. A group in which no row can is one

@@ -3,7 +3,6 @@ package columnar
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"slices"
 )
@@ -19,7 +18,10 @@ type leafReader struct {
 	most  pageSizes
 	limit int64 // bytes of a value that is made of parts
 
+	ahead *lookahead // nil where no pages are unpacked ahead
+
 	group    int
+	slot     int
 	ch       *chunk
 	pos, end int64 // where the pages to come lie in the file
 	left     int64 // entries in pages to come
@@ -52,7 +54,7 @@ const headBytes = 512
 
 // seek goes to the beginning of a row group.
 func (l *leafReader) seek(group, slot int) {
-	l.group, l.ch = group, &l.f.groups.at(group).chunks[slot]
+	l.group, l.slot, l.ch = group, slot, &l.f.groups.at(group).chunks[slot]
 	l.pos, l.end, l.left = l.ch.offset, l.ch.offset+l.ch.size, l.ch.values
 	l.inPage, l.have, l.hasOne = 0, false, false
 	l.begun, l.broken, l.damaged = 0, false, pageSpan{}
@@ -174,6 +176,7 @@ func (l *leafReader) nextPage() error {
 		}
 		l.inPage, l.left = h.values, l.left-int64(h.values)
 		l.damaged = pageSpan{}
+		l.ahead.run(l)
 		return nil
 	}
 }
@@ -220,6 +223,12 @@ func bufferFor(buf *[]byte, n int32, most int64) []byte {
 // bytes are not compressed.
 func (l *leafReader) content(h *pageHeader, dst *[]byte, most int64, plain int) ([]byte, error) {
 	isCompressed := l.ch.codec != codecNone && h.isCompressed
+	p := packedPage{pageHeader: *h, at: l.pos, codec: l.ch.codec, plain: plain}
+	if ready := l.ahead.take(&p); ready != nil {
+		*dst, ready.bytes = ready.bytes, *dst
+		l.pos += int64(h.compressed)
+		return *dst, nil
+	}
 	into, mostInto := dst, most
 	if isCompressed {
 		into, mostInto = &l.stored, l.most.stored
@@ -229,21 +238,17 @@ func (l *leafReader) content(h *pageHeader, dst *[]byte, most int64, plain int) 
 		return nil, err
 	}
 	l.pos += int64(h.compressed)
-	if h.crc != nil && crc32.ChecksumIEEE(stored) != *h.crc {
-		return nil, corrupt("the checksum of a page differs")
+	if p.stored = stored; isCompressed {
+		p.bytes = bufferFor(dst, h.uncompressed, most)
+		return p.bytes, p.unpack(l.codec)
 	}
-	if !isCompressed {
-		if h.compressed != h.uncompressed {
-			return nil, corrupt("a page that is not compressed has two sizes")
-		}
-		return stored, nil
+	if err := p.check(); err != nil {
+		return nil, err
 	}
-	out := bufferFor(dst, h.uncompressed, most)
-	copy(out, stored[:plain])
-	if len(out) == plain && len(stored) == plain {
-		return out, nil
+	if h.compressed != h.uncompressed {
+		return nil, corrupt("a page that is not compressed has two sizes")
 	}
-	return out, l.codec.decompress(l.ch.codec, out[plain:], stored[plain:])
+	return stored, nil
 }
 
 // grown returns n bytes of a buffer, which it replaces if it is too small.

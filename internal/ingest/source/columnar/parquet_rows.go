@@ -11,6 +11,7 @@ type parquetRows struct {
 	f         *parquetFile
 	leaves    []*leafReader // the wanted ones
 	codec     codec
+	codecs    chan *codec // of those who look ahead
 	group     int
 	pages     pageRoom
 	announced int   // the group before which all are expected
@@ -27,6 +28,13 @@ type parquetRows struct {
 
 func (f *parquetFile) NewRows() Rows {
 	r := &parquetRows{f: f, group: -1}
+	spare := f.options.Spare
+	if spare.Bytes -= int64(spare.Workers) * codecBytes; spare.Bytes > 0 && !f.options.Remote && len(f.wanted) > 0 {
+		r.codecs = make(chan *codec, spare.Workers)
+		for range spare.Workers {
+			r.codecs <- new(codec)
+		}
+	}
 	for slot, n := range f.wanted {
 		l := &leafReader{f: f, n: n, codec: &r.codec, pages: &r.pages, limit: f.options.MaxBytes}
 		switch {
@@ -34,6 +42,12 @@ func (f *parquetFile) NewRows() Rows {
 			l.limit = f.plannedPages() / int64(len(f.wanted))
 		case l.limit == 0:
 			l.limit, _, l.most = f.chunkBytes(slot)
+		}
+		if r.codecs != nil {
+			l.ahead = &lookahead{at: f.at, codecs: r.codecs, bytes: spare.Bytes / int64(len(f.wanted))}
+			if one, ok := f.at.(interface{ Shared() io.ReaderAt }); ok {
+				l.ahead.at = one.Shared()
+			}
 		}
 		r.pages.limit += l.limit
 		r.leaves = append(r.leaves, l)
@@ -45,6 +59,13 @@ func (f *parquetFile) NewRows() Rows {
 }
 
 func (r *parquetRows) Close() {
+	for _, l := range r.leaves {
+		l.ahead.take(&packedPage{}) // waits for all
+	}
+	for range cap(r.codecs) {
+		(<-r.codecs).close()
+	}
+	r.codecs = nil
 	r.codec.close()
 	if r.leaves, r.text = nil, nil; r.pages.held > usualPages {
 		runtime.GC() // the next file's pages are as large

@@ -10,12 +10,23 @@ import (
 )
 
 // salvage reads damaged data as far as it can be, and checks that reading ends and that no row is
-// counted twice.
+// counted twice, nor another number where pages are read ahead.
 func salvage(name string, data []byte, o Options) error {
+	read, err := salvageOnce(name, data, o)
+	if o.Spare = aFewPages; err == nil {
+		var ahead int64
+		if ahead, err = salvageOnce(name, data, o); ahead != read && err == nil {
+			err = fmt.Errorf("%d rows read ahead, otherwise %d", ahead, read)
+		}
+	}
+	return err
+}
+
+func salvageOnce(name string, data []byte, o Options) (all int64, err error) {
 	o.MaxBytes, o.MaxMetadata, o.Lenient = 4<<20, 4<<20, true
 	f, err := openPlanned(name, data, o)
 	if err != nil {
-		return nil // attempt judges it
+		return 0, nil // attempt judges it
 	}
 	r := f.NewRows()
 	defer r.Close()
@@ -23,7 +34,7 @@ func salvage(name string, data []byte, o Options) error {
 		rows, lost, err := int64(0), int64(0), r.Seek(group)
 		for n := 0; err != io.EOF; n++ {
 			if n > 20_000 {
-				return nil // a damaged file may claim any number of nulls
+				return all, nil // a damaged file may claim any number of nulls
 			}
 			if err == nil {
 				if err = r.Next(); err == nil {
@@ -39,22 +50,23 @@ func salvage(name string, data []byte, o Options) error {
 				continue
 			}
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) {
-				return nil // it needs more memory
+				return all, nil // it needs more memory
 			}
 			more, skipErr := r.Skip()
 			if skipErr != nil {
-				return nil
+				return all, nil
 			}
 			if more < 0 {
-				return fmt.Errorf("%d rows are lost", more)
+				return all, fmt.Errorf("%d rows are lost", more)
 			}
 			lost, err = lost+more, nil
 		}
+		all += rows
 		if want := f.Group(group).Rows; rows+lost > want || rows+lost < want && filepath.Ext(name) == ".parquet" {
-			return fmt.Errorf("group %d: %d rows read and %d lost, of %d", group, rows, lost, want)
+			return all, fmt.Errorf("group %d: %d rows read and %d lost, of %d", group, rows, lost, want)
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // After damage, reading continues with the next page, or record batch, or group.
