@@ -111,6 +111,7 @@ func (b *Builder) adopt(m *shard.Manifest) error {
 				}
 				s.shards = append(s.shards, c)
 			}
+			s.countBegun()
 		}
 		if b.opts.FirstDocument > 0 {
 			s.document, s.part = b.opts.FirstDocument-1, math.MaxInt32

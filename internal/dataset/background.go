@@ -7,6 +7,8 @@ import "github.com/dsload/dsload/internal/cputime"
 // shard is finished. A crash before that leaves it under its temporary name, as one in the middle of committing
 // it does.
 
+var syncer = cputime.Named("syncer") // in profiles
+
 // aheadBytes is how much the open shards must have gained for SyncAhead to sync them: less takes no longer than the
 // rest of a checkpoint.
 const aheadBytes = 1 << 20
@@ -32,7 +34,7 @@ func (b *Builder) inBackground(run func() error) *backgroundTask {
 	t := &backgroundTask{done: make(chan struct{})}
 	b.last = t
 	go func() {
-		cputime.Label("syncer")
+		syncer.Set()
 		defer close(t.done)
 		if before != nil {
 			<-before.done
@@ -55,11 +57,11 @@ type endedShard struct {
 // left to sync. It reports whether that is done; call it until then if a Checkpoint is to follow. An error is that
 // of the Checkpoint or Finish.
 func (b *Builder) SyncAhead() bool {
-	if b.err != nil {
-		return true
+	if t := b.ahead.Load(); t != nil {
+		return t.isDone()
 	}
-	if b.ahead != nil {
-		return b.ahead.isDone()
+	if b.settle() != nil {
+		return true
 	}
 	var gained int64
 	var open []openShard // copies: the Builder continues
@@ -73,14 +75,14 @@ func (b *Builder) SyncAhead() bool {
 	if gained < aheadBytes {
 		return true
 	}
-	b.ahead = b.inBackground(func() error {
+	b.ahead.Store(b.inBackground(func() error {
 		for i := range open {
 			if err := open[i].syncFile(); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}))
 	return false
 }
 
@@ -93,7 +95,8 @@ func (b *Builder) waitBackground() error {
 	if err := b.last.err; err != nil {
 		return err
 	}
-	b.last, b.ahead = nil, nil
+	b.last = nil
+	b.ahead.Store(nil)
 	return b.nameEnded()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
@@ -134,14 +135,15 @@ func BuilderBytes(o BuilderOptions) int64 {
 	if o.Schema.Segments {
 		split += buffer(4 * int64(o.MaxRowTokens))
 	}
+	split += split / int64(shardfile.NumSplits) // its part of the batch that is being written
 	split += 16*int64(shardfile.NumBuckets) + 24<<10
 	split += o.ShardBytes / minBatchBytes * openBatchBytes
 	return int64(shardfile.NumSplits)*split + int64(o.MaxShards)*ListBytes + 2*checkpointBufferBytes + 16<<10
 }
 
-// Builder writes a dataset folder. It is not safe for concurrent use. Its only other goroutines sync
-// files, one at a time. After a file system error every call returns that error, and OpenBuilder
-// finds what was durable at the last Checkpoint.
+// Builder writes a dataset folder. It is not safe for concurrent use. While it takes rows, one other goroutine writes
+// the batch before, with one more that hashes it, and one syncs files. After a file system error calls return that
+// error, though it may be that of an earlier row, and OpenBuilder finds what was durable at the last Checkpoint.
 type Builder struct {
 	fs     shardfile.FS
 	dir    string
@@ -152,20 +154,25 @@ type Builder struct {
 	splits   [shardfile.NumSplits]buildSplit
 	files    []shard.FileInfo // written by File, and those of base
 	base     *shard.Manifest  // the dataset that is added to, or nil
-	scratch  shardfile.BatchScratch
+	scratch  batchScratch
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
 	err      error
 
-	last  *backgroundTask // the newest, nil if none is unfinished
-	ahead *backgroundTask // what SyncAhead began, until the next Checkpoint
-	ended *endedShard     // nil if all shards that were ended have their names
+	writing bool       // a batch is being written; false once settle has seen its end
+	written chan error // how that ended
+	spare   *batch     // that batch, or an empty one; nil before the first was written
+
+	last  *backgroundTask                // the newest sync, nil if none is unfinished
+	ahead atomic.Pointer[backgroundTask] // what SyncAhead began, until the next Checkpoint
+	ended *endedShard                    // nil if all shards that were ended have their names
 }
 
 // buildSplit is a split under construction. Its buffers are allocated with its first row.
 type buildSplit struct {
 	name     string
 	stats    shardfile.Stats
+	begun    int // shards, when the writer was last idle
 	shards   []committedShard
 	open     *openShard
 	pending  *batch
@@ -190,8 +197,9 @@ func (b *Builder) Row(split string, e *Example) error {
 	if err := e.fits(b.opts.Schema); err != nil {
 		return err
 	}
-	if len(e.InputIDs) > b.opts.MaxRowTokens || len(e.Labels) > b.opts.MaxRowTokens {
-		return fmt.Errorf("row of %d tokens and %d labels: %w: the limit is %d", len(e.InputIDs), len(e.Labels),
+	tokens := e.Tokens()
+	if tokens > b.opts.MaxRowTokens || len(e.Labels) > b.opts.MaxRowTokens {
+		return fmt.Errorf("row of %d tokens and %d labels: %w: the limit is %d", tokens, len(e.Labels),
 			shard.ErrTooLarge, b.opts.MaxRowTokens)
 	}
 	if !b.opts.Schema.Segments && (e.Document < s.document || e.Document == s.document && e.Part <= s.part) {
@@ -202,21 +210,26 @@ func (b *Builder) Row(split string, e *Example) error {
 	if s.pending.rows == shardfile.MaxBatchRows || s.pending.rows > 0 &&
 		s.pending.bytes+rowBytes(b.layout.Schema, e) > b.opts.batchBytes() {
 		if err := b.closeBatch(s); err != nil {
-			return b.fail(err)
+			return err
 		}
 	}
 	if err := s.pending.add(b.layout, e); err != nil {
 		return err
 	}
-	s.stats.Add(len(e.InputIDs), len(e.Labels))
+	s.stats.Add(tokens, len(e.Labels))
 	s.document, s.part = e.Document, e.Part
 	return nil
 }
 
+func (s *buildSplit) countBegun() {
+	if s.begun = len(s.shards); s.open != nil {
+		s.begun++
+	}
+}
+
 func (s *buildSplit) prepare(l *shardfile.Layout) {
 	if s.pending == nil {
-		s.pending = &batch{cols: make([]batchColumn, len(l.Cols))}
-		s.pending.reset(l)
+		s.pending = newBatch(l)
 		s.stage = make([]byte, 0, stageBytes)
 		s.hash = blake3.New()
 	}
@@ -230,14 +243,48 @@ func (b *Builder) fail(err error) error {
 	return err
 }
 
-// closeBatch writes the pending rows, into a new shard if they would exceed the open one's size.
+// closeBatch has the pending rows written in the background, once those before them are.
 func (b *Builder) closeBatch(s *buildSplit) error {
+	if err := b.settle(); err != nil {
+		return err
+	}
+	full, next := s.pending, b.spare
+	if b.spare = full; next == nil {
+		next = newBatch(b.layout)
+	}
+	s.pending = next
+	if b.writing = true; b.written == nil {
+		b.written = make(chan error, 1)
+	}
+	go func() {
+		writer.Set()
+		b.written <- b.writeBatch(s, full)
+	}()
+	return nil
+}
+
+// settle waits for the batch that is being written. What the writer changes is the caller's until the next closeBatch.
+func (b *Builder) settle() error {
+	if b.writing {
+		b.writing = false
+		if err := <-b.written; err != nil {
+			return b.fail(err)
+		}
+		for i := range b.splits {
+			b.splits[i].countBegun()
+		}
+	}
+	return b.err
+}
+
+// writeBatch writes a batch, into a new shard if it would exceed the open one's size.
+func (b *Builder) writeBatch(s *buildSplit, full *batch) error {
 	if b.ended != nil && b.ended.synced.isDone() {
 		if err := b.nameEnded(); err != nil {
 			return err
 		}
 	}
-	if s.open != nil && s.open.pos+s.pending.size(b.layout) > b.opts.ShardBytes {
+	if s.open != nil && s.open.pos+full.size(b.layout) > b.opts.ShardBytes {
 		if err := b.commitShard(s); err != nil {
 			return err
 		}
@@ -265,10 +312,10 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		}
 		s.open, b.namesNew = open, true
 	}
-	if err := s.open.writeBatch(b.layout, s.pending, &b.scratch); err != nil {
+	if err := s.open.writeBatch(b.layout, full, &b.scratch); err != nil {
 		return err
 	}
-	s.pending.reset(b.layout)
+	full.reset(b.layout)
 	return nil
 }
 
@@ -328,7 +375,7 @@ func (b *Builder) Close() error {
 		return nil
 	}
 	var errs []error
-	if b.err == nil {
+	if b.settle() == nil {
 		errs = append(errs, b.waitBackground())
 	} else if b.last != nil {
 		<-b.last.done
@@ -357,11 +404,7 @@ func (b *Builder) Written(split string) (shards int, rows, tokens int64) {
 		return 0, 0, 0
 	}
 	s := &b.splits[i]
-	shards = len(s.shards)
-	if s.open != nil {
-		shards++
-	}
-	return shards, s.stats.Rows, s.stats.Tokens
+	return s.begun, s.stats.Rows, s.stats.Tokens
 }
 
 func (b *Builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -37,10 +37,11 @@ func (b *Builder) Checkpoint(now bool, cursor func() ([][]byte, error)) (taken b
 // the newest cursor, and its Builder has exactly the rows appended before that.
 // The cursor is given in parts, which are joined.
 func (b *Builder) Save(cursor ...[]byte) error {
-	if b.err != nil {
-		return b.err
+	err := b.settle()
+	if err != nil {
+		return err
 	}
-	err := b.waitBackground()
+	err = b.waitBackground()
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil && err == nil {
 			err = open.sync()
@@ -58,9 +59,9 @@ func (b *Builder) Save(cursor ...[]byte) error {
 // Forget removes the checkpoints of a build without rows, so that the folder accepts other options
 // again or, after an addition, is the old dataset again. Only Close may follow.
 func (b *Builder) Forget() error {
-	switch {
-	case b.err != nil:
-		return b.err
+	switch err := b.settle(); {
+	case err != nil:
+		return err
 	case b.base != nil:
 		return b.removeCheckpoint()
 	}

@@ -16,8 +16,8 @@
 //	Merger:  the parts of a folder -> manifest.json
 //
 // Whoever gets a Writer closes it. It owns its folder until then, by a lock that ends with its process. It belongs
-// to one goroutine, and syncs files in others. All access goes through a shardfile.FS, so that tests can stop a
-// build at every operation (package shardtest).
+// to one goroutine, and writes batches, hashes them and syncs files in others. All access goes through a shardfile.FS,
+// so that tests can stop a build at every operation (package shardtest).
 //
 // Invariants:
 //

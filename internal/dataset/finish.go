@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -35,8 +36,8 @@ type Provenance struct {
 // are not part of checkpoints: call it in the run that finishes the build.
 func (b *Builder) File(name string, data io.Reader) error {
 	b.SyncAhead()
-	if b.err != nil {
-		return b.err
+	if err := b.settle(); err != nil {
+		return err
 	}
 	name = b.named(name)
 	if !shardfile.ValidExtraName(name) {
@@ -119,8 +120,8 @@ func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
 // Finish commits shards and run.json, and the manifest last, which makes the folder a dataset. Then
 // it releases the folder. After an error the build can be resumed as after a crash.
 func (b *Builder) Finish(p Provenance) (*shard.Manifest, error) {
-	if b.err != nil {
-		return nil, b.err
+	if err := b.settle(); err != nil {
+		return nil, err
 	}
 	m, err := b.finish(p)
 	if err != nil {
@@ -201,7 +202,7 @@ func (b *Builder) removeCheckpoint() error {
 // finishSplit commits the rest of a split and returns its entry in the manifest.
 func (b *Builder) finishSplit(s *buildSplit) (shard.SplitInfo, error) {
 	if s.pending != nil && s.pending.rows > 0 {
-		if err := b.closeBatch(s); err != nil {
+		if err := errors.Join(b.closeBatch(s), b.settle()); err != nil {
 			return shard.SplitInfo{}, err
 		}
 	}

@@ -306,7 +306,7 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 		return nil, err
 	}
 	var e Example
-	var scratch shardfile.BatchScratch
+	var scratch batchScratch
 	left := end - first
 	for row, err := range r.Rows(first, end) {
 		if err = errors.Join(err, m.ctx.Err()); err != nil {

@@ -272,6 +272,7 @@ func (b *Builder) stray(name string) bool {
 func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	b.splits[i] = saved.buildSplit
 	s := &b.splits[i]
+	s.countBegun()
 	for j := range s.shards {
 		info := b.shardInfo(s, j)
 		st, err := b.fs.Stat(b.path(info.Name))

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math/bits"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
@@ -15,6 +16,8 @@ import (
 // Example is a row. The Builder copies what it appends.
 type Example struct {
 	InputIDs []uint32 // below Schema.VocabSize
+	// Parts are the input ids of each of Segments in place of InputIDs, as AppendIDs makes them.
+	Parts    [][]byte
 	Labels   []uint32 // target ids, of any length; only if Schema.Labels
 	LossMask []bool   // for each input id, whether the loss counts it; only if Schema.LossMask
 	// Segments are the positive lengths of the documents in a packed row, which add up to its length;
@@ -25,24 +28,42 @@ type Example struct {
 	Part     int32   // the chunk of the document
 }
 
+// Tokens returns how many input ids the row has.
+func (e *Example) Tokens() int {
+	n := len(e.InputIDs)
+	for i := range e.Parts {
+		n += int(e.Segments[i])
+	}
+	return n
+}
+
 // fits returns an error if e does not fit the schema. Ids are checked later, where they are
 // copied.
 func (e *Example) fits(s shard.Schema) error {
+	if len(e.Parts) > 0 && (len(e.Parts) != len(e.Segments) || len(e.InputIDs) > 0) {
+		return fmt.Errorf("%w: %d parts of input_ids for %d segments", shard.ErrSchema, len(e.Parts), len(e.Segments))
+	}
+	tokens := e.Tokens()
 	switch {
-	case len(e.InputIDs) == 0:
+	case tokens == 0:
 		return fmt.Errorf("%w: no input_ids", shard.ErrSchema)
 	case s.Labels != (e.Labels != nil):
 		return fmt.Errorf("%w: labels", shard.ErrSchema)
-	case s.LossMask != (e.LossMask != nil), s.LossMask && len(e.LossMask) != len(e.InputIDs):
-		return fmt.Errorf("%w: loss_mask has %d values for %d input_ids", shard.ErrSchema, len(e.LossMask), len(e.InputIDs))
+	case s.LossMask != (e.LossMask != nil), s.LossMask && len(e.LossMask) != tokens:
+		return fmt.Errorf("%w: loss_mask has %d values for %d input_ids", shard.ErrSchema, len(e.LossMask), tokens)
 	case s.Segments != (e.Segments != nil):
 		return fmt.Errorf("%w: segments", shard.ErrSchema)
 	case e.Document < 0 || e.Part < 0:
 		return fmt.Errorf("%w: document %d, part %d", shard.ErrRange, e.Document, e.Part)
 	}
 	if s.Segments {
-		if err := shardfile.CheckSegments(e.Segments, len(e.InputIDs)); err != nil {
+		if err := shardfile.CheckSegments(e.Segments, tokens); err != nil {
 			return err
+		}
+	}
+	for i, part := range e.Parts {
+		if len(part) != int(e.Segments[i])*s.IDWidth() {
+			return fmt.Errorf("%w: input_ids of %d bytes for a segment of %d", shard.ErrSchema, len(part), e.Segments[i])
 		}
 	}
 	return nil
@@ -72,6 +93,12 @@ type batchColumn struct {
 // not hold its memory for the whole build.
 const keepBytes = 2 * shardfile.MaxBatchBytes
 
+func newBatch(l *shardfile.Layout) *batch {
+	b := &batch{cols: make([]batchColumn, len(l.Cols))}
+	b.reset(l)
+	return b
+}
+
 func (b *batch) reset(l *shardfile.Layout) {
 	b.rows, b.bytes = 0, 0
 	for i := range b.cols {
@@ -88,7 +115,7 @@ func (b *batch) reset(l *shardfile.Layout) {
 
 // rowBytes returns what a row adds to batch.bytes.
 func rowBytes(s shardfile.Shape, e *Example) int64 {
-	n := int64(len(e.InputIDs)+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
+	n := int64(e.Tokens()+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
 	return n + 16
 }
 
@@ -97,7 +124,14 @@ func rowBytes(s shardfile.Shape, e *Example) int64 {
 func (b *batch) add(l *shardfile.Layout, e *Example) error {
 	ids, labels := &b.cols[0], l.ColIndex[shardfile.ColLabels]
 	before, beforeN := len(ids.values), ids.n
-	if err := ids.addIDs(l.Schema, e.InputIDs); err != nil {
+	if len(e.Parts) > 0 {
+		for _, part := range e.Parts {
+			at := len(ids.values)
+			ids.values = grow(ids.values, len(part))
+			copy(ids.values[at:], part)
+		}
+		ids.endList(e.Tokens())
+	} else if err := ids.addIDs(l.Schema, e.InputIDs); err != nil {
 		return fmt.Errorf("input_ids: %w", err)
 	}
 	if labels >= 0 {
@@ -133,22 +167,27 @@ func (c *batchColumn) endList(n int) {
 }
 
 // addIDs appends a list of ids, or nothing if one of them is outside the vocabulary.
-func (c *batchColumn) addIDs(s shardfile.Shape, ids []uint32) error {
-	at := len(c.values)
-	width := s.IDWidth()
-	c.values = grow(c.values, width*len(ids))
+func (c *batchColumn) addIDs(s shardfile.Shape, ids []uint32) (err error) {
+	if c.values, err = AppendIDs(c.values, ids, shard.Schema(s)); err == nil {
+		c.endList(len(ids))
+	}
+	return err
+}
+
+// AppendIDs appends ids as rows of a schema hold them, or nothing if one of them is outside the vocabulary.
+func AppendIDs(dst []byte, ids []uint32, s shard.Schema) ([]byte, error) {
+	at, width := len(dst), s.IDWidth()
+	dst = grow(dst, width*len(ids))
 	var top uint32
 	if width == 2 {
-		top = putUint16s(c.values[at:], ids)
+		top = putUint16s(dst[at:], ids)
 	} else {
-		top = putUint32s(c.values[at:], ids)
+		top = putUint32s(dst[at:], ids)
 	}
 	if uint64(top) >= uint64(s.VocabSize) && len(ids) > 0 {
-		c.values = c.values[:at]
-		return fmt.Errorf("id %d with a vocabulary of %d: %w", top, s.VocabSize, shard.ErrRange)
+		return dst[:at], fmt.Errorf("id %d with a vocabulary of %d: %w", top, s.VocabSize, shard.ErrRange)
 	}
-	c.endList(len(ids))
-	return nil
+	return dst, nil
 }
 
 // putUint16s writes ids as uint16 and returns the largest. Four at a time with two maxima take half
@@ -255,6 +294,7 @@ func (s *openShard) create(l *shardfile.Layout) error {
 	if s.file, err = shardfile.CreateNew(s.fs, s.temp); err != nil {
 		return err
 	}
+	s.hash.Write(l.Head) // never fails
 	if err := s.write(l.Head); err != nil {
 		s.file.Close()
 		return err
@@ -262,7 +302,7 @@ func (s *openShard) create(l *shardfile.Layout) error {
 	return nil
 }
 
-// write appends p to the shard.
+// write appends p to the shard, which is in its hash already.
 func (s *openShard) write(p []byte) error {
 	direct := len(p) > cap(s.stage)/2 // bypasses the stage, after its content
 	if direct || len(s.stage)+len(p) > cap(s.stage) {
@@ -279,7 +319,6 @@ func (s *openShard) write(p []byte) error {
 }
 
 func (s *openShard) put(p []byte, at int64) error {
-	s.hash.Write(p) // never fails
 	if err := shardfile.WriteAt(s.file, s.temp, p, at); err != nil {
 		return err
 	}
@@ -302,7 +341,7 @@ func (s *openShard) flush() error {
 }
 
 // writeBatch appends a record batch, with scratch for its metadata.
-func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *shardfile.BatchScratch) error {
+func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScratch) error {
 	scratch.Values = scratch.Values[:0]
 	for i := range b.cols {
 		scratch.Values = append(scratch.Values, b.cols[i].n)
@@ -310,38 +349,55 @@ func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *shardfile
 	var body int64
 	scratch.Places, body = l.Place(scratch.Places[:0], b.rows, scratch.Values)
 	scratch.Meta = l.AppendBatchMeta(scratch.Meta[:0], b.rows, scratch.Values, scratch.Places, body)
-	crc := uint32(0)
-	write := func(p []byte) error {
-		crc = crc32.Update(crc, crc32.IEEETable, p)
-		return s.write(p)
-	}
-	if err := write(scratch.Meta); err != nil {
-		return err
-	}
+	scratch.parts = append(scratch.parts[:0], scratch.Meta)
 	for i := range b.cols {
 		for _, p := range [2][]byte{b.cols[i].offsets, b.cols[i].values} {
-			if err := write(p); err != nil {
-				return err
-			}
-			if err := write(shardfile.Zeros[:-len(p)&(shardfile.BufferAlign-1)]); err != nil {
-				return err
-			}
+			scratch.parts = append(scratch.parts, p, shardfile.Zeros[:-len(p)&(shardfile.BufferAlign-1)])
+		}
+	}
+	if scratch.crc == nil {
+		scratch.crc = make(chan uint32, 1)
+	}
+	go s.hashParts(scratch.parts, scratch.crc) // while the system copies the bytes
+	var err error
+	for _, p := range scratch.parts {
+		if err = s.write(p); err != nil {
+			break
 		}
 	}
 	s.rows += b.rows
 	s.tokens += b.cols[0].n
-	s.blocks = append(s.blocks, shardfile.Block{Rows: uint32(b.rows), Body: body, Crc: crc})
-	return nil
+	s.blocks = append(s.blocks, shardfile.Block{Rows: uint32(b.rows), Body: body, Crc: <-scratch.crc})
+	return err
+}
+
+// hashParts takes the parts of a batch into the shard's hash, and sends their CRC.
+func (s *openShard) hashParts(parts [][]byte, sum chan<- uint32) {
+	hasher.Set()
+	crc := uint32(0)
+	for _, p := range parts {
+		crc = crc32.Update(crc, crc32.IEEETable, p)
+		s.hash.Write(p)
+	}
+	sum <- crc
+}
+
+// The goroutines of a Builder, in profiles.
+var writer, hasher = cputime.Named("writer"), cputime.Named("hasher")
+
+// batchScratch is scratch for writing batches, one at a time.
+type batchScratch struct {
+	shardfile.BatchScratch
+	parts [][]byte
+	crc   chan uint32
 }
 
 // end writes the end of the shard. It does not sync the file.
 func (s *openShard) end(l *shardfile.Layout) (c committedShard, err error) {
-	if err := s.flush(); err != nil { // into the hash, too
-		return c, err
-	}
 	var content [32]byte
 	s.hash.Sum(content[:0])
 	footer := l.Footer(s.blocks, content)
+	s.hash.Write(footer)
 	if err := s.write(footer); err != nil {
 		return c, err
 	}

@@ -231,7 +231,7 @@ func (f *flusher) write(split string, row *dataset.Example) error {
 	}
 	s.Sources.Row(shardfile.SplitIndex(split), row)
 	f.since++
-	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
+	s.Tokens += int64(row.Tokens() + len(row.Labels))
 	s.Examples++
 	if split == splitVal {
 		s.Val++
@@ -253,7 +253,7 @@ func (f *flusher) write(split string, row *dataset.Example) error {
 // out instead: a pair with labels is never cut, and a masked row must keep a token to train on.
 func (f *flusher) cutTokens(ex *dataset.Example) bool {
 	left := f.b.opts.MaxTokens - f.state.Tokens
-	n := int64(len(ex.InputIDs) + len(ex.Labels))
+	n := int64(ex.Tokens() + len(ex.Labels))
 	if n < left {
 		return false
 	}

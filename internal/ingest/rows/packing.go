@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
 )
 
 // The windows within which documents are packed. They depend on the row's length alone, so that the
@@ -48,12 +49,11 @@ const (
 
 // Config says how documents share rows.
 type Config struct {
-	Policy  pack.Policy
-	Length  int   // tokens of a row
-	Window  int64 // tokens that are packed together
-	IDWidth int   // bytes an id takes in a window
-	Masked  bool  // examples have a loss mask
-	Suffix  int   // special tokens at the end of a document
+	Policy pack.Policy
+	Length int          // tokens of a row
+	Window int64        // tokens that are packed together
+	Schema shard.Schema // of the rows; examples have a loss mask where these have
+	Suffix int          // special tokens at the end of a document
 
 	Counts *counts.Counts // the build's: what packing left out
 	// Rest is how many tokens of the current document came after the first row, under pack.BFD.
@@ -82,8 +82,8 @@ type Packing struct {
 // window holds the pieces of documents that wait to be packed.
 type window struct {
 	pieces []windowPiece
-	ids    []byte // all pieces' ids, back to back, little-endian
-	mask   []byte // 1 where a token of the pieces is trained on
+	ids    []byte // all pieces' ids, back to back, as they are in a row
+	mask   []bool // whether a token of the pieces is trained on
 	tokens int64
 }
 
@@ -106,11 +106,11 @@ func New(c Config) *Packing {
 
 // MemoryBytes bounds the memory of packing the given number of splits.
 func (c *Config) MemoryBytes(splits int64) int64 {
-	perToken := int64(c.IDWidth)
-	if c.Masked {
+	perToken := int64(c.Schema.IDWidth())
+	if c.Schema.LossMask {
 		perToken++
 	}
-	const rowBytes = 4 + 1 + 4 // an id, its mask, and the segment that it may be
+	const rowBytes = 1 + 4 + 24 // a token's mask, and the segment and the part that it may be
 	length, pieces := int64(c.Length), int64(maxPieces(c.Length))
 	if c.Policy == pack.Wrapped {
 		return splits*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
@@ -142,7 +142,9 @@ func (p *Packing) Add(split int, ex *example.Example) error {
 			return err
 		}
 	}
-	p.add(w, ex, 0, len(ex.InputIDs))
+	if err := p.add(w, ex, 0, len(ex.InputIDs)); err != nil {
+		return err
+	}
 	if w.tokens >= p.Wanted(split) {
 		return p.pack(split, 0)
 	}
@@ -150,23 +152,13 @@ func (p *Packing) Add(split int, ex *example.Example) error {
 }
 
 // add appends the tokens from..to of an example to a window.
-func (p *Packing) add(w *window, ex *example.Example, from, to int) {
+func (p *Packing) add(w *window, ex *example.Example, from, to int) (err error) {
 	p.allocate(w)
-	for _, id := range ex.InputIDs[from:to] {
-		if p.IDWidth == 2 {
-			w.ids = append(w.ids, byte(id), byte(id>>8))
-		} else {
-			w.ids = append(w.ids, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
-		}
+	if w.ids, err = dataset.AppendIDs(w.ids, ex.InputIDs[from:to], p.Schema); err != nil {
+		return err
 	}
-	if p.Masked {
-		for _, trained := range ex.LossMask[from:to] {
-			if trained {
-				w.mask = append(w.mask, 1)
-			} else {
-				w.mask = append(w.mask, 0)
-			}
-		}
+	if p.Schema.LossMask {
+		w.mask = append(w.mask, ex.LossMask[from:to]...)
 	}
 	n := int32(to - from)
 	if last := len(w.pieces) - 1; p.Policy == pack.Wrapped && last >= 0 && ex.Part > 0 &&
@@ -176,6 +168,7 @@ func (p *Packing) add(w *window, ex *example.Example, from, to int) {
 		w.pieces = append(w.pieces, windowPiece{document: ex.Document, at: w.tokens, part: ex.Part, length: n})
 	}
 	w.tokens += int64(n)
+	return nil
 }
 
 // allocate makes a window's buffers once, as large as they ever get. Their unused parts take no
@@ -188,9 +181,9 @@ func (p *Packing) allocate(w *window) {
 	if p.Policy == pack.Wrapped {
 		tokens, pieces = int64(p.Length), p.Length
 	}
-	w.ids, w.pieces = make([]byte, 0, tokens*int64(p.IDWidth)), make([]windowPiece, 0, pieces)
-	if p.Masked {
-		w.mask = make([]byte, 0, tokens)
+	w.ids, w.pieces = make([]byte, 0, tokens*int64(p.Schema.IDWidth())), make([]windowPiece, 0, pieces)
+	if p.Schema.LossMask {
+		w.mask = make([]bool, 0, tokens)
 	}
 }
 
@@ -199,7 +192,9 @@ func (p *Packing) wrap(split int, ex *example.Example) error {
 	w := &p.windows[split]
 	for from := 0; from < len(ex.InputIDs); {
 		to := min(len(ex.InputIDs), from+p.Length-int(w.tokens))
-		p.add(w, ex, from, to)
+		if err := p.add(w, ex, from, to); err != nil {
+			return err
+		}
 		if from = to; int(w.tokens) == p.Length {
 			if err := p.pack(split, 0); err != nil {
 				return err
@@ -274,7 +269,7 @@ func (p *Packing) choose(rows *pack.Rows, most int64) {
 
 // carry moves the pieces that stay to the beginning of the window, and forgets the others.
 func (p *Packing) carry(w *window) {
-	old := *w
+	old, width := *w, int64(p.Schema.IDWidth())
 	w.empty()
 	for i, piece := range old.pieces {
 		if !p.carried[i] {
@@ -283,8 +278,8 @@ func (p *Packing) carry(w *window) {
 		from, to := piece.at, piece.at+int64(piece.length)
 		piece.at = w.tokens
 		w.pieces = append(w.pieces, piece) // none moves to a later place
-		w.ids = append(w.ids, old.ids[from*int64(p.IDWidth):to*int64(p.IDWidth)]...)
-		if p.Masked {
+		w.ids = append(w.ids, old.ids[from*width:to*width]...)
+		if p.Schema.LossMask {
 			w.mask = append(w.mask, old.mask[from:to]...)
 		}
 		w.tokens += int64(piece.length)
@@ -298,31 +293,22 @@ func (w *window) empty() {
 // startRow begins a row that is named after its first document.
 func (p *Packing) startRow(first windowPiece) {
 	r := &p.row
-	*r = dataset.Example{InputIDs: r.InputIDs[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0], Pieces: r.Pieces[:0],
+	*r = dataset.Example{Parts: r.Parts[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0], Pieces: r.Pieces[:0],
 		Document: first.document, Part: first.part}
 }
 
 func (p *Packing) addToRow(w *window, piece windowPiece) {
-	r := &p.row
-	ids := w.ids[piece.at*int64(p.IDWidth):][:int(piece.length)*p.IDWidth]
-	for ; len(ids) > 0; ids = ids[p.IDWidth:] {
-		id := uint32(ids[0]) | uint32(ids[1])<<8
-		if p.IDWidth == 4 {
-			id |= uint32(ids[2])<<16 | uint32(ids[3])<<24
-		}
-		r.InputIDs = append(r.InputIDs, id)
-	}
-	if p.Masked {
-		for _, trained := range w.mask[piece.at:][:piece.length] {
-			r.LossMask = append(r.LossMask, trained != 0)
-		}
+	r, width := &p.row, int64(p.Schema.IDWidth())
+	r.Parts = append(r.Parts, w.ids[piece.at*width:][:int64(piece.length)*width])
+	if p.Schema.LossMask {
+		r.LossMask = append(r.LossMask, w.mask[piece.at:][:piece.length]...)
 	}
 	r.Segments, r.Pieces = append(r.Segments, piece.length), append(r.Pieces, dataset.Piece{Document: piece.document, Part: piece.part})
 }
 
 // write writes the row that was put together, unless nothing in it would be trained on.
 func (p *Packing) write(split int) error {
-	if p.Masked && !slices.Contains(p.row.LossMask, true) {
+	if p.Schema.LossMask && !slices.Contains(p.row.LossMask, true) {
 		p.Counts.WithoutTarget++
 		return nil
 	}
@@ -361,12 +347,18 @@ func (p *Packing) PackAll() error {
 
 // Cut shortens a row to its first n tokens.
 func Cut(row *dataset.Example, n int64) {
-	row.InputIDs = row.InputIDs[:n]
+	if row.Parts == nil {
+		row.InputIDs = row.InputIDs[:n]
+	}
 	if row.LossMask != nil {
 		row.LossMask = row.LossMask[:n]
 	}
 	for i, length := range row.Segments {
 		if n <= int64(length) {
+			if row.Parts != nil {
+				row.Parts[i] = row.Parts[i][:int64(len(row.Parts[i]))/int64(length)*n]
+				row.Parts = row.Parts[:i+1]
+			}
 			row.Segments[i] = int32(n)
 			row.Segments = row.Segments[:i+1]
 			return

@@ -11,14 +11,21 @@ import (
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/pack"
+	"github.com/dsload/dsload/shard"
 )
+
+var narrow = shard.Schema{VocabSize: 300}
 
 // TestRestoreDamagedWindows: windows of another build are refused, whatever they claim.
 func TestRestoreDamagedWindows(t *testing.T) {
-	small := Config{Policy: pack.BFD, Length: 8, Window: 100, IDWidth: 2}
+	small := Config{Policy: pack.BFD, Length: 8, Window: 100, Schema: narrow}
 	p := New(small)
-	p.add(&p.windows[0], &example.Example{InputIDs: []uint32{1, 2, 3}, Document: 4}, 0, 3)
-	p.add(&p.windows[0], &example.Example{InputIDs: []uint32{5}, Document: 5, Part: 1}, 0, 1)
+	err := errors.Join(p.add(&p.windows[0], &example.Example{InputIDs: []uint32{1, 2, 3}, Document: 4}, 0, 3),
+		p.add(&p.windows[0], &example.Example{InputIDs: []uint32{5}, Document: 5, Part: 1}, 0, 1))
+	if outside := p.add(&p.windows[1], &example.Example{InputIDs: []uint32{300}}, 0, 1); err != nil ||
+		!errors.Is(outside, shard.ErrRange) {
+		t.Fatalf("%v; an id outside the vocabulary: %v", err, outside)
+	}
 	data := slices.Concat(p.Save()...)
 	q := New(small)
 	if err := q.Restore(data); err != nil || fmt.Sprint(q.windows) != fmt.Sprint(p.windows) {
@@ -48,7 +55,7 @@ func TestWindowsFillRows(t *testing.T) {
 		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
 	} {
 		rows := 0
-		p := New(Config{Policy: pack.BFD, Length: length, Window: 256 * length, IDWidth: 2, Counts: new(counts.Counts),
+		p := New(Config{Policy: pack.BFD, Length: length, Window: 256 * length, Schema: narrow, Counts: new(counts.Counts),
 			Rest: new(int64), Changed: func() {}, Wanted: func(int) int64 { return 256 * length },
 			Write: func(int, *dataset.Example) error { rows++; return nil }})
 		var lengths []int32

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // The open windows of packing follow the cursor in a checkpoint, after a line feed, as they are:
@@ -26,9 +27,14 @@ func (p *Packing) Save() (parts [][]byte) {
 			head = binary.LittleEndian.AppendUint32(head, uint32(piece.part))
 			head = binary.LittleEndian.AppendUint32(head, uint32(piece.length))
 		}
-		parts = append(parts, head, w.ids, w.mask)
+		parts = append(parts, head, w.ids, asBytes(w.mask))
 	}
 	return parts
+}
+
+// asBytes returns a mask as the bytes 0 and 1, which it is in memory: a copy would take as much again.
+func asBytes(mask []bool) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(mask))), len(mask))
 }
 
 // Restore fills the windows from what Save returned, joined.
@@ -70,14 +76,16 @@ func (p *Packing) restoreWindow(w *window, data []byte) (rest []byte, err error)
 		w.pieces = append(w.pieces, piece)
 		w.tokens += int64(piece.length)
 	}
-	ids, masks := w.tokens*int64(p.IDWidth), int64(0)
-	if p.Masked {
+	ids, masks := w.tokens*int64(p.Schema.IDWidth()), int64(0)
+	if p.Schema.LossMask {
 		masks = w.tokens
 	}
 	if ids+masks > int64(len(data)) || ids > int64(cap(w.ids)) {
 		return nil, errWindow
 	}
 	w.ids = append(w.ids, data[:ids]...)
-	w.mask = append(w.mask, data[ids:ids+masks]...)
+	for _, trained := range data[ids : ids+masks] {
+		w.mask = append(w.mask, trained != 0)
+	}
 	return data[ids+masks:], nil
 }

@@ -330,5 +330,5 @@ func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
 func (p *Prepared) PackConfig(schema shard.Schema) rows.Config {
 	o := p.Options
 	return rows.Config{Policy: o.Pack, Length: o.MaxLength, Window: rows.WindowTokens(o.PackWindow, o.MaxLength),
-		IDWidth: schema.IDWidth(), Masked: schema.LossMask, Suffix: len(p.CutterOptions().Suffix)}
+		Schema: schema, Suffix: len(p.CutterOptions().Suffix)}
 }
