@@ -28,6 +28,7 @@ type choice struct {
 	order     sampler.Options
 	steps     sampler.StepOptions
 	bound     bound
+	counted   []*feed.Counted
 	epoch     int64 // row numbers of an epoch: those of packed rows are known once their stream is there
 }
 
@@ -46,8 +47,8 @@ func (r *Reader) Open(q feed.Query) (*feed.Opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &feed.Opening{Collate: c.collation, Mixed: len(c.members) > 1, BatchRows: int(c.bound.rows),
-		BatchTokens: c.bound.tokens}
+	o := &feed.Opening{Collate: c.collation, Mixed: len(c.members) > 1, Sources: c.query.Sources, BatchRows: int(c.bound.rows),
+		BatchTokens: c.bound.tokens, Counted: c.counted, Asked: c.asked()}
 	rows, packed, err := r.newStream(c)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (r *Reader) choose(q feed.Query) (*choice, error) {
 	if c.members, err = r.members(q); err != nil {
 		return nil, err
 	}
-	if err := c.collate(); err != nil {
+	if err := errors.Join(c.collate(), c.tellSources()); err != nil {
 		return nil, err
 	}
 	c.steps = sampler.StepOptions{
@@ -192,6 +193,9 @@ type member struct {
 	dataset *opened
 	split   *shard.Split
 	weight  float64
+	sources *splitSources
+	// The first of its sources and counters among those of all members.
+	firstSource, firstCounter int
 }
 
 // members finds the splits that q names, and checks that they can be mixed.
@@ -206,7 +210,8 @@ func (r *Reader) members(q feed.Query) (members []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, member{d, split, float64(split.NumRows())}) // every row as likely as any other
+		members = append(members, member{dataset: d, split: split, weight: float64(split.NumRows()),
+			sources: d.sources[q.Split]}) // every row as likely as any other
 	}
 	if q.Mix != nil {
 		for i, w := range weights(q.Mix[0], members) {

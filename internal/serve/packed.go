@@ -167,8 +167,16 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 		return err
 	}
 	n.Segments = s.batch.Unclaimed()
-	first := s.pieces[0]
-	return s.batch.Take(n, collateRow(sampler.Ref{Source: first.source, Row: first.row}, row.Position))
+	described, _ := s.base.row(sampler.Ref{Source: s.pieces[0].source, Row: s.pieces[0].row}, row.Position)
+	for i := 0; i < len(s.pieces) && row.Position != sampler.Filler; i++ {
+		p, begun := &s.pieces[i], int64(0)
+		if p.from == 0 {
+			begun = 1 // a row that is cut counts once
+		}
+		_, counter := s.base.members[p.source].locate(p.row)
+		s.batch.Count(counter, begun, int64(p.span.Len))
+	}
+	return s.batch.Take(n, described)
 }
 
 // read appends the values of the row's pieces, those of one member at a time.

@@ -147,19 +147,25 @@ func (s *rowStream) readRows(b *collate.Batch) error {
 		if s.needs&shard.ColumnSegments != 0 {
 			n.Segments = int(s.more[moreSegments][i].Len)
 		}
-		if err := b.Take(n, collateRow(it.Ref, it.Position)); err != nil {
+		row, counter := s.row(it.Ref, it.Position)
+		if err := b.Take(n, row); err != nil {
 			return err
+		}
+		if it.Position != sampler.Filler {
+			b.Count(counter, 1, int64(n.IDs))
 		}
 	}
 	return nil
 }
 
-// collateRow describes a row to its batch. A filler is not an example of the split.
-func collateRow(ref sampler.Ref, position int64) collate.Row {
+// row describes a row to its batch, and returns the counter of its source. A filler is not an example of the split.
+func (s *rowStream) row(ref sampler.Ref, position int64) (row collate.Row, counter int) {
+	row = collate.Row{Source: ref.Source, Example: ref.Row, Position: position}
+	row.Origin, counter = s.members[ref.Source].locate(ref.Row)
 	if position == sampler.Filler {
-		return collate.Row{Source: ref.Source, Example: -1, Position: position}
+		row.Example = -1
 	}
-	return collate.Row{Source: ref.Source, Example: ref.Row, Position: position}
+	return row, counter
 }
 
 // appendColumns appends the values of the step's items.

@@ -62,7 +62,7 @@ func randomRows(n int, schema shard.Schema, seed uint64) (rows memoryRows) {
 }
 
 // write builds the dataset folder with shards of a few rows.
-func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shardBytes int64) string {
+func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shardBytes int64, sources ...string) string {
 	t.Helper()
 	b, _, err := dataset.OpenBuilder(shardfile.OS(), dir, dataset.BuilderOptions{Schema: schema, ShardBytes: shardBytes,
 		Settings: []byte(`{"max-length":64}`)})
@@ -70,12 +70,17 @@ func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shar
 		t.Fatal(err)
 	}
 	defer b.Close()
+	var by dataset.BySource // as many documents of each of the sources
 	for i := range rows {
 		if err := b.Row("train", &rows[i]); err != nil {
 			t.Fatal(err)
 		}
+		if len(sources) > 0 {
+			by.Enter(0, i*len(sources)/len(rows), rows[i].Document, func(k int) string { return sources[k] })
+			by.Row(0, &rows[i])
+		}
 	}
-	if _, err := b.Finish(dataset.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+	if _, err := b.Finish(dataset.Provenance{BySource: &by, Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
 		VocabSize: schema.VocabSize, Special: map[string]int64{"pad": 5, "eos": 6}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +137,7 @@ type wireBatch struct {
 	columns              map[string][][]int64 // the padded ones
 	length               []int32
 	example, order, next []int64
-	dataset              []int32
+	dataset, source      []int32
 }
 
 // fetch reads a whole stream with arrow-go's reader.
@@ -205,7 +210,8 @@ func decode(rec arrow.RecordBatch) wireBatch {
 			*map[string]*[]int64{"example": &b.example, "row": &b.order,
 				"next": &b.next}[f.Name] = slices.Clone(col.Int64Values())
 		case *array.Int32:
-			*map[string]*[]int32{"length": &b.length, "dataset": &b.dataset}[f.Name] = slices.Clone(col.Int32Values())
+			*map[string]*[]int32{"length": &b.length, "dataset": &b.dataset,
+				"source": &b.source}[f.Name] = slices.Clone(col.Int32Values())
 		}
 	}
 	return b

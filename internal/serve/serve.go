@@ -89,6 +89,7 @@ type opened struct {
 	manifest  manifestFile
 	maxLength int            // the build's longest example in tokens; 0 if the settings do not say
 	checked   map[string]int // where the next check of a split with very many shards begins
+	sources   map[string]*splitSources
 }
 
 // Open opens the datasets. Errors are shard's, with the folder.
@@ -141,7 +142,11 @@ func (r *Reader) open(o *Options, arg string) (*opened, error) {
 		MaxLength int `json:"max-length"`
 	}
 	_ = json.Unmarshal(shards.Manifest().Settings, &settings) // those of another program may have none
-	return &opened{name, dir, shards, manifest, settings.MaxLength, map[string]int{}}, nil
+	m, sources := shards.Manifest(), map[string]*splitSources{}
+	for i := range m.Splits {
+		sources[m.Splits[i].Name] = sourcesOf(name, m, &m.Splits[i], max(4, mostCounted/len(o.Datasets)))
+	}
+	return &opened{name, dir, shards, manifest, settings.MaxLength, map[string]int{}, sources}, nil
 }
 
 // locationBytes returns the memory for the cache of where rows lie.
@@ -259,6 +264,9 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 		m := d.shards.Manifest()
 		for i := range m.Splits {
 			n += m.Splits[i].HeldBytes(openShards) + int64(len(m.Splits[i].Lengths))*24
+			for _, s := range m.Splits[i].Sources {
+				n += perSource + int64(len(s.URI))
+			}
 		}
 		for i := range m.Sources {
 			n += perSource + int64(len(m.Sources[i].URI))
@@ -288,7 +296,8 @@ func (r *Reader) About() (out []feed.About) {
 		about := feed.About{Name: d.name, Tokenizer: m.Tokenizer.Name, MaxLength: d.maxLength}
 		for i := range m.Splits {
 			s := &m.Splits[i]
-			split := feed.AboutSplit{Name: s.Name, Rows: s.Examples, Tokens: s.Tokens, Longest: s.MaxLength}
+			split := feed.AboutSplit{Name: s.Name, Rows: s.Examples, Tokens: s.Tokens, Longest: s.MaxLength,
+				Sources: d.sources[s.Name].counted}
 			for _, bucket := range s.Lengths {
 				low, high := shard.BucketBounds(bucket[0])
 				split.Lengths = append(split.Lengths, [3]int64{low, high, bucket[1]})

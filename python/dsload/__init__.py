@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._read.access import RandomAccess as RandomAccess
     from ._stats.stats import Stats as Stats
     from ._stats.stats import stats as stats
+    from ._torch.by_source import by_source as by_source
     from ._torch.collate import first as first
     from .errors import (
         BuildError,
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "build": "_building.build",
     "Loader": "_loader.loader",
+    "by_source": "_torch.by_source",
     "first": "_torch.collate",
     "RandomAccess": "_read.access",
     "Stats": "_stats.stats",
@@ -75,6 +77,7 @@ __all__ = [
     "StreamEnded",
     "WrongWrapping",
     "build",
+    "by_source",
     "first",
     "integrations",
     "memory",

@@ -53,6 +53,7 @@ class Query:
     max_length: Optional[int] = None
     borders: str = "mask"
     mix: str = ""
+    sources: str = "no"
 
     _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
         "padding": ("longest", "max_length"),

@@ -102,7 +102,20 @@ const show = s => {
   const most = list => list.length ? "most often " + (m => count(m[1]) + "–" + count(m[2]))(list.reduce((a, b) => b[3] > a[3] ? b : a)) + " tokens" : "nothing yet";
   showBars(lengthChart, lengths, "rows", "s1", () => s.length_words || most(lengths));
   showBars(servedChart, served, "batches", "s4", () => most(served));
+  showShares(s.shares || []);
   rows($("datasets"), (s.datasets || []).flatMap(d => d.splits.map(p => ({d, p}))), x => x.d.name + "/" + x.p.name, x => make("tr", null, make("th", {scope: "row"}, name(x.d.name)), make("td", {class: "left"}, name(x.p.name)),
     ...[count(x.p.rows), count(x.p.tokens), (x.p.tokens / Math.max(1, x.p.rows)).toFixed(1), count(x.p.longest) + (x.d.max_length ? ", cut at " + count(x.d.max_length) : "")].map(t => make("td", null, t)), make("td", {class: "left"}, name(x.d.tokenizer, 40))), () => {});
+};
+const part = x => x.toFixed(3).replace(/\.?0+$/, "");
+const showShares = all => {
+  const sent = all.filter(d => d.rows), lines = [];
+  $("shares-box").hidden = !sent.length;
+  for (const d of sent) {
+    const rest = sent.reduce((n, o) => n + (o.split === d.split ? o.rows : 0), 0), sources = (d.sources || []).filter(s => s.name);
+    lines.push({key: d.split + "/" + d.name, d, asked: part(d.asked), share: d.rows / rest});
+    if (sources.length > 1) for (const s of sources) lines.push({key: d.split + "/" + d.name + "/" + s.name, d: s, inner: true, asked: "", share: s.rows / d.rows});
+  }
+  rows($("shares"), lines, l => l.key, l => make("tr", null, make("th", {scope: "row", class: l.inner ? "inner" : null}, name(l.d.name, 60)), make("td", {class: "left"}, l.d.split), ...[0, 1, 2, 3, 4].map(() => make("td"))),
+    (tr, l) => [l.asked, part(l.share), count(l.d.rows), rate(l.d.tokens), l.d.epochs.toFixed(2)].forEach((t, i) => put(tr.children[i + 2], t)));
 };
 connect(show);

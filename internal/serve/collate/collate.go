@@ -62,11 +62,13 @@ type Options struct {
 	LossMask    bool   // rows may have a loss mask; only Bytes and LabelsAreIDs use it
 	// MaskBorders ignores the causal label of the first token of each segment.
 	MaskBorders bool
+	Counters    int // of Count
 }
 
 // Row identifies a row.
 type Row struct {
 	Source   int32 // index of its dataset in a mix
+	Origin   int32 // index of its source among those of all datasets
 	Example  int64 // number in its split
 	Position int64 // in the order; -1 marks a row that must not count: its labels are Ignored
 }
@@ -115,6 +117,7 @@ type Batch struct {
 	tokens    int64
 	longest   int
 	longLabel int
+	counted   []Counted
 
 	// Next is the position after the batch's step.
 	Next int64
@@ -125,7 +128,7 @@ type extent struct{ ids, labels, mask, segments int }
 
 type rowMeta struct {
 	example, position  int64
-	source             int32
+	source, origin     int32
 	length, labels     int32 // tokens before padding
 	id, label, segment int32 // indexes of the row's first value in each column
 	segments           int32
@@ -149,12 +152,14 @@ func (b *Batch) configure(o Options) {
 	if o.Narrow {
 		b.width = 4
 	}
+	b.counted = make([]Counted, o.Counters)
 	b.Reset()
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.rows = b.rows[:0]
+	clear(b.counted)
 	b.have = Buffers{b.have.IDs[:0], b.have.Labels[:0], b.have.LossMask[:0], b.have.Segments[:0]}
 	b.taken, b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = extent{}, 0, 0, 0, 0, 0, 0
 }
@@ -186,7 +191,7 @@ func (b *Batch) extent() extent {
 // do not sum to its length.
 func (b *Batch) Take(n Counts, r Row) error {
 	m := rowMeta{
-		example: r.Example, position: r.Position, source: r.Source, length: int32(n.IDs), labels: int32(n.Labels),
+		example: r.Example, position: r.Position, source: r.Source, origin: r.Origin, length: int32(n.IDs), labels: int32(n.Labels),
 		segments: int32(n.Segments), mask: -1,
 		id: int32(b.taken.ids), label: int32(b.taken.labels), segment: int32(b.taken.segments),
 	}
@@ -297,6 +302,21 @@ func (b *Batch) Example(i int) int64 { return b.rows[i].example }
 // Position returns the position of row i in the order.
 func (b *Batch) Position(i int) int64 { return b.rows[i].position }
 
+// OriginOf returns the index of row i's source.
+func (b *Batch) OriginOf(i int) int32 { return b.rows[i].origin }
+
+// Count adds rows and tokens to one of the batch's counters.
+func (b *Batch) Count(counter int, rows, tokens int64) {
+	c := &b.counted[counter]
+	c.Rows, c.Tokens = c.Rows+rows, c.Tokens+tokens
+}
+
+// Counted returns the counters. They belong to the batch.
+func (b *Batch) Counted() []Counted { return b.counted }
+
+// Counted is what a batch has of the rows that are counted together.
+type Counted struct{ Rows, Tokens int64 }
+
 // SourceOf returns the index of row i's dataset in a mix.
 func (b *Batch) SourceOf(i int) int32 { return b.rows[i].source }
 
@@ -315,5 +335,5 @@ func (o Options) Bytes(rows int, tokens int64) int64 {
 	if o.Packed {
 		perToken += 4 // a segment a token at worst
 	}
-	return int64(rows)*rowOverhead + tokens*perToken
+	return int64(rows)*rowOverhead + tokens*perToken + 16*int64(o.Counters)
 }

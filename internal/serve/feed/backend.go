@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/serve/collate"
 )
@@ -30,8 +31,13 @@ type Backend interface {
 
 // Opening is a stream before its first batch: its shape and its maximum memory.
 type Opening struct {
-	Collate     collate.Options
-	Mixed       bool              // batches have the column dataset
+	Collate collate.Options
+	Mixed   bool // batches have the column dataset
+	Sources bool // batches have the columns dataset and source
+	// Counted are the counters of batches, which all streams share; Asked is the share of rows that each dataset of a
+	// mix is to have.
+	Counted     []*Counted
+	Asked       map[string]float64
 	BatchRows   int               // most rows of a batch
 	BatchTokens int64             // most tokens of a batch before padding, without labels
 	WindowBytes int64             // what Stream itself holds while it runs
@@ -69,4 +75,13 @@ type AboutSplit struct {
 	// Lengths is the histogram of rows by length: first and last length of a bucket, number of
 	// rows.
 	Lengths [][3]int64 `json:"-"`
+	Sources []*Counted `json:"-"` // at least one
+}
+
+// Counted is what a server has sent of a source of a split.
+type Counted struct {
+	Dataset, Split string
+	Source         string // "" if rows do not tell theirs
+	Size           int64  // its rows
+	Rows, Tokens   atomic.Int64
 }

@@ -87,7 +87,7 @@ func TestDocumentedDefaults(t *testing.T) {
 }
 
 func TestDocumentedColumns(t *testing.T) {
-	schema := paddedSchema(t, &Opening{Mixed: true, Collate: collate.Options{Packed: true}}, false)
+	schema := paddedSchema(t, &Opening{Sources: true, Collate: collate.Options{Packed: true}}, false)
 	var want, got [][]string
 	for _, f := range schema.Fields() {
 		kind := strings.ReplaceAll(f.Type.String(), "item: ", "")

@@ -30,6 +30,16 @@ type fakeBackend struct {
 	rows      int64
 	damagedAt int64 // the row that cannot be read; 0 = none
 	sick      error // what Check says
+	counted   []*Counted
+}
+
+// sources are those of the rows: the first third, and the others.
+func (f *fakeBackend) sources() []*Counted {
+	if f.counted == nil {
+		f.counted = []*Counted{{Dataset: "fake", Split: "train", Source: "a \"b\".txt", Size: f.rows / 3},
+			{Dataset: "fake", Split: "train", Source: "c.txt", Size: f.rows - f.rows/3}}
+	}
+	return f.counted
 }
 
 func (f *fakeBackend) ids(row int64) []byte {
@@ -46,7 +56,8 @@ func (f *fakeBackend) Open(q Query) (*Opening, error) {
 	}
 	return &Opening{
 		Collate: collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32,
-			Labels: q.Labels},
+			Labels: q.Labels, Counters: 2},
+		Counted: f.sources(), Asked: map[string]float64{"fake": 1},
 		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37, Searched: true,
 		Metadata: map[string]string{"dsload.rows": fmt.Sprint(f.rows)},
 		Stream:   &fakeStream{f: f, q: q, at: q.Start},
@@ -59,7 +70,7 @@ func (f *fakeBackend) Dataset(string) ([][]byte, error) {
 func (f *fakeBackend) About() []About {
 	return []About{{Name: "fake", Tokenizer: "none",
 		Splits: []AboutSplit{{Name: "train", Rows: f.rows, Tokens: 19 * f.rows,
-			Longest: 37, Lengths: [][3]int64{{1, 1, f.rows / 2}, {2, 37, f.rows - f.rows/2}}}}}}
+			Longest: 37, Lengths: [][3]int64{{1, 1, f.rows / 2}, {2, 37, f.rows - f.rows/2}}, Sources: f.sources()}}}}
 }
 func (f *fakeBackend) Seal() string { return "5ea1" }
 func (f *fakeBackend) Check() error { return f.sick }
@@ -89,6 +100,7 @@ func (s *fakeStream) Next(_ context.Context, b *collate.Batch) error {
 			collate.Row{Example: row, Position: s.at}); err != nil {
 			return err
 		}
+		b.Count(min(1, int(3*row/s.f.rows)), 1, 1+row%37)
 		s.at++
 	}
 	b.Next = s.at

@@ -59,18 +59,22 @@ var elementTypes = map[int]arrowipc.Type{2: arrowipc.Uint16, 4: arrowipc.Int32, 
 type encoder struct {
 	lists   []listColumn
 	plain   []arrowipc.Field // the columns that are not lists
-	mixed   bool             // the last of them is dataset
+	mixed   bool             // they have dataset
+	sources bool             // they end with source
 	head    []byte           // metadata of the record batch, prefix and padding included
 	buffers int              // offset in head of the first buffer's {offset, length}
 	schema  []byte
 }
 
 func newEncoder(p *Opening, narrow bool) *encoder {
-	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed, plain: []arrowipc.Field{
+	e := &encoder{lists: listColumns(p.Collate, narrow), mixed: p.Mixed || p.Sources, sources: p.Sources, plain: []arrowipc.Field{
 		{Name: "length", Type: arrowipc.Int32}, {Name: "example", Type: arrowipc.Int64},
 		{Name: "row", Type: arrowipc.Int64}, {Name: "next", Type: arrowipc.Int64}}}
 	if e.mixed {
 		e.plain = append(e.plain, arrowipc.Field{Name: "dataset", Type: arrowipc.Int32})
+	}
+	if e.sources {
+		e.plain = append(e.plain, arrowipc.Field{Name: "source", Type: arrowipc.Int32})
 	}
 	e.layout()
 	var metadata [][2]string

@@ -11,20 +11,21 @@ const (
 
 // liveState is what the page shows apart from its charts.
 type liveState struct {
-	Uptime     float64      `json:"uptime"`
-	Draining   bool         `json:"draining,omitempty"`
-	Streams    int          `json:"streams"`
-	MemoryUsed int64        `json:"memory_leased"`
-	MemoryCap  int64        `json:"memory_cap"`
-	Batches    int64        `json:"batches"`
-	Rows       int64        `json:"rows"`
-	Tokens     int64        `json:"tokens"`
-	Padded     int64        `json:"padded"`
-	Datasets   []About      `json:"datasets"`
-	Lengths    [][3]int64   `json:"lengths"`
-	Served     [][3]int64   `json:"served"`
-	Lanes      []string     `json:"lanes"`
-	Clients    []liveClient `json:"clients"`
+	Uptime     float64       `json:"uptime"`
+	Draining   bool          `json:"draining,omitempty"`
+	Streams    int           `json:"streams"`
+	MemoryUsed int64         `json:"memory_leased"`
+	MemoryCap  int64         `json:"memory_cap"`
+	Batches    int64         `json:"batches"`
+	Rows       int64         `json:"rows"`
+	Tokens     int64         `json:"tokens"`
+	Padded     int64         `json:"padded"`
+	Datasets   []About       `json:"datasets"`
+	Shares     []servedShare `json:"shares"`
+	Lengths    [][3]int64    `json:"lengths"`
+	Served     [][3]int64    `json:"served"`
+	Lanes      []string      `json:"lanes"`
+	Clients    []liveClient  `json:"clients"`
 }
 
 // liveClient is a line of the table of trainers.
@@ -53,8 +54,12 @@ func (l *live) state(now time.Time) any {
 	out := liveState{
 		Uptime: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), Streams: s.numStreams(),
 		MemoryUsed: s.opts.Ledger.Used(), MemoryCap: s.opts.Ledger.Cap(), Batches: total.Batches, Rows: total.Rows,
-		Tokens: total.Tokens, Padded: total.Padded, Datasets: l.about, Lengths: l.bars, Served: l.servedBars(),
+		Tokens: total.Tokens, Padded: total.Padded, Datasets: l.about, Shares: l.served(), Lengths: l.bars, Served: l.servedBars(),
 		Clients: []liveClient{},
+	}
+	for i := range out.Shares { // the largest sources
+		s := &out.Shares[i]
+		s.Sources = s.Sources[:min(len(s.Sources), max(2, maxSharesShown/len(out.Shares)))]
 	}
 	for i := range l.lanes {
 		out.Lanes = append(out.Lanes, l.lanes[i].name)
@@ -104,6 +109,40 @@ func (l *live) client(st *stream, now time.Time) liveClient {
 		c.State = "waits"
 	}
 	return c
+}
+
+// maxSharesShown is how many sources the page shows.
+const maxSharesShown = 24
+
+// servedShare is what was sent of a dataset's split, or of a source of it.
+type servedShare struct {
+	Name    string        `json:"name"` // "" for sources that cannot be told apart
+	Split   string        `json:"split"`
+	Asked   float64       `json:"asked"` // the share of rows that the latest stream asks for; 0 if none did
+	Rows    int64         `json:"rows"`
+	Tokens  int64         `json:"tokens"`
+	Epochs  float64       `json:"epochs"` // rows sent for each row that there is
+	Sources []servedShare `json:"sources,omitempty"`
+}
+
+// served returns what was sent of each split, in the order of datasets.
+func (l *live) served() (out []servedShare) {
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	for i := range l.about {
+		for k := range l.about[i].Splits {
+			split := &l.about[i].Splits[k]
+			d := servedShare{Name: l.about[i].Name, Split: split.Name, Asked: l.server.asked[split.Name][l.about[i].Name]}
+			for _, c := range split.Sources {
+				s := servedShare{Name: c.Source, Split: split.Name, Rows: c.Rows.Load(), Tokens: c.Tokens.Load()}
+				s.Epochs = float64(s.Rows) / float64(max(1, c.Size))
+				d.Rows, d.Tokens, d.Sources = d.Rows+s.Rows, d.Tokens+s.Tokens, append(d.Sources, s)
+			}
+			d.Epochs = float64(d.Rows) / float64(max(1, split.Rows))
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // known returns nil for NaN.

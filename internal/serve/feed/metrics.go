@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/cputime"
@@ -122,11 +123,43 @@ func (m *metrics) writeFeed(w io.Writer) {
 	byLabel("streams_ended_total",
 		"Streams that ended, by how: complete, left (the client), timeout, shutdown, failed (data).", "how", m.ended)
 	counter("streams_refused_total", "Requests for batches that were refused.", m.refused.Load())
+	m.writeSources(w)
 	gauge("streams", "Streams that are running.", s.numStreams())
 	gauge("padding_efficiency", "Part of the padded elements that are tokens, over all streams.", total.efficiency())
 	gauge("memory_leased_bytes", "Bytes reserved and leased under the memory cap.", s.opts.Ledger.Used())
 	gauge("memory_cap_bytes", "The memory cap.", s.opts.Ledger.Cap())
 }
+
+// writeSources writes what was sent by dataset and by source, and what the latest streams asked for.
+func (m *metrics) writeSources(w io.Writer) {
+	datasets := m.server.live.served()
+	each := func(name, kind, help, of string, value func(*servedShare) any) {
+		writeHead(w, "dsload_feed_"+of+"_"+name, kind, help)
+		for i := range datasets {
+			d := &datasets[i]
+			if of == "dataset" {
+				fmt.Fprintf(w, "dsload_feed_dataset_%s{dataset=\"%s\",split=\"%s\"} %v\n", name, labelText.Replace(d.Name), d.Split,
+					value(d))
+				continue
+			}
+			for k := range d.Sources {
+				if s := &d.Sources[k]; s.Name != "" {
+					fmt.Fprintf(w, "dsload_feed_source_%s{dataset=\"%s\",split=\"%s\",source=\"%s\"} %v\n", name,
+						labelText.Replace(d.Name), d.Split, labelText.Replace(s.Name), value(s))
+				}
+			}
+		}
+	}
+	for _, of := range []string{"dataset", "source"} {
+		each("rows_total", "counter", "Rows sent, before they are packed, by "+of+".", of, func(s *servedShare) any { return s.Rows })
+		each("tokens_total", "counter", "Tokens sent, by "+of+".", of, func(s *servedShare) any { return s.Tokens })
+		each("epochs", "gauge", "Rows sent for each row that there is, by "+of+".", of, func(s *servedShare) any { return s.Epochs })
+	}
+	each("weight", "gauge", "Share of rows that the latest stream asks for.", "dataset", func(s *servedShare) any { return s.Asked })
+}
+
+// labelText escapes the value of a label.
+var labelText = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // writeProcess writes what dashboards of processes ask for, under the names that Prometheus' own clients use.
 func writeProcess(w io.Writer) {

@@ -45,6 +45,30 @@ dsload_feed_streams_ended_total{how="timeout"} 0
 # HELP dsload_feed_streams_refused_total Requests for batches that were refused.
 # TYPE dsload_feed_streams_refused_total counter
 dsload_feed_streams_refused_total 1
+# HELP dsload_feed_dataset_rows_total Rows sent, before they are packed, by dataset.
+# TYPE dsload_feed_dataset_rows_total counter
+dsload_feed_dataset_rows_total{dataset="fake",split="train"} 100
+# HELP dsload_feed_dataset_tokens_total Tokens sent, by dataset.
+# TYPE dsload_feed_dataset_tokens_total counter
+dsload_feed_dataset_tokens_total{dataset="fake",split="train"} 1757
+# HELP dsload_feed_dataset_epochs Rows sent for each row that there is, by dataset.
+# TYPE dsload_feed_dataset_epochs gauge
+dsload_feed_dataset_epochs{dataset="fake",split="train"} 1
+# HELP dsload_feed_source_rows_total Rows sent, before they are packed, by source.
+# TYPE dsload_feed_source_rows_total counter
+dsload_feed_source_rows_total{dataset="fake",split="train",source="a \"b\".txt"} 34
+dsload_feed_source_rows_total{dataset="fake",split="train",source="c.txt"} 66
+# HELP dsload_feed_source_tokens_total Tokens sent, by source.
+# TYPE dsload_feed_source_tokens_total counter
+dsload_feed_source_tokens_total{dataset="fake",split="train",source="a \"b\".txt"} 595
+dsload_feed_source_tokens_total{dataset="fake",split="train",source="c.txt"} 1162
+# HELP dsload_feed_source_epochs Rows sent for each row that there is, by source.
+# TYPE dsload_feed_source_epochs gauge
+dsload_feed_source_epochs{dataset="fake",split="train",source="a \"b\".txt"} 1.0303030303030303
+dsload_feed_source_epochs{dataset="fake",split="train",source="c.txt"} 0.9850746268656716
+# HELP dsload_feed_dataset_weight Share of rows that the latest stream asks for.
+# TYPE dsload_feed_dataset_weight gauge
+dsload_feed_dataset_weight{dataset="fake",split="train"} 1
 # HELP dsload_feed_streams Streams that are running.
 # TYPE dsload_feed_streams gauge
 dsload_feed_streams 0

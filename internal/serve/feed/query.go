@@ -54,6 +54,7 @@ type Query struct {
 	MaskBorders     bool        // borders=mask
 	Balance         sampler.Balance
 	Mix             []MixSegment // sorted by position; nil = all datasets, weighted by rows
+	Sources         bool         // sources=yes
 	Narrow          bool         // wire=narrow
 }
 
@@ -151,6 +152,8 @@ var params = []param{
 			"beginning; or the ids", func(q *Query) *bool { return &q.MaskBorders }),
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
+	flag("sources", "no", "yes", "no", "yes adds the columns dataset and source: which of the mix, and of its sources",
+		func(q *Query) *bool { return &q.Sources }),
 	flag("wire", "full", "narrow", "full",
 		"narrow sends ids as wide as on disk, and no column that follows from others",
 		func(q *Query) *bool { return &q.Narrow }),

@@ -82,12 +82,14 @@ type Server struct {
 	mu      sync.Mutex
 	nextID  uint64
 	streams map[uint64]*stream
+	asked   map[string]map[string]float64 // by split, what the latest stream asked for
 	running sync.WaitGroup
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(o Options) *Server {
-	s := &Server{opts: o.withDefaults(), started: time.Now(), streams: map[uint64]*stream{}}
+	s := &Server{opts: o.withDefaults(), started: time.Now(), streams: map[uint64]*stream{},
+		asked: map[string]map[string]float64{}}
 	s.tokenHash = sha256.Sum256([]byte(s.opts.Token))
 	s.metrics = newMetrics(s)
 	ledger := s.opts.Ledger

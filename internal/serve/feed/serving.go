@@ -188,7 +188,7 @@ func (s *Server) register(st *stream) error {
 	}
 	s.nextID++
 	st.id = s.nextID
-	s.streams[st.id] = st
+	s.streams[st.id], s.asked[st.query.Split] = st, st.opening.Asked
 	s.running.Add(1)
 	return nil
 }

@@ -280,6 +280,12 @@ func (s *stream) write(w *writer, b *collate.Batch) error {
 	st.batches.Add(1)
 	st.rows.Add(int64(b.Rows()))
 	st.tokens.Add(b.Tokens())
+	for i, c := range b.Counted() {
+		if c.Tokens > 0 {
+			s.opening.Counted[i].Rows.Add(c.Rows)
+			s.opening.Counted[i].Tokens.Add(c.Tokens)
+		}
+	}
 	st.padded.Add(int64(b.Rows()) * int64(b.Length(collate.InputIDs)))
 	st.lengths.add(b.Length(collate.InputIDs))
 	st.bytes.Store(w.bytes)

@@ -103,6 +103,9 @@ func (w *writer) batch(b *collate.Batch) error {
 	if w.enc.mixed {
 		w.int32s(rows, b.SourceOf)
 	}
+	if w.enc.sources {
+		w.int32s(rows, b.OriginOf)
+	}
 	w.endChunk()
 	return w.err
 }

@@ -26,6 +26,11 @@ class Columns:
             COMPUTED if given is None else (*given, *(FOR_MODELS if "position_ids" in given else ()))
         )
 
+    def tell_sources(self, datasets: int) -> bool:
+        """Reports whether batches of so many datasets have to be asked for the columns dataset and source."""
+        wanted = self._wanted or ()
+        return "source" in wanted or ("dataset" in wanted and datasets == 1)
+
     def check(self, source: Source, query: Query) -> None:
         """Raises ValueError for names that the query's batches do not have, and for those with which a model would take
         a packed row for one document."""

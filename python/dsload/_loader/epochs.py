@@ -35,6 +35,8 @@ class Epochs:
         source.read_manifests()
         source.check_mix(self.query)
         self.query = source.with_packing(self.query)
+        if self._columns.tell_sources(len(source._mixed(self.query))):
+            self.query = replace(self.query, sources="yes")
         self.examples = source.count_rows(self.query)
         self.rows = self.examples * source.numbers_per_row(self.query)
         self.described = True

@@ -81,7 +81,8 @@ class Loader:
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask",
             "labels"), and of packed rows ("input_ids", "position_ids", "labels"). An unknown name is an error that
-            lists the existing ones.
+            lists the existing ones. "dataset" and "source" are there on request: which of the mix, and which of
+            its sources (`loader.sources`), a row came from; dsload.by_source takes them.
         output: "torch", "numpy", or "auto" for torch if it is installed.
         pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
         token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the
@@ -243,6 +244,11 @@ class Loader:
         """The dataset's manifest; for a mix {name: manifest}."""
         manifests = self._epochs.source.manifests
         return next(iter(manifests.values())) if len(manifests) == 1 else manifests
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the split's sources, by the numbers in the column `source`: dsload.by_source takes them."""
+        return self._epochs.source.source_names(self._query)
 
     @property
     def epoch(self) -> int:

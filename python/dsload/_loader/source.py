@@ -22,6 +22,7 @@ from .._order.mix import named, parse
 from .._order.packed_count import most_rows
 from .._order.packing import PackOptions
 from .._query import Query, with_defaults
+from .._read import sources as row_sources
 from .._read.inprocess import InProcess
 from .._read.manifest import is_address, open_manifest
 from .._words import did_you_mean
@@ -206,6 +207,16 @@ class Source:
         if longest is None:
             longest = max(longest_of(m, query.split, self.name, rows=not fixed) for m in self._mixed(query))
         return -(-longest // query.pad_to_multiple_of) * query.pad_to_multiple_of
+
+    def source_names(self, query: Query) -> list[str]:
+        """The names of the sources of the query's rows, in the order of the column `source`. Those of a mix begin with
+        their dataset's name."""
+        datasets = named(parse(query.mix), list(self.manifests)) if query.mix else list(self.manifests)
+        return [
+            f"{dataset}: {name}" if len(datasets) > 1 else name
+            for dataset, manifest in zip(datasets, self._mixed(query))
+            for name in row_sources.names(manifest, query.split)
+        ]
 
     def count_rows(self, query: Query) -> int:
         """The rows of the query's split in all datasets, at least 1."""

@@ -25,6 +25,7 @@ from ..errors import ParameterError
 from .manifest import MAX_ROW_TOKENS, read_manifest
 from .shard import Column, Shard, row_of
 from .shardlist import shards_of
+from .sources import RowSources
 
 Array = npt.NDArray[Any]
 
@@ -178,7 +179,9 @@ class InProcess:
         )
         packing = self._packing(query, parts)
         deal = self._deal(query, parts, packing)
-        make = _Collate(query, manifest, deal, mixed=len(parts) > 1)
+        told = [(name, self.manifests[name]) for name, _, _ in parts] if query.sources == "yes" else None
+        sources = RowSources(told, query.split, query.packed) if told else None
+        make = _Collate(query, manifest, deal, mixed=len(parts) > 1, sources=sources)
         dealt: Iterator[Any] = (
             packed_steps(Packed(order, packing, lengths), deal) if packing else steps(order, deal, lengths)
         )
@@ -274,8 +277,15 @@ def causal_labels(row: Mapping[str, Array], dtype: np.dtype[Any], borders: bool 
 class _Collate:
     """Turns a step's rows into a padded batch."""
 
-    def __init__(self, query: Query, manifest: dict[str, Any], deal: StepOptions, mixed: bool) -> None:
-        self._query, self._deal, self._mixed = query, deal, mixed
+    def __init__(
+        self,
+        query: Query,
+        manifest: dict[str, Any],
+        deal: StepOptions,
+        mixed: bool,
+        sources: Optional[RowSources] = None,
+    ) -> None:
+        self._query, self._deal, self._mixed, self._sources = query, deal, mixed, sources
         self._dtype = np.dtype(query.dtype)
         special = manifest["tokenizer"].get("special") or {}
         self._pad = next((special[k] for k in ("pad", "eos") if k in special), 0)
@@ -342,8 +352,10 @@ class _Collate:
         out["example"] = np.where(fillers, FILLER, step.rows).astype(np.int64)
         out["row"] = step.positions
         out["next"] = np.full(len(rows), step.next, np.int64)
-        if self._mixed:
+        if self._mixed or self._sources is not None:
             out["dataset"] = step.sources.astype(np.int32)
+        if self._sources is not None:
+            out["source"] = self._sources.of(step.sources, step.rows)
         return out
 
     def _padded(self, rows: Sequence[Array], length: int, value: int) -> Array:
