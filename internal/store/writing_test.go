@@ -37,6 +37,7 @@ type writing struct {
 	objects *remote.Store
 	o       dataset.BuilderOptions
 	begun   int // the row from which the last builder continued
+	every   int // rows between two checkpoints
 	server  *remotetest.Server
 }
 
@@ -58,7 +59,7 @@ func (w *writing) adding(settings string) *writing {
 func eachWriting(t *testing.T, test func(t *testing.T, w *writing)) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	remotetest.EachMemoryBucket(t, func(t *testing.T, srv *remotetest.Server, uri string) {
-		w := &writing{t: t, server: srv, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
+		w := &writing{t: t, server: srv, every: 50, dir: t.TempDir(), uri: uri + "/out", now: time.Unix(1e9, 0),
 			objects: remote.NewStore(remote.Options{}),
 			o: dataset.BuilderOptions{Schema: shard.Schema{VocabSize: 50_000}, ShardBytes: 16 << 10,
 				Settings: []byte(`{"a":1}`)}}
@@ -89,8 +90,8 @@ func (w *writing) write(fsys shardfile.FS, dir string, to int, meanwhile func())
 		if err := b.Row("train", &dataset.Example{InputIDs: ids, Document: document}); err != nil {
 			return err
 		}
-		if at%50 == 24 {
-			if at+50 > to && meanwhile != nil {
+		if at%w.every == w.every/2-1 {
+			if at+w.every > to && meanwhile != nil {
 				meanwhile()
 			}
 			if err := b.Save([]byte(strconv.Itoa(at + 1))); err != nil {
