@@ -222,8 +222,9 @@ func TestOpenBuilder(t *testing.T) {
 // A crash while an old dataset is being overwritten never leaves it half there as a dataset.
 func TestCrashWhileOverwriting(t *testing.T) {
 	effort.OneGoroutine(t)
-	for k := 1; ; k++ {
-		fsys := wide.build(t)
+	built := wide.build(t)
+	for k := 1; ; k += effort.Of(2, 1, 1) {
+		fsys := built.CrashImage(shardtest.LoseNone, 0)
 		fsys.CutAt(fsys.Ops() + k)
 		o := plain.options()
 		o.Overwrite = true

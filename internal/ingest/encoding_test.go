@@ -32,7 +32,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
 		s := mustBuild(t, option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 			Settings:  option.Settings{Sources: []string{path}}})
 		got := strings.ReplaceAll(fault.Join(s.Warnings, "\n").String(), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {

@@ -128,7 +128,7 @@ func TestAdviceOnFields(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, c.name), []byte(c.data))
 		o := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 			Settings:  option.Settings{Sources: []string{filepath.Join(dir, c.name)}}}
 		_, err := Run(context.Background(), o)
 		if err == nil {
@@ -170,7 +170,7 @@ func TestAdviceOnWholeTables(t *testing.T) {
 		}
 		put(t, name, []byte(c.record))
 		_, err := Run(context.Background(), option.Options{Out: filepath.Join(dir, "data"),
-			Resources: option.Resources{LoadedTokenizer: gpt2()}, Settings: option.Settings{Sources: []string{name}}})
+			Resources: option.Resources{LoadedTokenizer: small()}, Settings: option.Settings{Sources: []string{name}}})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", c.record, err, c.want)
 		}
@@ -182,7 +182,7 @@ func TestAdviceOnLaterSources(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a.jsonl"), []byte(`{"text":"some words"}`))
 	put(t, filepath.Join(dir, "b.jsonl"), []byte(`{"body":"other words"}`))
-	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()},
+	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: small()},
 		Settings: option.Settings{Sources: []string{filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")}}}
 	_, err := Run(context.Background(), o)
 	const want = "take it with `text-field` body, if every source is like this; " +
@@ -212,7 +212,7 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 		{"a c", "take one with `text-field`" + later, ""},
 		{"a q", "'{{ answer }}'" + later, ""},
 	} {
-		o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()}}
+		o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: small()}}
 		for _, name := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, name+".arrow"))
 		}
@@ -221,7 +221,7 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s, never %s", c.sources, err, c.want, c.never)
 		}
 	}
-	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: gpt2()}}
+	o := option.Options{Out: filepath.Join(dir, "data"), Resources: option.Resources{LoadedTokenizer: small()}}
 	o.Sources = []string{filepath.Join(dir, "a.arrow")}
 	mustBuild(t, o)
 	o.Sources, o.Append, o.TextField = []string{filepath.Join(dir, "b.arrow")}, true, "body"
@@ -261,7 +261,7 @@ func TestAdviceOnFormats(t *testing.T) {
 		}
 		put(t, filepath.Join(dir, name), []byte(c.data))
 		o := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 			Settings:  option.Settings{Sources: []string{filepath.Join(dir, c.name)}, Format: source.Format(c.format)}}
 		_, err := Run(context.Background(), o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -302,7 +302,7 @@ func TestWhereOfASchema(t *testing.T) {
 		{"c.csv j.jsonl", []string{"language=en"}, ""},
 	} {
 		o := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 			Settings:  option.Settings{Filter: filter.Options{Where: c.where}}}
 		for _, s := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, s))

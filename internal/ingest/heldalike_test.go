@@ -53,7 +53,7 @@ func TestHeldOutAlike(t *testing.T) {
 			fsys := shardtest.New()
 			o.Sources = []string{path}
 			s := mustBuild(t, option.Options{Out: "data", Settings: o,
-				Resources: option.Resources{LoadedTokenizer: gpt2(), FS: fsys}})
+				Resources: option.Resources{LoadedTokenizer: small(), FS: fsys}})
 			_, held := splitRows(t, fsys, "data", splitVal)
 			if int64(len(held)) != o.MaxValExamples || s.Splits[0].Examples == 0 {
 				t.Errorf("%s: %d examples are held out", name, len(held))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
@@ -31,10 +32,10 @@ func TestTokensOnce(t *testing.T) {
 	write("plain", "")
 	write("marked", token)
 	for _, overflow := range example.Overflows {
-		for length := 3; length < 16; length++ {
+		for length := 3; length < 16; length += effort.Of(4, 1, 1) {
 			build := func(name string) ([][]uint32, int64) {
 				fsys := shardtest.New()
-				s := mustBuild(t, option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: gpt2(), FS: fsys},
+				s := mustBuild(t, option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
 					Settings: option.Settings{Sources: []string{filepath.Join(dir, name)}, Format: "document", EOS: option.OwnToken,
 						BOS: option.OwnToken, Overflow: overflow, MaxLength: length}})
 				rows, _ := splitRows(t, fsys, "data", splitTrain)

@@ -17,7 +17,7 @@ import (
 func TestOtherSettingsInWords(t *testing.T) {
 	dir := t.TempDir()
 	a, b := lineFile(t, dir, "a.jsonl", "first one"), lineFile(t, dir, "b.jsonl", "second one")
-	o := option.Options{Resources: option.Resources{LoadedTokenizer: gpt2()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
 		Out:      filepath.Join(dir, "data"),
 		Settings: option.Settings{Sources: []string{a}, EOS: option.OwnToken}}
 	mustBuild(t, o)

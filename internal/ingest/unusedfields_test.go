@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/filter"
@@ -52,7 +53,7 @@ func TestUnusedFields(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, c.name), []byte(c.data))
-		o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+		o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 			Settings: option.Settings{Sources: []string{filepath.Join(dir, c.name)}, MaxLength: 64}}
 		if strings.Contains(c.data, "messages") || strings.Contains(c.data, "chosen") {
 			o.Format, o.TrainOn, o.ChatTemplate = source.Chat, chat.TrainAll, filepath.Join(dir, "t.jinja")
@@ -108,8 +109,9 @@ func writeOddRecords(t *testing.T, n int) (path string) {
 
 // TestUnusedFieldsAnyway: what is counted does not depend on workers, memory, interrupts and partitions.
 func TestUnusedFieldsAnyway(t *testing.T) {
+	records := effort.Of(8000, 20_000, 20_000)
 	o := option.Options{Out: "data",
-		Settings: option.Settings{Sources: []string{writeOddRecords(t, 20000)}, MaxLength: 48, MaxExamples: 15000, ShardBytes: 16 << 10,
+		Settings: option.Settings{Sources: []string{writeOddRecords(t, records)}, MaxLength: 48, MaxExamples: int64(records * 3 / 4), ShardBytes: 16 << 10,
 			Dedup: filter.Exact},
 		Resources: option.Resources{LoadedTokenizer: small(), Workers: 3, CheckpointEvery: 10, CheckpointInterval: 1}}
 	want, ops := builtWhole(t, o)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/remote"
@@ -287,7 +288,8 @@ func TestHubOffline(t *testing.T) {
 // What the Hub announced of a file is compared with its bytes, plain or compressed, and after going
 // on in the middle.
 func TestHubHashes(t *testing.T) {
-	text := numbered(40_000)
+	lines := effort.Of(10_000, 40_000, 40_000)
+	text := numbered(lines)
 	for name, data := range map[string]string{"a.txt": text, "a.txt.gz": gzipped(text)} {
 		h := remotetest.NewHub()
 		setHubEnv(t, h)
@@ -295,11 +297,11 @@ func TestHubHashes(t *testing.T) {
 		o := Options{Args: []string{"hf://datasets/acme/docs/" + name}}
 		set := openSet(t, o)
 		records, err := readFrom(t, set, Position{})
-		if err != nil || len(records) != 40_000 {
+		if err != nil || len(records) != lines {
 			t.Fatalf("%s: %d records, %v", name, len(records), err)
 		}
-		middle := reread(t, records[20_000].next)
-		if rest, err := readFrom(t, openSet(t, o), middle); err != nil || len(rest) != 19_999 {
+		middle := reread(t, records[lines/2].next)
+		if rest, err := readFrom(t, openSet(t, o), middle); err != nil || len(rest) != lines/2-1 {
 			t.Errorf("%s: %d records after the middle, %v", name, len(rest), err)
 		}
 		damaged := []byte(data)

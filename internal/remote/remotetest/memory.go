@@ -93,7 +93,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, path string, data
 	f := File{Data: data}
 	if !fault.Drop && fault.Status == 0 && !refused && kept {
 		s.writes++
-		f.Modified = time.Unix(1e9+s.writes, 0)
+		f.Modified, f.ETag = time.Unix(1e9+s.writes, 0), f.tag()
 		if s.files[path] = f; data == nil {
 			delete(s.files, path)
 		}

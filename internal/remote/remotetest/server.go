@@ -3,7 +3,6 @@
 package remotetest
 
 import (
-	"crypto/md5"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -80,6 +79,7 @@ func NewTLS() *Server {
 
 // Put sets a file.
 func (s *Server) Put(path string, f File) {
+	f.ETag = f.tag() // once, not at each request
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[path] = f
@@ -170,11 +170,8 @@ func (s *Server) Send(w http.ResponseWriter, r *http.Request, f File, sent func(
 		}
 		return
 	}
-	if f.ETag == "" {
-		f.ETag = fmt.Sprintf(`"%x"`, md5.Sum(f.Data))
-	}
-	if f.ETag != "-" {
-		h.Set("ETag", f.ETag)
+	if tag := f.tag(); tag != "-" {
+		h.Set("ETag", tag)
 	}
 	if !f.Modified.IsZero() {
 		h.Set("Last-Modified", f.Modified.UTC().Format(http.TimeFormat))

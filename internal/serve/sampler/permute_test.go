@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 func TestPermutationIsABijectionWithInverse(t *testing.T) {
@@ -85,20 +87,27 @@ func chiSquareZ(counts []int, samples int) float64 {
 // other: for neighbours, for the first and last, and for one position in two epochs. Keys are
 // fixed, so a pass is a pass on every run.
 func TestFullIsUniformOnPairsOfPositions(t *testing.T) {
-	for _, n := range []int{2, 3, 4, 5, 7, 10, 16, 23, 50} {
+	for _, n := range []int{2, 3, 4, 5, 7, 10, 16, 23, effort.Of(32, 50, 50)} {
 		samples := 60 * n * n
 		samples = max(samples, 20000)
-		for _, pair := range [][2]int{{0, 1}, {0, n - 1}, {n / 2, n/2 - 1}, {n - 2, n - 1}} {
+		pairs := [][2]int64{{0, 1}, {0, int64(n) - 1}, {int64(n) / 2, int64(n)/2 - 1}, {int64(n) - 2, int64(n) - 1}}
+		counts, epochs := make([][]int, len(pairs)), make([]int, n*n)
+		for k := range pairs {
+			counts[k] = make([]int, n*n)
+		}
+		for seed := range samples {
+			o, _ := NewOrder(Options{Sources: []Source{{Rows: int64(n)}}, Seed: uint64(seed)}, nil)
+			for k, pair := range pairs {
+				counts[k][o.shuffled(pair[0]).Row*int64(n)+o.shuffled(pair[1]).Row]++
+			}
+			epochs[o.shuffled(1).Row*int64(n)+o.shuffled(int64(n)+1).Row]++
+		}
+		for k, pair := range pairs {
 			if pair[0] == pair[1] {
 				continue
 			}
-			counts := make([]int, n*n)
-			for seed := range samples {
-				o, _ := NewOrder(Options{Sources: []Source{{Rows: int64(n)}}, Seed: uint64(seed)}, nil)
-				counts[o.shuffled(int64(pair[0])).Row*int64(n)+o.shuffled(int64(pair[1])).Row]++
-			}
 			var offDiagonal []int
-			for i, c := range counts {
+			for i, c := range counts[k] {
 				if i/n == i%n {
 					if c != 0 {
 						t.Fatalf("n=%d: two positions got the same row", n)
@@ -111,12 +120,7 @@ func TestFullIsUniformOnPairsOfPositions(t *testing.T) {
 				t.Errorf("n=%d positions %v: chi-square is %.1f deviations from uniform", n, pair, z)
 			}
 		}
-		counts := make([]int, n*n)
-		for seed := range samples {
-			o, _ := NewOrder(Options{Sources: []Source{{Rows: int64(n)}}, Seed: uint64(seed)}, nil)
-			counts[o.shuffled(1).Row*int64(n)+o.shuffled(int64(n)+1).Row]++
-		}
-		if z := chiSquareZ(counts, samples); math.Abs(z) > 4 {
+		if z := chiSquareZ(epochs, samples); math.Abs(z) > 4 {
 			t.Errorf("n=%d: rows of one position in two epochs are dependent, %.1f deviations", n, z)
 		}
 	}

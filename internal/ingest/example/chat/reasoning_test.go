@@ -56,7 +56,10 @@ func TestReasoningOfPublicTemplates(t *testing.T) {
 		"call": {list(q1, `{"role":"assistant","content":"","reasoning_content":"WHYA",`+call+`}`, result, thought("thinking", "WHYB", "ZB")),
 			list(q1, `{"role":"assistant","content":"",`+call+`}`, result, said("ZB"))},
 	} {
-		for _, path := range files {
+		for i, path := range files {
+			if testing.Short() && (i+len(name))%3 > 0 { // each case with other templates
+				continue
+			}
 			template, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

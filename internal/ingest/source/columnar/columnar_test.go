@@ -182,7 +182,7 @@ func TestScriptOfTheFiles(t *testing.T) {
 			t.Skip("there is no Python here")
 		}
 	}
-	if exec.Command(python, "-c", "import pyarrow").Run() != nil {
+	if exec.Command(python, "-c", "from importlib.util import find_spec; exit(not find_spec('pyarrow'))").Run() != nil {
 		t.Skip("there is no pyarrow here")
 	}
 	if out, err := exec.Command(python, "-B", "testdata/make.py", "--check").CombinedOutput(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsload/dsload/tokenize/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/reference"
 )
 
@@ -176,7 +177,7 @@ func TestSafeCut(t *testing.T) {
 // TestLongWords: words of every length around the chunk sizes, periodic and not.
 func TestLongWords(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for range 60 {
+	for range effort.Of(20, 60, 60) {
 		c := randomConfig(r, None, false)
 		c.IgnoreMerges = false
 		ref := newOracle(c, newModel(t, c))
@@ -240,7 +241,7 @@ func TestLongWordsOfVocabularies(t *testing.T) {
 		var want [][]uint32
 		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é",
 			"\x00\xff\xc3\x28", "tokens", "heads"} {
-			for range 4 {
+			for range effort.Of(2, 4, 4) {
 				var text []byte
 				for n := 100 + r.IntN(900); len(text) < n; {
 					token := c.Tokens[r.IntN(len(c.Tokens))]
