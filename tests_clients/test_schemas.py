@@ -38,6 +38,9 @@ def outputs(dsload, tmp_path_factory):
     run("build", "--plan", "plan.json", "--partition", "0/3", "--out", "parts")
     run("export", "text", "--to", "jsonl,nanogpt", "--out", "exported")
     run("which", "text", "--row", "3")
+    for name in ("text", "pairs", "packed"):
+        run("view", name, "--grep", "number")
+    run("view", "text", "--step", "0", "--batch-size", "4", "--pack", "bfd", "--max-length", "64")
     run("which", "packed", "--step", "1", "--batch-size", "2")
     shard = folder / "text" / found["manifest"][0]["splits"][0]["shards"][0]["name"]
     shard.write_bytes(shard.read_bytes()[:-1] + b"?")

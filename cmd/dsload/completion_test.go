@@ -13,7 +13,7 @@ import (
 // freeFlags are the flags of any command, besides the options of a build, that take more than a few words:
 // names, paths, numbers, expressions. Every other flag completes to its values.
 var freeFlags = []string{"http", "notify", "plan", "partition", "socket", "listen", "tls-cert", "tls-key", "token-file",
-	"html", "special", "query", "dataset", "mix", "text", "ids", "url", "records", "map"}
+	"html", "source", "grep", "special", "query", "dataset", "mix", "text", "ids", "url", "records", "map"}
 
 // isFree reports whether the values of a flag are not known beforehand.
 func isFree(name string) bool {

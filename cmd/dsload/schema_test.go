@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/view"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/stats"
 )
@@ -79,7 +80,8 @@ func TestSchemas(t *testing.T) {
 		"verify":   {"dsload verify --json", verified{}},
 		"plan":     {"dsload plan --json", planned{}},
 		"export":   {"dsload export --json", export.Summary{}},
-		"which":    {"a line of dsload which --json", tracedLine{}},
+		"view":     {"a line of dsload view --json", view.Row{}},
+		"which":    {"a line of dsload which --json", view.Row{}},
 	}
 	for name, s := range titles {
 		w := schemaWriter{comments: map[reflect.Type]map[string]string{}}

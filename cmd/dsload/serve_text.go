@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,44 +48,57 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 	return sources, asked, nil
 }
 
-// buildText builds text into the cache and returns the folder of the dataset. It does so in a process of its own, whose
-// memory is free once it has ended, and which ends with this one, however that ends.
+// buildText builds text into the cache and returns the folder of the dataset, in a process which ends with this one,
+// however that ends.
 func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err error) {
+	summary, err := runBuildProcess(cmd, append([]string{"--cached", "--exit-with-stdin"}, flags...), sources, nil)
+	return summary.Out, err
+}
+
+// builtSummary is what is read of the summary of a build.
+type builtSummary struct {
+	Out      string   `json:"out"`
+	Stopped  string   `json:"stopped"`
+	Rejected int64    `json:"rejected"`
+	Dropped  int64    `json:"dropped"`
+	Notes    []string `json:"notes"` // what the build left out, or did in an unexpected way
+}
+
+// runBuildProcess builds sources in a process of its own, whose memory is free once it has ended, and shows its notes.
+// Without a stdin the process has one that ends with this one.
+func runBuildProcess(cmd *cobra.Command, flags, sources []string, stdin io.Reader) (summary builtSummary, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("build %s: find this program: %w", textcache.SourcesText(sources), err)
+		return summary, fmt.Errorf("build %s: find this program: %w", textcache.SourcesText(sources), err)
 	}
-	args := append([]string{"build", "--cached", "--exit-with-stdin", "--json"}, flags...)
+	args := append([]string{"build", "--json"}, flags...)
 	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) } // it stops at a checkpoint
 	child.WaitDelay = stopGrace
 	var stdout bytes.Buffer
-	child.Stdout, child.Stderr = &stdout, cmd.ErrOrStderr()
-	if _, err = child.StdinPipe(); err == nil { // only this process holds it, until the child has ended
+	child.Stdin, child.Stdout, child.Stderr = stdin, &stdout, cmd.ErrOrStderr()
+	if stdin == nil {
+		_, err = child.StdinPipe() // only this process holds it, until the child has ended
+	}
+	if err == nil {
 		err = child.Run()
 	}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return "", &printedError{exit.ExitCode()}
+		return summary, &printedError{exit.ExitCode()}
 	case err != nil && cmd.Context().Err() != nil:
-		return "", fault.Kindf(fault.Interrupted, "build %s: interrupted", textcache.SourcesText(sources))
+		return summary, fault.Kindf(fault.Interrupted, "build %s: interrupted", textcache.SourcesText(sources))
 	case err != nil:
-		return "", fmt.Errorf("build %s: %w", textcache.SourcesText(sources), err)
-	}
-	var summary struct {
-		Out      string   `json:"out"`
-		Rejected int64    `json:"rejected"`
-		Dropped  int64    `json:"dropped"`
-		Notes    []string `json:"notes"` // what the build left out, or did in an unexpected way
+		return summary, fmt.Errorf("build %s: %w", textcache.SourcesText(sources), err)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
-		return "", fmt.Errorf("build %s: read its summary: %w", textcache.SourcesText(sources), err)
+		return summary, fmt.Errorf("build %s: read its summary: %w", textcache.SourcesText(sources), err)
 	}
 	for _, note := range append(losses(summary.Rejected, summary.Dropped), summary.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note))
 	}
-	return summary.Out, nil
+	return summary, nil
 }
 
 // textFlags adds the flags of build that say how text becomes rows, except those that the command

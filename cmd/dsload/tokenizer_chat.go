@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/wellformed"
@@ -26,6 +28,7 @@ type chatFlags struct {
 	trainOn        string
 	reasoning      string
 	roles          []string
+	explain        bool
 }
 
 func newTokenizerChatCommand() *cobra.Command {
@@ -37,12 +40,19 @@ func newTokenizerChatCommand() *cobra.Command {
 		Long: `Each line of stdin is a JSON object with a conversation, such as {"messages": […]}; it becomes
 {"text": …, "ids": […], "mask": […]}: as 'dsload build --format chat' does. The mask is
 1 for tokens that are trained on. A turn of the assistant that is not found in the text is
-reported on stderr.`,
+reported on stderr. With --explain it shows the text, and what carries loss in colour, or
+between ⟦ and ⟧ where there are no colours.`,
 		Example: `  dsload tokenizer chat --tokenizer path/to/model < chats.jsonl
+  dsload tokenizer chat --explain --tokenizer path/to/model < chats.jsonl
   echo '{"messages": [{"role": "user", "content": "Hi"}]}' | dsload tokenizer chat -t path/to/model
   dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja < chats.jsonl`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runChat(cmd, &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.explain && asJSON && cmd.Flags().Changed("json") {
+				return usagef("tokenizer chat: --explain is for people and --json for programs; give one of them")
+			}
+			return runChat(cmd, &f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -53,7 +63,9 @@ reported on stderr.`,
 	flags.StringSliceVar(&f.roles, "roles", nil, optionUsage("roles"))
 	flags.StringVar(&f.date, "date", "", "day that a template writes as today's, such as 2006-01-02 (default today)")
 	likeOption(flags, "chat-template", "train-on", "reasoning", "roles", "date")
-	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
+	flags.BoolVar(&asJSON, "json", true, "JSON lines out, unless --explain is given")
+	flags.BoolVar(&f.explain, "explain", false, "show the text, with what carries loss")
+	help.InGroup(flags, help.GroupOutput, "explain")
 	return cmd
 }
 
@@ -83,6 +95,11 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	}
 	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(r.NewPieces(t),
 		t.NewEncoder(tokenize.EncoderOptions{}))}
+	if f.explain {
+		stdout := cmd.OutOrStdout()
+		c.explain, c.screen = t, marked.Screen{Colour: colourful(stdout)}
+		cmd.SetOut(unguarded(stdout)) // colours are ours, and what they surround is harmless
+	}
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		err := c.write(out, line)
 		if errors.Is(err, chat.ErrStopped) {
@@ -131,19 +148,32 @@ type chatter struct {
 	worker  *chat.Worker
 	encoder *chat.Encoder
 	text    chat.Text
+	explain *tokenize.Tokenizer // nil for JSON
+	screen  marked.Screen
 	clean   []byte
 	ids     []uint32
 	mask    []bool
 	json    bytes.Buffer
 }
 
-// write writes one JSON object without a line end.
+// write writes one conversation without the end of its last line.
 func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
 	c.clean, _ = wellformed.Append(c.clean[:0], line)
 	if err = c.worker.Render(&c.text, c.clean); err != nil {
 		return err
 	}
 	if c.ids, c.mask, err = c.encoder.Append(c.ids[:0], c.mask[:0], &c.text); err != nil {
+		return err
+	}
+	if c.explain != nil {
+		trained := 0
+		for _, on := range c.mask {
+			if on {
+				trained++
+			}
+		}
+		_, err = fmt.Fprintf(out, "%s, loss on %s (%s)\n%s\n", plural(len(c.ids), "token"), formatCount(int64(trained)),
+			c.screen.Legend(), strings.Join(c.screen.Lines(marked.Cut(c.explain, c.ids, c.mask, nil, false)), "\n"))
 		return err
 	}
 	c.json.Reset()

@@ -88,7 +88,7 @@ func nearestFlag(cmd *cobra.Command, typed string) string {
 var synonyms = map[string]string{
 	"tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train",
 	"digest": "tokenizer digest",
-	"check":  "verify", "validate": "verify", "show": "inspect", "info": "inspect", "head": "inspect", "ls": "inspect",
+	"check":  "verify", "validate": "verify", "show": "view", "info": "inspect", "head": "inspect", "ls": "inspect",
 	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"strconv"
@@ -9,9 +10,12 @@ import (
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/help"
+	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/view"
+	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -55,13 +59,23 @@ and each packed row is shown with every document in it.`,
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
 	help.InGroup(flags, "What to show", "step", "row", "document")
+	addFeedFlags(cmd)
+	return cmd
+}
+
+// groupBatches is the title of the flags that addFeedFlags adds.
+const groupBatches = "Batches, as the training run asked for them"
+
+// addFeedFlags adds the parameters of batches as flags.
+func addFeedFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	for _, p := range feed.Parameters() {
 		word, text := help.Parameter(p)
 		text = strings.ReplaceAll(text, "max_tokens", "--max-tokens")
 		name := flagOfParameter(p.Name)
 		flags.String(name, p.Default, text)
 		help.NameValues(flags, word, name)
-		help.InGroup(flags, "Batches, as the training run asked for them", name)
+		help.InGroup(flags, groupBatches, name)
 		words := p.Words()
 		if name == "split" {
 			words = []string{"train", "val"}
@@ -70,7 +84,17 @@ and each packed row is shown with every document in it.`,
 			completes(cmd, name, words)
 		}
 	}
-	return cmd
+}
+
+// feedQuery returns the query of the flags that addFeedFlags added.
+func feedQuery(flags *pflag.FlagSet) (feed.Query, error) {
+	values := url.Values{}
+	for _, p := range feed.Parameters() {
+		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
+			values.Set(p.Name, f.Value.String())
+		}
+	}
+	return feed.ParseQuery(values.Encode())
 }
 
 func flagOfParameter(name string) string { return strings.ReplaceAll(name, "_", "-") }
@@ -94,49 +118,46 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
 	setSoftLimit(whichMemory + at.buckets.MemoryBytes())
-	values := url.Values{} // the feed's query
-	for _, p := range feed.Parameters() {
-		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
-			values.Set(p.Name, f.Value.String())
-		}
-	}
-	q, err := feed.ParseQuery(values.Encode())
-	if err != nil {
-		return whichError(args, err)
-	}
-	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory, FS: at})
+	run, closeRun, err := openRun(cmd, args, at)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
+	defer func() { err = errors.Join(err, closeRun()) }()
+	rows, err := f.rows(flags, run.Trace, asked)
+	if err == nil && len(rows) == 0 {
+		err = f.noRows(flags, run)
+	}
+	if err != nil {
+		return feedError("which", args, err)
+	}
+	p := rowPrinter{out: cmd.OutOrStdout(), asJSON: f.asJSON, screen: marked.Screen{Colour: colourful(cmd.OutOrStdout())},
+		elided: maxShownRunes}
+	return p.printAll(cmd.Context(), run.List(rows), 0, 0)
+}
+
+// openRun opens the datasets that a run reads with the feed's flags, and returns what closes them.
+func openRun(cmd *cobra.Command, args []string, at *datasetFS) (*view.Run, func() error, error) {
+	q, err := feedQuery(cmd.Flags())
+	if err != nil {
+		return nil, nil, feedError(cmd.Name(), args, err)
+	}
+	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory, FS: at})
+	if err != nil {
+		return nil, nil, err
+	}
 	trace, err := reader.Trace(q)
 	if err != nil {
-		return whichError(args, err)
+		return nil, nil, errors.Join(feedError(cmd.Name(), args, err), reader.Close())
 	}
-	w := whichPrinter{cmd: cmd, at: at, trace: trace, split: q.Split, asJSON: f.asJSON,
-		splits: make([]*tracedSplit, trace.Members())}
-	defer func() { err = errors.Join(err, w.close()) }()
-	rows, err := f.rows(flags, trace, asked)
-	if err == nil && len(rows) == 0 {
-		err = w.noRows(f, asked)
-	}
-	if err != nil {
-		return whichError(args, err)
-	}
-	return w.print(rows)
+	run := view.NewRun(at, trace, func(text string) { warn(cmd.ErrOrStderr(), text) })
+	return run, func() error { return errors.Join(run.Close(), reader.Close()) }, nil
 }
 
 // rows finds what was asked for.
 func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string) (rows []serve.TracedRow, err error) {
 	switch asked {
 	case "step":
-		rank := -1
-		if r := flags.Lookup("rank"); r.Changed {
-			if rank, err = strconv.Atoi(r.Value.String()); err != nil {
-				return nil, err
-			}
-		}
-		return trace.Step(f.step, rank)
+		return stepRows(flags, trace, f.step)
 	case "row":
 		row, err := trace.Row(f.row)
 		return []serve.TracedRow{row}, err
@@ -154,11 +175,27 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 	return rows, nil
 }
 
+// stepRows returns the rows of a step: those of all ranks, unless the flags name one.
+func stepRows(flags *pflag.FlagSet, trace *serve.Trace, step int64) (rows []serve.TracedRow, err error) {
+	rank := -1
+	if r := flags.Lookup("rank"); r.Changed {
+		if rank, err = strconv.Atoi(r.Value.String()); err != nil {
+			return nil, err
+		}
+	}
+	rows, err = trace.Step(step, rank)
+	if err == nil && len(rows) == 0 {
+		err = fault.Kindf(fault.Usage, "step %d has no rows for this rank: "+
+			"the uneven end of an epoch has rows for the first ranks only", step)
+	}
+	return rows, err
+}
+
 var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its " +
 	"documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
-// whichError writes a feed's error with its parameter as a flag.
-func whichError(args []string, err error) error {
+// feedError writes a feed's error with its parameter as a flag.
+func feedError(command string, args []string, err error) error {
 	request, ok := errors.AsType[*feed.RequestError](err)
 	if !ok {
 		return err
@@ -170,34 +207,41 @@ func whichError(args []string, err error) error {
 	if request.Hint != "" && !strings.HasSuffix(reason, "?") {
 		reason += "; " + request.Hint
 	}
-	return usagef("which %s: %s", strings.Join(args, " "), reason)
+	return usagef("%s %s: %s", command, strings.Join(args, " "), reason)
 }
 
-// noRows explains why nothing was found.
-func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
-	if asked != "document" {
-		return usagef("which: step %d has no rows for this rank: "+
-			"the uneven end of an epoch has rows for the first ranks only", f.step)
+// noRows explains why no row of a document was found.
+func (f *whichFlags) noRows(flags *pflag.FlagSet, run *view.Run) error {
+	start, split := flags.Lookup("start").Value.String(), flags.Lookup("split").Value.String()
+	for i := range run.Members() {
+		_, dir, d := run.Dataset(i)
+		if other, err := serve.SplitOf(d, split, f.document); err != nil || other != "" {
+			return cmp.Or(err, noDocument("which", dir, d, split, f.document, start))
+		}
 	}
-	_, dir, d := w.trace.Dataset(0)
+	_, dir, d := run.Dataset(0)
+	return noDocument("which", dir, d, split, f.document, start)
+}
+
+// noDocument explains why a document of a dataset has no rows in a split, from a row of the order on if start is not "".
+func noDocument(command, dir string, d *shard.Dataset, split string, document int64, start string) error {
 	m := d.Manifest()
 	n := counts.Of(m.Counters, nil).Documents
-	if n > 0 && f.document >= n && len(m.Sources) > 0 && w.trace.Members() == 1 {
-		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
+	if n > 0 && document >= n && len(m.Sources) > 0 {
+		return usagef("%s %s: --document %d: the build read %s, which count from 0", command, dir, document,
 			plural(n, "document"))
 	}
-	for i := range w.trace.Members() {
-		_, dir, _ := w.trace.Dataset(i)
-		other, err := w.trace.SplitOf(i, f.document)
-		if err != nil {
-			return err
-		}
-		if other != "" {
-			return fault.Errorf(
-				"which %s: document %d has no rows in split %s: it is in split %s; pass --split %s",
-				dir, f.document, w.split, other, other)
-		}
+	other, err := serve.SplitOf(d, split, document)
+	switch {
+	case err != nil:
+		return err
+	case other != "":
+		return fault.Errorf("%s %s: document %d has no rows in split %s: it is in split %s; pass --split %s", command, dir,
+			document, split, other, other)
+	case start == "":
+		return fault.Errorf("%s %s: document %d has no rows in split %s: it was left out by the build", command, dir,
+			document, split)
 	}
-	return fault.Errorf("which %s: document %d has no rows in split %s from row %s on: "+
-		"it was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value)
+	return fault.Errorf("%s %s: document %d has no rows in split %s from row %s on: it was left out by the build, or "+
+		"comes before --start", command, dir, document, split, start)
 }

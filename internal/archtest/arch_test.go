@@ -116,6 +116,10 @@ var allowed = map[string][]string{
 	"internal/doctor": {"internal/ingest", "internal/procgroup", "internal/resident", "internal/serve", "internal/units",
 		"tokenize"},
 
+	"internal/marked": {"internal/markup", "internal/units", "internal/visible", "tokenize"},
+	"internal/view": {"internal/fault", "internal/marked", "internal/markup", "internal/origins", "internal/serve",
+		"internal/shardfile", "internal/tokenizers", "internal/units", "internal/visible", "shard", "tokenize"},
+
 	// What both use.
 	"internal/arrowipc":  {"internal/flatbuf"},
 	"internal/budget":    {"internal/units"},

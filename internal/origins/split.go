@@ -3,6 +3,7 @@ package origins
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -76,6 +77,20 @@ func (o *Split) Find(document int64) (found Origin, ok bool, err error) {
 		err = f.explain(err)
 	}
 	return found, ok, err
+}
+
+// Runs passes the runs of all documents to visit, in order. It holds a page.
+func (o *Split) Runs(visit func(Run) error) error {
+	if o == nil {
+		return ErrNone
+	}
+	for i := range o.files {
+		f := &o.files[i]
+		if err := Scan(io.NewSectionReader(f.file, 0, f.find.size), visit); err != nil {
+			return f.explain(err)
+		}
+	}
+	return nil
 }
 
 // explain turns the error of a damaged file into a *shardfile.FileError.

@@ -12,7 +12,7 @@ import (
 // only at the first if the query has no end.
 func (t *Trace) Document(member int, document int64) (rows []TracedRow, err error) {
 	split := t.Split(member)
-	i, end, err := rowsOf(split, document)
+	i, end, err := RowsOf(split, document, document+1)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,9 @@ func (t *Trace) Document(member int, document int64) (rows []TracedRow, err erro
 	return rows, nil
 }
 
-// SplitOf returns the name of another split of a member that has rows of a document, or "". Splits that
-// were built from different sources count their documents separately, so they share none.
-func (t *Trace) SplitOf(member int, document int64) (string, error) {
-	_, _, d := t.Dataset(member)
+// SplitOf returns the name of another split of a dataset that has rows of a document, or "". Splits that were built from
+// different sources count their documents separately, so they share none.
+func SplitOf(d *shard.Dataset, but string, document int64) (string, error) {
 	var settings struct {
 		Val []string `json:"val"`
 	}
@@ -58,22 +57,23 @@ func (t *Trace) SplitOf(member int, document int64) (string, error) {
 		return "", nil // settings of another program are not an error
 	}
 	for _, info := range d.Manifest().Splits {
-		if info.Name == t.query.Split {
+		if info.Name == but {
 			continue
 		}
 		split, err := d.Split(info.Name)
 		if err != nil {
 			return "", err
 		}
-		if from, to, err := rowsOf(split, document); err != nil || from < to {
+		if from, to, err := RowsOf(split, document, document+1); err != nil || from < to {
 			return info.Name, err
 		}
 	}
 	return "", nil
 }
 
-// rowsOf returns the rows of a document in a split that is not packed: from up to, not including, to.
-func rowsOf(split *shard.Split, document int64) (from, to int64, err error) {
+// RowsOf returns the rows of the documents from first up to, not including, end in a split that is not packed: from up
+// to, not including, to.
+func RowsOf(split *shard.Split, first, end int64) (from, to int64, err error) {
 	at := func(i int64) int64 {
 		var d [1]int64
 		if e := split.Documents(d[:], i); e != nil && err == nil {
@@ -82,7 +82,7 @@ func rowsOf(split *shard.Split, document int64) (from, to int64, err error) {
 		return d[0]
 	}
 	rows := int(split.NumRows())
-	from = int64(sort.Search(rows, func(i int) bool { return at(int64(i)) >= document }))
-	to = int64(sort.Search(rows, func(i int) bool { return at(int64(i)) > document }))
+	from = int64(sort.Search(rows, func(i int) bool { return at(int64(i)) >= first }))
+	to = int64(sort.Search(rows, func(i int) bool { return at(int64(i)) >= end }))
 	return from, to, err
 }

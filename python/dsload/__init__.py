@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._loader.loader import Loader as Loader
     from ._options import BuildOptions as BuildOptions
     from ._read.access import RandomAccess as RandomAccess
+    from ._show import show as show
     from ._stats.stats import Stats as Stats
     from ._stats.stats import stats as stats
     from ._torch.by_source import by_source as by_source
@@ -46,6 +47,7 @@ _WHERE = {
     "by_source": "_torch.by_source",
     "first": "_torch.collate",
     "RandomAccess": "_read.access",
+    "show": "_show",
     "Stats": "_stats.stats",
     "stats": "_stats.stats",
     "BuildOptions": "_options",
@@ -81,6 +83,7 @@ __all__ = [
     "first",
     "integrations",
     "memory",
+    "show",
     "stats",
 ]
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ._show import NotebookBatch
+
 # Computed from the column segments. transformers takes the last five, which come along with position_ids.
 COMPUTED = ("cu_seqlens", "max_seqlen", "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "use_cache")
 FOR_MODELS = COMPUTED[2:]
 MASK = "attention_mask"
 
 
-class PackedBatch(dict):  # type: ignore[type-arg]
+class PackedBatch(NotebookBatch):
     """A batch of packed rows. Its attention_mask, which marks padding only, is made for those who ask for it by
     name."""
 

@@ -14,7 +14,7 @@ from conftest import HERE
 from dsload._binary import find_binary
 
 PACKAGE = HERE.parent / "dsload"
-SMALL = {"_binary", "_for_models", "_options", "_query", "_secrets", "_words", "errors"}
+SMALL = {"_binary", "_for_models", "_options", "_query", "_secrets", "_show", "_words", "errors"}
 
 # folder → the folders and public modules from which it imports, besides itself and the small modules of the root
 IMPORTS: dict[str, set[str]] = {

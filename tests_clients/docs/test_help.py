@@ -8,9 +8,9 @@ import inputs
 import pytest
 import snippets
 
-COMMANDS = ["build", "serve", "plan", "merge", "inspect", "stats", "verify", "which", "export", "health", "bench", "doctor", "tokenizer encode",
+COMMANDS = ["build", "serve", "plan", "merge", "inspect", "view", "stats", "verify", "which", "export", "health", "bench", "doctor", "tokenizer encode",
             "tokenizer decode", "tokenizer inspect", "tokenizer train", "tokenizer digest", "tokenizer chat", "tokenizer add"]
-RUN = ("build", "inspect", "stats", "verify", "export", "doctor", "tokenizer train", "tokenizer inspect", "tokenizer add")
+RUN = ("build", "inspect", "view", "stats", "verify", "export", "doctor", "tokenizer train", "tokenizer inspect", "tokenizer add")
 NOT_RUN = re.compile(r"(s3|gs|az|hf)://|--plan|jq ")  # a network, another machine's part, a program that may be missing
 DATASETS = ["data", "dsload-data", "data-gpt2", "data-llama"]
 

@@ -7,6 +7,7 @@ from typing import Any, Optional, Union
 
 from .._for_models import COMPUTED, FOR_MODELS, MASK, PackedBatch, computed
 from .._query import Query
+from .._show import NotebookBatch, Origin
 from .._words import did_you_mean
 from .source import Source
 
@@ -14,12 +15,14 @@ Batch = dict[str, Any]
 
 
 class Columns:
-    """The columns that a loader yields. wanted: their names, or one of them; None for all."""
+    """The columns that a loader yields. wanted: their names, or one of them; None for all. origin: what a
+    notebook needs to show a batch, None for a server's, whose dataset may lie elsewhere."""
 
-    def __init__(self, wanted: Union[Iterable[str], str, None]) -> None:
+    def __init__(self, wanted: Union[Iterable[str], str, None], origin: Optional[Origin] = None) -> None:
         if wanted is not None and not isinstance(wanted, Iterable):
             raise ValueError(f"columns: {wanted!r} is not a list of names, as in ('input_ids', 'labels')")
         self._wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted) if wanted is not None else None
+        self._origin = origin
         given = self._wanted
         # Without its companions, position_ids would not keep documents apart.
         self._computed = frozenset(
@@ -71,9 +74,11 @@ class Columns:
         """The columns of a batch that was read, as `output` makes them."""
         wanted = self._wanted
         if "segments" not in arrays:
-            return dict(
+            plain = NotebookBatch(
                 output.convert(arrays if wanted is None else {name: arrays[name] for name in wanted if name in arrays})
             )
+            plain.origin = self._origin
+            return plain
         names = (
             [name for name in arrays if name != MASK] if wanted is None else [name for name in wanted if name in arrays]
         )
@@ -82,4 +87,5 @@ class Columns:
             batch.update(
                 (name, v) for name, v in computed(arrays["segments"], output.own).items() if name in self._computed
             )
+        batch.origin = self._origin
         return batch

@@ -31,6 +31,7 @@ from .._feed.server import Server
 from .._feed.transport import Endpoint
 from .._order import mix as mixes
 from .._query import Query
+from .._show import Origin
 from .._torch import wrapped
 from .._torch.dataset import class_for
 from .._torch.ranks import rank_and_world
@@ -196,7 +197,7 @@ class Loader:
             epochs=epochs,
         ).validate()
         self._output = output
-        chosen = Columns(columns)
+        chosen = Columns(columns, None if read.dataset is None else Origin(read.dataset, split))
         self._source = Source(
             read.dataset,
             read.socket,

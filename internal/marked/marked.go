@@ -1,0 +1,137 @@
+// Package marked shows token ids as text in which one sees what a model is trained on: which tokens carry loss, where
+// the documents of a packed row begin, which tokens are special.
+//
+//	ids, loss mask, segments -> Cut -> pieces -> Screen (a terminal, a pipe), HTML (a page, a notebook)
+//
+// Pieces hold text as it is, for programs; Screen and HTML alone make it harmless.
+package marked
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize"
+)
+
+// A Piece is a stretch of text whose tokens have the same marks.
+type Piece struct {
+	Text    string `json:"text"`
+	Tokens  int    `json:"tokens"`
+	Loss    bool   `json:"loss"`              // they carry loss
+	Special bool   `json:"special,omitempty"` // one special token
+	Match   bool   `json:"match,omitempty"`   // what was searched for
+	// Segment is the number of its document among those of a packed row, from 0.
+	Segment int `json:"segment,omitempty"`
+}
+
+// Cut returns the text of ids in pieces, one for each token if each is set. Tokens that share a character share a
+// piece. Without a tokenizer the text is the ids. A nil loss is that every token carries loss; segments are the lengths
+// of the documents of a packed row, nil for other rows.
+func Cut(t *tokenize.Tokenizer, ids []uint32, loss []bool, segments []int32, each bool) (pieces []Piece) {
+	segment, ends := 0, 0
+	eachText(t, ids, func(from, to int, text string) {
+		for ; segment < len(segments) && from >= ends+int(segments[segment]); segment++ {
+			ends += int(segments[segment])
+		}
+		p := Piece{Text: text, Tokens: to - from, Loss: loss == nil || slices.Contains(loss[from:to], true),
+			Special: to-from == 1 && isSpecial(t, ids[from:to]), Segment: segment}
+		if n := len(pieces) - 1; n >= 0 && !each && !p.Special && !pieces[n].Special && pieces[n].Loss == p.Loss &&
+			pieces[n].Segment == segment {
+			pieces[n].Text += text
+			pieces[n].Tokens += p.Tokens
+			return
+		}
+		pieces = append(pieces, p)
+	})
+	return pieces
+}
+
+// isSpecial reports whether a token is a special one.
+func isSpecial(t *tokenize.Tokenizer, id []uint32) bool {
+	return t != nil && t.Decode(id) != "" && len(t.AppendText(nil, id, tokenize.DecodeOptions{SkipSpecial: true})) == 0
+}
+
+const (
+	maxShared = 8  // tokens of one character, and of bytes that are none
+	context   = 16 // tokens before a token that can change its text
+)
+
+// eachText passes the text of each token to visit, or of tokens that share a character. It decodes a window of
+// tokens, because what a token's text is depends on those before it.
+func eachText(t *tokenize.Tokenizer, ids []uint32, visit func(from, to int, text string)) {
+	if t == nil {
+		for i, id := range ids {
+			visit(i, i+1, strconv.Itoa(int(id))+" ")
+		}
+		return
+	}
+	window, from, before := 0, 0, ""
+	for to := 1; to <= len(ids); to++ {
+		text := t.Decode(ids[window:to])
+		if strings.HasSuffix(text, "\uFFFD") && to < len(ids) && to-from < maxShared {
+			continue
+		}
+		visit(from, to, text[shared(before, text):])
+		if from = to; to-window >= 2*context {
+			window = to - context
+			for window < to && !utf8.ValidString(t.Decode(ids[window:to])) {
+				window++
+			}
+			text = t.Decode(ids[window:to])
+		}
+		before = text
+	}
+}
+
+// shared returns the length of the longest common prefix of whole characters.
+func shared(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && n < len(b) && !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return n
+}
+
+// Elide returns the pieces of the first characters of their text, at most n, and a sign if there are more.
+func Elide(pieces []Piece, n int) (out []Piece) {
+	for _, p := range pieces {
+		runes := []rune(p.Text)
+		if len(runes) > n {
+			p.Text = string(runes[:n]) + " […]"
+			return append(out, p)
+		}
+		out, n = append(out, p), n-len(runes)
+	}
+	return out
+}
+
+// Highlight cuts pieces at the matches in their joined text, and marks those that are matched. matches are pairs of
+// offsets in bytes, as package regexp returns them.
+func Highlight(pieces []Piece, matches [][]int) (out []Piece) {
+	at := 0 // of the piece's rest
+	for _, p := range pieces {
+		for len(p.Text) > 0 {
+			for len(matches) > 0 && (matches[0][1] <= at || matches[0][0] == matches[0][1]) {
+				matches = matches[1:]
+			}
+			n := len(p.Text)
+			part := p
+			if len(matches) > 0 {
+				if part.Match = matches[0][0] <= at; part.Match {
+					n = min(n, matches[0][1]-at)
+				} else {
+					n = min(n, matches[0][0]-at)
+				}
+			}
+			part.Text = p.Text[:n]
+			out = append(out, part)
+			p.Text, p.Tokens, at = p.Text[n:], 0, at+n
+		}
+	}
+	return out
+}
