@@ -123,7 +123,7 @@ func totalsOf(t report.Totals) Totals {
 }
 
 func countsOf(c counts.Counts) Counts {
-	return Counts{Numbers(c.Numbers), Unread(c.Unread), c.Shapes, c.Unused, c.CutBy, c.DroppedBy}
+	return Counts{Numbers(c.Numbers), Unread(c.Unread), c.Shapes, c.Unused, c.Fields, c.CutBy, c.DroppedBy}
 }
 
 // ServeOptions configures a server. No field changes a batch.

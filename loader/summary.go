@@ -123,6 +123,8 @@ type Counts struct {
 	// Unused counts the records with a field that nothing used, by its name, and the messages with one, by its name after
 	// "messages[]."; unused_… in the manifest.
 	Unused map[string]int64
+	// Fields counts the records whose text was taken from one of several fields, by its name; field_… in the manifest.
+	Fields map[string]int64
 	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
 	CutBy []string
 	// DroppedBy counts the documents that filters and dedup left out, by the names of their options. The manifest has

@@ -218,8 +218,9 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		return usagef("--text-field %s: %v", f.field, err)
 	}
 	set, err := source.Open(cmd.Context(), source.Options{Args: args, Format: source.Format(f.format),
-		Framing: source.Framing{TextField: formatter.StreamedField(), Fields: formatter.Fields()},
-		Places:  source.Places{Stdin: cmd.InOrStdin(), Built: setup.BuiltFiles, Marks: setup.MarksBuild}})
+		Framing: source.Framing{TextField: formatter.StreamedField(), Fields: formatter.Fields(),
+			AnyOf: formatter.AnyOf()},
+		Places: source.Places{Stdin: cmd.InOrStdin(), Built: setup.BuiltFiles, Marks: setup.MarksBuild}})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ type Counts struct {
 	// Unused counts the records with a field that nothing used, by its name, and the messages with one, by its name
 	// after "messages[]."; unused_… in the manifest.
 	Unused map[string]int64 `json:"unused,omitempty"`
+	// Fields counts the records whose text was taken from one of several fields, by its name; field_… in the
+	// manifest.
+	Fields map[string]int64 `json:"fields,omitempty"`
 	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
 	CutBy []string `json:"cut_by,omitempty"`
 	// DroppedBy counts the documents that filters and dedup left out, by the names of their options. The
@@ -112,6 +115,7 @@ var Budgets = []string{"max-examples", "max-val-examples", "max-bytes", "max-tok
 const (
 	shapePrefix  = "shape_"
 	unusedPrefix = "unused_"
+	fieldPrefix  = "field_"
 	// OfMessages precedes the names of the fields of messages.
 	OfMessages = "messages[]."
 	// maxUnused is how many names Unused has room for.
@@ -133,6 +137,9 @@ func (c Counts) Map() map[string]int64 {
 	for name, n := range c.Unused {
 		m[unusedPrefix+name] = n
 	}
+	for name, n := range c.Fields {
+		m[fieldPrefix+name] = n
+	}
 	for _, option := range c.CutBy {
 		m[cutName(option)] = 1
 	}
@@ -149,6 +156,9 @@ func Of(counters, dropped map[string]int64) (c Counts) {
 		}
 		if field, ok := strings.CutPrefix(name, unusedPrefix); ok {
 			add(&c.Unused, field, n)
+		}
+		if field, ok := strings.CutPrefix(name, fieldPrefix); ok {
+			add(&c.Fields, field, n)
 		}
 	}
 	for _, option := range Budgets {
@@ -194,6 +204,7 @@ func add(m *map[string]int64, name string, n int64) {
 // Clone returns a copy that shares nothing that changes.
 func (c Counts) Clone() Counts {
 	c.Shapes, c.DroppedBy, c.Unused = maps.Clone(c.Shapes), maps.Clone(c.DroppedBy), maps.Clone(c.Unused)
+	c.Fields = maps.Clone(c.Fields)
 	if c.DroppedTokens != nil {
 		c.DroppedTokens = new(*c.DroppedTokens)
 	}
@@ -205,6 +216,9 @@ func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
 // CountShape counts a conversation by its shape.
 func (c *Counts) CountShape(shape string) { add(&c.Shapes, shape, 1) }
+
+// CountField counts a record by the field that its text was taken from.
+func (c *Counts) CountField(name string) { add(&c.Fields, name, 1) }
 
 // CountUnused counts n records, or messages, with a field that nothing used.
 func (c *Counts) CountUnused(field string, n int64) {

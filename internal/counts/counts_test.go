@@ -27,6 +27,7 @@ func filled() (c Counts) {
 	fill(reflect.ValueOf(&c.Numbers).Elem())
 	fill(reflect.ValueOf(&c.Unread).Elem())
 	c.Shapes = map[string]int64{"question-answer": 4, "ShareGPT": 5}
+	c.Fields = map[string]int64{"a-b": 8}
 	c.CutBy = []string{"max-val-examples", "max-bytes"}
 	c.DroppedBy = map[string]int64{"where": 7}
 	return c

@@ -143,7 +143,7 @@ func formatsPage(build *cobra.Command) *Page {
 and prints what it found.
 
 --text-field says where in a record the text is: content, a.b[0] to reach inside, title,body to join two
-fields with a blank line. The default is "text"; if the first record has no such field, the error names the
+fields with a blank line, text|content to take the first that a record has. The default is "text"; if the first record has no such field, the error names the
 one that looks like the text.`),
 		examples: []string{
 			"dsload build 'corpus/*.jsonl.gz' --text-field content",

@@ -51,6 +51,9 @@ func (f *flusher) countChat(d *job.Document) {
 	if d.Shape != "" {
 		s.CountShape(string(d.Shape))
 	}
+	if d.Field != "" {
+		s.CountField(d.Field)
+	}
 	if d.ToolsLeftOut {
 		s.ToolsLeftOut++
 	}

@@ -99,7 +99,7 @@ func (v *previewer) notes() (notes []fault.Text) {
 				advice.NoField(field.String(), "the first has", s.Names)))
 		}
 	}
-	return slices.Concat(notes, v.b.Warnings(), report.Rendered(s.Counts), report.UnusedFields(s.Counts),
+	return slices.Concat(notes, v.b.Warnings(), report.Found(&s.Counts), report.Rendered(s.Counts), report.UnusedFields(s.Counts),
 		s.IllFormed.Warnings(s.Replaced), v.b.EndNotes(), s.Lines.Notes())
 }
 

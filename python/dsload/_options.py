@@ -81,7 +81,7 @@ class BuildOptions(PlanOptions, total=False):
         tokenizer: built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, or hf://OWNER/NAME.
         tokenizer_pattern: how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number).
         format: auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes.
-        text_field: field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text).
+        text_field: field that holds the text; a.b[0] reaches inside, a,b joins two with a blank line, and a|b is the first that a record has (default text).
         records: in JSON files, the records are the elements of the array at PATH, as in data or a.b; . is the top (default found where there is one array of objects).
         columns: names of the columns of CSV without a header, as in id,text,lang.
         delimiter: separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line).

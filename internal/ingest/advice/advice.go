@@ -116,6 +116,10 @@ func wantedField(f Facts, err error) (error, bool) {
 	var advice fault.Text
 	pair := Pair(field)
 	lists := recordLists(bad, field, f.inputOf(bad))
+	likely := field.Likely
+	if given := f.Options.TextField; likely != "" && strings.Contains(given, "|") { // other records have those
+		likely = given + "|" + likely
+	}
 	switch {
 	case field.Chat != "":
 		return fault.Advise(err, "%v", chatAdvice(field.Chat)), true
@@ -128,14 +132,14 @@ func wantedField(f Facts, err error) (error, bool) {
 	case !pair.IsZero():
 		advice = pair
 	case field.Likely != "" && field.Usual && !lists.IsZero():
-		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
+		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(likely), lists)
 	case field.Likely != "" && !lists.IsZero():
-		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
+		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(likely))
 	case field.Keyed && bad.Row == 1 && bad.Member == "":
 		advice = fault.Textf("if the record is an object of records, write them as lines, as with `jq -c '.[]'`; "+
-			"else take the text with {text-field} %s", shell.Quote(field.Likely))
+			"else take the text with {text-field} %s", shell.Quote(likely))
 	case field.Likely != "":
-		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
+		advice = fault.Textf("take it with {text-field} %s", shell.Quote(likely))
 	case !lists.IsZero():
 		advice = lists
 	default:

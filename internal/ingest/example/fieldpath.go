@@ -16,6 +16,7 @@ import (
 type FieldPath struct {
 	name  string // the path as it was written
 	steps []pathStep
+	or    []FieldPath // where it is several, of which the first that a record has counts; steps are those of the first
 }
 
 // A pathStep is a field of an object, or an element of a list.
@@ -63,21 +64,33 @@ func ParseFieldPath(s string) (FieldPath, error) {
 }
 
 // ParseFieldPaths parses a list of distinct paths separated by commas, ignoring white space around
-// them.
-func ParseFieldPaths(s string) ([]FieldPath, error) {
-	var paths []FieldPath
+// them. Each may be several with | between, of which the first that a record has counts.
+func ParseFieldPaths(s string) (paths []FieldPath, err error) {
+	var named []string
 	for part := range strings.SplitSeq(s, ",") {
-		p, err := ParseFieldPath(strings.TrimSpace(part))
-		if err != nil {
-			return nil, err
+		part = strings.TrimSpace(part)
+		var all []FieldPath
+		for one := range strings.SplitSeq(part, "|") {
+			p, err := ParseFieldPath(strings.TrimSpace(one))
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(named, p.name) {
+				return nil, fault.Of(ErrUnknownField, "fields %q: %q is named twice", s, p.name)
+			}
+			named, all = append(named, p.name), append(all, p)
 		}
-		if slices.ContainsFunc(paths, func(q FieldPath) bool { return q.name == p.name }) {
-			return nil, fault.Of(ErrUnknownField, "fields %q: %q is named twice", s, p.name)
+		if len(all) == 1 {
+			paths = append(paths, all[0])
+			continue
 		}
-		paths = append(paths, p)
+		paths = append(paths, FieldPath{name: part, steps: all[0].steps, or: all})
 	}
 	return paths, nil
 }
+
+// oneOf writes the name of a path for messages: "a" or "b" where it is several.
+func oneOf(name string) string { return strings.ReplaceAll(strconv.Quote(name), "|", `" or "`) }
 
 // String returns the path as written.
 func (p FieldPath) String() string { return p.name }
@@ -95,7 +108,19 @@ func (p FieldPath) Root() string {
 }
 
 // isPlain reports whether the path is just the name of a field.
-func (p FieldPath) isPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 }
+func (p FieldPath) isPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 && p.or == nil }
+
+// uses returns the names of the fields of which a record's text may be made: those of the whole path, and their roots.
+func (p FieldPath) uses() (names []string) {
+	names = []string{p.name}
+	if !p.isPlain() && p.or == nil {
+		names = append(names, p.Root())
+	}
+	for _, one := range p.or {
+		names = append(names, one.uses()...)
+	}
+	return names
+}
 
 // Find returns the JSON text of the value that a path leads to in a JSON object, nil if there is
 // none. Of several fields with one name the last counts. The whole record is checked: an error

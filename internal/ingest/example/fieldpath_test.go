@@ -2,6 +2,7 @@ package example
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ func TestParseFieldPath(t *testing.T) {
 			t.Errorf("%q: %v, %v", good, p, err)
 		}
 	}
-	for _, bad := range []string{"a,", ",a", "a,,b", "a, a", "a,b[x]"} {
+	for _, bad := range []string{"a,", ",a", "a,,b", "a, a", "a,b[x]", "a|", "|a", "a|a", "b,a|b"} {
 		if _, err := ParseFieldPaths(bad); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
@@ -65,6 +66,13 @@ func TestTextFieldPaths(t *testing.T) {
 		{"title,titel", "", `no field "titel"; the record has title, text`},
 		{"m.l[2]", "", `no field "m.l[2]"`},
 		{"m.x,text", "", `no field "m.x"`},
+		{"nosuch|text", "body", ""},
+		{"none|empty|m.l[0]|text", "x", ""},
+		{"none|nosuch|empty", "", ""},
+		{"title,nosuch | text", "Té\n\nbody", ""},
+		{"nosuch|none", "", `field "none" is null, not a string`},
+		{"nosuch|m.x", "", `no field "nosuch" or "m.x"; the record has title, text`},
+		{"m|text", "", `field "m" is an object, not a string`},
 	} {
 		f, err := NewFormatter(FormatOptions{TextField: c.field})
 		if err != nil {
@@ -90,7 +98,7 @@ func TestTextFieldPaths(t *testing.T) {
 func TestTextColumnsJoined(t *testing.T) {
 	columns := []string{"id", "title", "a.b", "text"}
 	for _, c := range []struct{ field, want string }{{"title,text", "T\n\nbody"}, {"a.b", "dotted"},
-		{"title,id,text", "T\n\nbody"}} {
+		{"title,id,text", "T\n\nbody"}, {"nosuch|id|title", "T"}, {"title,x|text", "T\n\nbody"}, {"id|x", ""}} {
 		f, _ := NewFormatter(FormatOptions{TextField: c.field})
 		var out Formatted
 		err := f.NewWorker().Format(&out, Record{Columns: columns, Comma: ','}, []byte(",T,dotted,body"))
@@ -103,5 +111,33 @@ func TestTextColumnsJoined(t *testing.T) {
 	if err := f.NewWorker().Format(&out, Record{Columns: columns, Comma: ','},
 		[]byte(",T,dotted,body")); !errors.Is(err, ErrUnknownField) {
 		t.Errorf("a missing column: %v", err)
+	}
+}
+
+// TestOneOfSeveralFields: the text is that of the first field with a value, which is named, and all of them are used.
+func TestOneOfSeveralFields(t *testing.T) {
+	f, err := NewFormatter(FormatOptions{TextField: "text|meta.content|body"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.StreamedField() != "" || !slices.Equal(f.AnyOf(), []string{"text", "meta.content", "meta", "body"}) {
+		t.Errorf("streamed %q, any of %q", f.StreamedField(), f.AnyOf())
+	}
+	u := NewUnused(f.AlwaysUsed())
+	w := f.NewWorker().Note(u)
+	for _, c := range []struct{ record, text, field string }{
+		{`{"body": "last", "text": "first", "id": "x y"}`, "first", "text"},
+		{`{"body": "last", "meta": {"content": "inside"}}`, "inside", "meta.content"},
+		{`{"text": null, "body": "last", "other": "unused words"}`, "last", "body"},
+		{`{"text|meta.content|body": "by its whole name", "text": "no"}`, "by its whole name", "text"},
+	} {
+		var out Formatted
+		if err := w.Format(&out, Record{}, []byte(c.record)); err != nil || string(out.Prompt) != c.text || out.Field != c.field {
+			t.Errorf("%s: %q of %q, %v", c.record, out.Prompt, out.Field, err)
+		}
+		u.Numbers()
+	}
+	if !slices.Equal(u.Names(), []string{"other"}) {
+		t.Errorf("unused are %q", u.Names())
 	}
 }

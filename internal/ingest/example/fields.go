@@ -40,9 +40,9 @@ func (e *FieldError) Error() string {
 	if has == "" {
 		has = "none"
 	}
-	s := fmt.Sprintf("no field %q; the record has %s", e.Field, has)
+	s := fmt.Sprintf("no field %s; the record has %s", oneOf(e.Field), has)
 	if e.Column {
-		s = fmt.Sprintf("no column %q; the columns are %s", e.Field, has)
+		s = fmt.Sprintf("no column %s; the columns are %s", oneOf(e.Field), has)
 	}
 	switch {
 	case e.Chat != "":

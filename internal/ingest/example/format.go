@@ -39,6 +39,8 @@ type Formatted struct {
 	Target    []byte
 	HasTarget bool
 	Replaced  int // ill-formed parts that became U+FFFD
+	// Field is the one of several fields that the text was taken from, "" where there is no choice.
+	Field string
 }
 
 // A Formatter turns records into text. It is immutable.
@@ -88,9 +90,16 @@ func (f *Formatter) AlwaysUsed() []string {
 	}
 	var names []string
 	for _, p := range f.fields {
-		names = append(names, p.name)
-		if !p.isPlain() {
-			names = append(names, p.Root())
+		names = append(names, p.uses()...)
+	}
+	return names
+}
+
+// AnyOf returns those of Fields of which a record needs only one.
+func (f *Formatter) AnyOf() (names []string) {
+	for _, p := range f.fields {
+		for i := 0; i < len(p.or) && f.template == nil; i++ {
+			names = append(names, p.or[i].uses()...)
 		}
 	}
 	return names
@@ -145,10 +154,11 @@ type Worker struct {
 	done      <-chan struct{}
 }
 
-// columnIndex holds the indexes of the columns of the text in a header.
+// columnIndex holds the indexes of the columns of the text in a header: for each field, those of which the first with
+// a value counts, -1 for one that is not there.
 type columnIndex struct {
 	of   []string
-	text []int
+	text [][]int
 }
 
 // NewWorker returns a worker of this formatter.
@@ -173,6 +183,7 @@ func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 // concern the record.
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
+	dst.Field = ""
 	w.unused.Begin()
 	f := w.f
 	if rec.Decoded && f.template == nil {
@@ -259,13 +270,22 @@ func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error
 
 // csvText joins the columns that hold the text, without empty ones.
 func (w *Worker) csvText(dst *Formatted, rec Record) error {
-	for i, column := range w.columns.text {
+	for i, choice := range w.columns.text {
+		column := -1
+		for _, c := range choice {
+			if c >= 0 && (column < 0 || len(w.fields.at(column)) == 0 && len(w.fields.at(c)) > 0) {
+				column = c
+			}
+		}
 		if column < 0 {
 			err := missingColumn(w.f.fields[i].name, rec.Columns, &w.fields)
 			if len(w.columns.text) > 1 {
 				err = missingPart(err)
 			}
 			return err
+		}
+		if len(choice) > 1 {
+			dst.Field = rec.Columns[column]
 		}
 		text := w.fields.at(column)
 		if len(text) > 0 && len(dst.Prompt) > 0 {
@@ -279,12 +299,14 @@ func (w *Worker) csvText(dst *Formatted, rec Record) error {
 func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 	var lone int
 	var err error
+	w.scan.chosen = ""
 	if fields := w.f.fields; len(fields) == 1 {
 		dst.Prompt, lone, err = w.scan.appendField(dst.Prompt, data, &fields[0])
 	} else {
 		dst.Prompt, lone, err = w.scan.appendJoined(dst.Prompt, data, fields)
 	}
 	dst.Replaced += lone
+	dst.Field = w.scan.chosen
 	return err
 }
 
@@ -304,7 +326,12 @@ func (w *Worker) locate(columns []string) {
 	}
 	c.of, c.text = columns, c.text[:0]
 	for i := range w.f.fields {
-		c.text = append(c.text, slices.Index(columns, w.f.fields[i].name))
+		p := &w.f.fields[i]
+		choice := []int{slices.Index(columns, p.name)}
+		for k := 0; k < len(p.or) && choice[0] < 0; k++ {
+			choice = append(choice, slices.Index(columns, p.or[k].name))
+		}
+		c.text = append(c.text, choice)
 	}
 	if w.rendering != nil {
 		w.rendering.columns = nil

@@ -13,12 +13,42 @@ import (
 type jsonFinder struct {
 	jsonscan.Scanner
 	unused *Unused // notes the fields that are skipped; may be nil
+	chosen string  // the path that choose chose last among several
+}
+
+// choose is find for a path that may be several: it returns the value of the first that has one, else the first value
+// that is there. which is its path.
+func (s *jsonFinder) choose(data []byte, path *FieldPath) (found foundValue, which *FieldPath, err error) {
+	found, err = s.find(data, path)
+	if path.or == nil || err != nil {
+		return found, path, err
+	}
+	unused := s.unused
+	s.unused = nil // once is enough
+	defer func() { s.unused = unused }()
+	which = &path.or[0]
+	for i := 1; i < len(path.or) && !found.hasValue(); i++ {
+		other, err := s.find(data, &path.or[i])
+		if err != nil {
+			return found, which, err
+		}
+		if other.hasValue() || found.kind == 0 || found.kind == 'n' && other.kind != 0 {
+			found, which = other, &path.or[i]
+		}
+	}
+	s.chosen = which.name
+	return found, which, nil
+}
+
+// hasValue reports whether it is anything but null or an empty string.
+func (v *foundValue) hasValue() bool {
+	return v.kind != 0 && v.kind != 'n' && (v.kind != '"' || v.end-v.start > len(`""`))
 }
 
 // appendField appends to dst the string that a path leads to. Of several fields with one name the
 // last counts, as in Python. lone is the number of lone surrogates that became U+FFFD.
-func (s *jsonFinder) appendField(dst, data []byte, path *FieldPath) (text []byte, lone int, err error) {
-	found, err := s.find(data, path)
+func (s *jsonFinder) appendField(dst, data []byte, given *FieldPath) (text []byte, lone int, err error) {
+	found, path, err := s.choose(data, given)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -27,7 +57,7 @@ func (s *jsonFinder) appendField(dst, data []byte, path *FieldPath) (text []byte
 		text, lone = found.appendText(dst, data)
 		return text, lone, nil
 	case 0:
-		return dst, 0, missingField(path.name, data)
+		return dst, 0, missingField(given.name, data)
 	}
 	return dst, 0, notText(path, found, data)
 }
@@ -39,7 +69,7 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 	unused := s.unused
 	defer func() { s.unused = unused }()
 	for i := range paths {
-		found, err := s.find(data, &paths[i])
+		found, path, err := s.choose(data, &paths[i])
 		s.unused = nil // once is enough
 		switch {
 		case err != nil:
@@ -50,7 +80,7 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 		case found.kind == 0:
 			return dst[:start], 0, missingPart(missingField(paths[i].name, data))
 		case found.kind != '"':
-			return dst[:start], 0, notText(&paths[i], found, data)
+			return dst[:start], 0, notText(path, found, data)
 		}
 		if found.end-found.start == len(`""`) {
 			continue

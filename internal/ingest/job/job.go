@@ -85,6 +85,7 @@ type Document struct {
 	Unused      Span       // in Job.Unused
 	Turns       Span       // in Job.Turns; only of conversations that make a row of each turn
 	Shape       chat.Shape // the conversation's, "" for other texts
+	Field       string     // the one of several that the text was taken from
 	chat.Noted
 	chat.Losses
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks

@@ -38,7 +38,8 @@ var table = []Row{
 		Help:  alternatives(words(source.Formats())),
 		field: func(o *Options) any { return (*string)(&o.Format) }},
 	{Name: "text-field", Group: GroupText, Value: "FIELD",
-		Help:  "field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)",
+		Help: "field that holds the text; a.b[0] reaches inside, a,b joins two with a blank line, and a|b is the first " +
+			"that a record has (default text)",
 		field: func(o *Options) any { return &o.TextField }},
 	{Name: "records", Group: GroupSources, Value: "PATH",
 		Help: "in JSON files, the records are the elements of the array at PATH, as in data or a.b; . is the top " +

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 )
@@ -25,16 +26,21 @@ func (u *Unfound) Notes() []fault.Text {
 		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)}
 }
 
-// Shapes returns a sentence on how the records held their conversations.
-func Shapes(shapes map[string]int64) []fault.Text {
-	var parts []string
-	for _, s := range slices.Sorted(maps.Keys(shapes)) {
-		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
+// Found returns sentences on how the records held their conversations, and which fields held their texts.
+func Found(c *counts.Counts) (notes []fault.Text) {
+	for _, found := range []struct {
+		what, as string
+		n        map[string]int64
+	}{{"conversations found", " as ", c.Shapes}, {"texts found", " in the field ", c.Fields}} {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(found.n)) {
+			parts = append(parts, units.Count(found.n[name])+found.as+name)
+		}
+		if len(parts) > 0 {
+			notes = append(notes, fault.Plain(found.what+": "+strings.Join(parts, ", ")))
+		}
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []fault.Text{fault.Plain("conversations found: " + strings.Join(parts, ", "))}
+	return notes
 }
 
 // Shared counts the documents of the sources of val that train has too.

@@ -65,7 +65,7 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 		Framing: source.Framing{PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
 			MaxRecordBytes: job.MaxRecordBytes, Cut: p.Tokenizer.SafeCut,
 			Whole:     !p.Templates.IsZero() || o.JudgesDocuments() || o.Map != "",
-			TextField: f.StreamedField(), Fields: p.withFilterFields(f.Fields()), Records: o.Records,
+			TextField: f.StreamedField(), Fields: p.withFilterFields(f.Fields()), AnyOf: f.AnyOf(), Records: o.Records,
 			Columns: o.Columns, Delimiter: o.DelimiterByte()},
 		Places: source.Places{Stdin: o.Stdin, OutDir: o.Out, ScratchDir: existingFolder(o.Out), Built: BuiltFiles,
 			Marks: MarksBuild},
@@ -82,7 +82,7 @@ func (p *Prepared) sourceOptions(ctx context.Context, args []string, f *example.
 		so.Format = source.Auto // it says what comes back from the command
 	}
 	if o.Format == source.Chat || o.Map != "" { // all fields may be part of the conversation, or of the answer
-		so.TextField, so.Fields = "", nil
+		so.TextField, so.Fields, so.AnyOf = "", nil, nil
 	}
 	return so
 }

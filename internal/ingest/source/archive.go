@@ -179,7 +179,7 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 			return skip.Binary, nil
 		}
 	} else if a.kind == Tar || a.kind == Zip {
-		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= sniffBytes, a.o.Fields); err != nil {
+		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= sniffBytes, a.o.headerFields()); err != nil {
 			return skip.Binary, nil
 		}
 	}

@@ -155,7 +155,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 			return refuse(skip.Readable, err)
 		}
 	} else if in.Format == Auto {
-		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
+		if in.Format, err = detectFormat(in.URI, text, whole, o.headerFields()); err != nil {
 			return refuse(skip.Readable, err)
 		}
 		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
@@ -281,6 +281,15 @@ func isJSONDocument(text []byte, whole bool) bool {
 	return begins('"') && (broken || whole && json.Valid(all))
 }
 
+// headerFields returns the fields by which a header of CSV is recognised; one of several is written a|b.
+func (o *Options) headerFields() []string {
+	if o.AnyOf == nil {
+		return o.Fields
+	}
+	others := slices.DeleteFunc(slices.Clone(o.Fields), func(f string) bool { return slices.Contains(o.AnyOf, f) })
+	return append(others, strings.Join(o.AnyOf, "|"))
+}
+
 // triedRecords is how many records must have as many fields as the header.
 const triedRecords = 20
 
@@ -297,7 +306,10 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 		columns[i] = strings.TrimSpace(strings.Trim(columns[i], `"`))
 	}
 	sorted := slices.Sorted(slices.Values(columns))
-	unknown := func(field string) bool { return !slices.Contains(columns, field) }
+	has := func(field string) bool { return slices.Contains(columns, field) }
+	unknown := func(field string) bool {
+		return !has(field) && !slices.ContainsFunc(strings.Split(field, "|"), has)
+	}
 	if len(columns) < 2 || slices.ContainsFunc(wanted, unknown) || sorted[0] == "" ||
 		len(slices.Compact(sorted)) < len(columns) {
 		return false

@@ -14,7 +14,7 @@ import (
 )
 
 func columnOptions(o *Options, in *Input) columnar.Options {
-	c := columnar.Options{Text: o.TextField, Columns: o.Fields, Sparse: o.Format == Chat, Spare: o.spare}
+	c := columnar.Options{Text: o.TextField, Columns: o.Fields, AnyOf: o.AnyOf, Sparse: o.Format == Chat, Spare: o.spare}
 	if o.TextField != "" {
 		c.Columns = nil
 	}

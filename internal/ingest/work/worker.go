@@ -251,6 +251,7 @@ func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (e
 		err = w.chat.format(j, &w.scratch, d, raw)
 	default:
 		err = w.formatter.Format(&w.scratch, d.Layout(), raw)
+		d.Field = w.scratch.Field
 	}
 	w.text = &w.scratch
 	return err

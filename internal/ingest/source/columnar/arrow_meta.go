@@ -110,7 +110,7 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if f.over() {
 		return nil, f.tooLarge()
 	}
-	if err := checkColumns(&f.columnList, f.top, func(a *arrowField) string { return a.name }, o.Text,
+	if err := checkColumns(&f.columnList, f.top, func(a *arrowField) string { return a.name }, &o,
 		func(a *arrowField) string {
 			if a.isText() {
 				return ""

@@ -1,5 +1,10 @@
 package columnar
 
+import (
+	"slices"
+	"strings"
+)
+
 // blocks is a list that grows without being copied, so that it never takes twice its size.
 type blocks[T any] struct {
 	full [][]T
@@ -88,7 +93,7 @@ func (l *columnList) missing(name, kind string) *ColumnError {
 
 // checkColumns checks that no two wanted columns have one name, of which it is not clear which is to be read, and that
 // the column of the text, if one is wanted, is there and holds text. other returns what it holds instead.
-func checkColumns[C any](l *columnList, wanted []C, name func(C) string, text string, other func(C) string) error {
+func checkColumns[C any](l *columnList, wanted []C, name func(C) string, o *Options, other func(C) string) error {
 	seen := make(map[string]bool, len(wanted))
 	for _, c := range wanted {
 		if seen[name(c)] {
@@ -98,13 +103,15 @@ func checkColumns[C any](l *columnList, wanted []C, name func(C) string, text st
 		seen[name(c)] = true
 	}
 	switch {
-	case text == "":
+	case o.Text == "" && o.AnyOf != nil && !slices.ContainsFunc(o.AnyOf, func(f string) bool { return seen[f] }):
+		return l.missing(strings.Join(o.AnyOf, "|"), "")
+	case o.Text == "":
 		return nil
 	case len(wanted) == 0:
-		return l.missing(text, "")
+		return l.missing(o.Text, "")
 	}
 	if kind := other(wanted[0]); kind != "" {
-		return l.missing(text, kind)
+		return l.missing(o.Text, kind)
 	}
 	return nil
 }

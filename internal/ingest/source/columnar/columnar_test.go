@@ -160,6 +160,14 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 		if err != nil || len(decoded(t, rows[0])) != 2 {
 			t.Errorf("%s: %v, %v", name, rows, err)
 		}
+		if _, err := open(name, data, Options{Columns: []string{"no", "text"}, AnyOf: []string{"no", "text"}}); err != nil {
+			t.Errorf("%s: one of several columns: %v", name, err)
+		}
+		var none *ColumnError
+		if _, err := open(name, data, Options{Columns: []string{"no", "id"}, AnyOf: []string{"no", "body"}}); !errors.As(err, &none) ||
+			err.Error() != `no column "no" or "body"` || !slices.Contains(none.Has, "text") {
+			t.Errorf("%s: none of several columns: %v", name, err)
+		}
 		for _, column := range []string{"none", "id", "nest", "u"} {
 			var e *ColumnError
 			if _, err := open(name, data, Options{Text: column}); !errors.As(err, &e) {

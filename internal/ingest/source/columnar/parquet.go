@@ -26,6 +26,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Options says what is wanted of a file.
@@ -34,6 +36,8 @@ type Options struct {
 	Text string
 	// Columns are the wanted columns, those that the file has; nil for all.
 	Columns []string
+	// AnyOf are those of Columns of which the file must have one; nil for none.
+	AnyOf []string
 	// MaxBytes bounds what the pages of a column may take; 0 for no bound. MemoryBytes says what
 	// reading needs.
 	MaxBytes int64
@@ -121,7 +125,7 @@ func (e *ColumnError) Error() string {
 	if e.Kind != "" {
 		return fmt.Sprintf("column %q is %s, not text", e.Column, e.Kind)
 	}
-	return fmt.Sprintf("no column %q", e.Column)
+	return "no column " + strings.ReplaceAll(strconv.Quote(e.Column), "|", `" or "`)
 }
 
 // OpenParquet reads the metadata of a parquet file.
@@ -141,7 +145,7 @@ func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err := f.parse(from, end); err != nil {
 		return nil, err
 	}
-	return f, checkColumns(&f.columnList, f.top, func(n *node) string { return n.name }, o.Text, (*node).otherThanText)
+	return f, checkColumns(&f.columnList, f.top, func(n *node) string { return n.name }, &o, (*node).otherThanText)
 }
 
 // wants reports whether a column at the top is wanted.

@@ -53,6 +53,8 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// AnyOf are those of Fields of which a record needs only one. Output. Default: it needs all.
+	AnyOf []string
 	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
 	// between, or TopRecords. Output. Default: at the top, or below the one key that is found, which Found is
 	// set for.
