@@ -34,6 +34,7 @@ def outputs(dsload, tmp_path_factory):
         for command in ("inspect", "stats", "verify"):
             run(command, name)
         found["manifest"].append(json.loads((folder / name / "manifest.json").read_text()))
+    run("survey", ".", "--limit", "1KiB")
     run("plan", "text.txt", "--partitions", "3", "--out", "plan.json")
     run("build", "--plan", "plan.json", "--partition", "0/3", "--out", "parts")
     run("export", "text", "--to", "jsonl,nanogpt", "--out", "exported")

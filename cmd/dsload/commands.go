@@ -13,8 +13,8 @@ func addCommands(root *cobra.Command) {
 		commands []*cobra.Command
 	}{
 		{"Make a dataset", []*cobra.Command{newBuildCommand(), newPlanCommand(), newMergeCommand()}},
-		{"Look into it", []*cobra.Command{newInspectCommand(), newViewCommand(), newStatsCommand(), newVerifyCommand(),
-			newWhichCommand()}},
+		{"Look into it", []*cobra.Command{newSurveyCommand(), newViewCommand(), newInspectCommand(), newStatsCommand(),
+			newVerifyCommand(), newWhichCommand()}},
 		{"Train with it", []*cobra.Command{newServeCommand(), newExportCommand(), newHealthCommand()}},
 		{"Tools", []*cobra.Command{newTokenizerCommand(), newBenchCommand(), newDoctorCommand(), newVersionCommand()}},
 	} {

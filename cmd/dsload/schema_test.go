@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/ingest/survey"
 	"github.com/dsload/dsload/internal/view"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/stats"
@@ -80,6 +81,7 @@ func TestSchemas(t *testing.T) {
 		"verify":   {"dsload verify --json", verified{}},
 		"plan":     {"dsload plan --json", planned{}},
 		"export":   {"dsload export --json", export.Summary{}},
+		"survey":   {"dsload survey --json", survey.Report{}},
 		"view":     {"a line of dsload view --json", view.Row{}},
 		"which":    {"a line of dsload which --json", view.Row{}},
 	}

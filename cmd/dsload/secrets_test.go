@@ -100,6 +100,8 @@ func TestNoSecretInAnyArtifact(t *testing.T) {
 	srv.Fail()
 
 	run(true, build...)
+	run(true, "survey", source)
+	run(true, "survey", source, "--json")
 	run(false, "plan", source, "--partitions", "2", "--out", "plan.json") // a plan keeps no secrets
 	for _, args := range [][]string{
 		{"inspect", "data"}, {"stats", "data"}, {"verify", "data"}, {"which", "data", "--row", "3"},

@@ -86,7 +86,7 @@ func nearestFlag(cmd *cobra.Command, typed string) string {
 
 // synonyms maps words that people try to the commands that they mean.
 var synonyms = map[string]string{
-	"tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train",
+	"scan": "survey", "detect": "survey", "tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train",
 	"digest": "tokenizer digest",
 	"check":  "verify", "validate": "verify", "show": "view", "info": "inspect", "head": "inspect", "ls": "inspect",
 	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",

@@ -65,6 +65,18 @@ func pairAdvice(names []string) fault.Text {
 	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
 }
 
+// PairTemplates returns templates of a question and its answer in records with fields of these names that are no
+// conversation by the names that the format chat knows, "" for other records.
+func PairTemplates(names []string) (prompt, target string) {
+	if _, answer, _ := chat.PairOf(names); answer != "" {
+		return "", ""
+	}
+	if prompt, target = foldedPair(names); target == "" {
+		return "", ""
+	}
+	return reference(prompt) + `\n`, reference(target)
+}
+
 // chatAdvice returns how to read records with a list of messages in a field.
 func chatAdvice(field string) fault.Text {
 	if strings.EqualFold(field, "conversations") {

@@ -61,3 +61,18 @@ func FieldNames(record []byte) []string {
 	}
 	return nil
 }
+
+// Guess returns what the text of a record may be, as the error of one that lacks its field. Other errors say what is
+// wrong with the record.
+func (w *Worker) Guess(rec Record, data []byte) (*FieldError, error) {
+	var err error
+	if rec.Columns == nil {
+		err = missingField("", data)
+	} else if err = w.parseRow(rec, data); err == nil {
+		err = missingColumn("", rec.Columns, &w.fields)
+	}
+	if e, ok := err.(*FieldError); ok {
+		return e, nil
+	}
+	return nil, err
+}

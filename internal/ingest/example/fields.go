@@ -40,7 +40,7 @@ func (e *FieldError) Error() string {
 	if has == "" {
 		has = "none"
 	}
-	s := fmt.Sprintf("no field %s; the record has %s", oneOf(e.Field), has)
+	s := fmt.Sprintf("no %s; the record has %s", e.Wanted(), has)
 	if e.Column {
 		s = fmt.Sprintf("no column %s; the columns are %s", oneOf(e.Field), has)
 	}
@@ -52,6 +52,9 @@ func (e *FieldError) Error() string {
 	}
 	return s
 }
+
+// Wanted names the field that the record lacks.
+func (e *FieldError) Wanted() string { return "field " + oneOf(e.Field) }
 
 // Is implements errors.Is for ErrUnknownField.
 func (e *FieldError) Is(target error) bool { return target == ErrUnknownField }
@@ -71,6 +74,11 @@ var usualFields = []string{"text", "content", "body", "article", "document", "pa
 	"output", "response", "answer", "code",
 	"sentence", "paragraph", "message", "review", "comment", "abstract", "description", "prompt", "question",
 	"instruction", "input", "summary", "title"}
+
+// Usual returns those of some names that usually are that of the text, the likeliest first.
+func Usual(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(usualFields), func(name string) bool { return !slices.Contains(names, name) })
+}
 
 // chatFields lists the fields that usually hold a chat.
 var chatFields = []string{"messages", "conversations", "conversation", "chat", "dialogue", "dialog"}

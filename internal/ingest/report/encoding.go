@@ -56,6 +56,19 @@ func (f *IllFormed) Add(raw []byte) {
 	}
 }
 
+// Looks returns what the bytes look like, and what iconv calls that: nothing if none is ill-formed.
+func (f *IllFormed) Looks() (name, iconv string) {
+	switch {
+	case f.High == 0:
+		return "", ""
+	case 4*f.Valid > f.High || 3*f.Runs < 2*f.High || 2*f.Usual < f.High || f.Undef > 0: // it does not show which it is
+		return "an unknown encoding", "ENCODING"
+	case f.C1 == 0:
+		return "Latin-1 (ISO 8859-1)", "LATIN1"
+	}
+	return "Windows-1252", "WINDOWS-1252"
+}
+
 // Warnings returns the sentence about replaced bytes.
 func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	if replaced == 0 {
@@ -63,18 +76,15 @@ func (f *IllFormed) Warnings(replaced int64) []fault.Text {
 	}
 	where := fmt.Sprintf("ill-formed UTF-8 sequences that became U+FFFD: %s, the first in %s, row %s",
 		units.Count(replaced), f.First, units.Count(f.Row))
-	if f.High == 0 { // no byte is ill-formed: what is read has numbers of characters
+	switch name, iconv := f.Looks(); iconv {
+	case "": // no byte is ill-formed: what is read has numbers of characters
 		return []fault.Text{fault.Textf("%s; they are halves of surrogate pairs, such as \\ud83d, which are left where "+
 			"a text was cut inside a character", where)}
-	}
-	from, name := "WINDOWS-1252", "Windows-1252"
-	if f.C1 == 0 {
-		from, name = "LATIN1", "Latin-1 (ISO 8859-1)"
-	}
-	if 4*f.Valid > f.High || 3*f.Runs < 2*f.High || 2*f.Usual < f.High || f.Undef > 0 { // it does not show which it is
+	case "ENCODING":
 		return []fault.Text{fault.Textf("%s; if the text is in another encoding, convert it with %s and build from that",
-			where, source.Iconv("ENCODING", f.Iconv))}
+			where, source.Iconv(iconv, f.Iconv))}
+	default:
+		return []fault.Text{fault.Textf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
+			name, where, source.Iconv(iconv, f.Iconv))}
 	}
-	return []fault.Text{fault.Textf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
-		name, where, source.Iconv(from, f.Iconv))}
 }

@@ -34,9 +34,23 @@ type adder struct {
 }
 
 // add looks at a file and adds it, or says why it is skipped.
-func (a *adder) add(f *listing.File) (added listing.Added, err error) {
-	s := a.set
+func (a *adder) add(f *listing.File) (listing.Added, error) {
 	in := Input{File: *f, textBytes: -1}
+	added, err := a.addInput(f, &in)
+	each := a.set.opts.Each
+	if each == nil || errors.Is(err, context.Canceled) {
+		return added, err
+	}
+	why := added.Skipped
+	if err != nil && why == skip.Readable {
+		added.Skipped = skip.OtherFolder // what is noted apart
+	}
+	return added, each(a.set, &in, why, err)
+}
+
+// addInput is add for the input that the file is.
+func (a *adder) addInput(f *listing.File, in *Input) (added listing.Added, err error) {
+	s := a.set
 	switch {
 	case f.Stream != nil:
 		in.once = &singleUse{reader: bufio.NewReaderSize(f.Stream, sniffBytes)}
@@ -50,7 +64,7 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 		return listing.Added{Skipped: skip.OtherFolder}, nil
 	}
 	if f.Listed && s.opts.Has != nil {
-		if has, err := s.has(in, a.look); err != nil {
+		if has, err := s.has(*in, a.look); err != nil {
 			return added, err
 		} else if has {
 			return listing.Added{Skipped: skip.Known}, nil
@@ -64,7 +78,7 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 	}
 	var hasText bool
 	if f.Listed && f.Store != nil {
-		hasText, added.Skipped, err = a.detectLike(&in)
+		hasText, added.Skipped, err = a.detectLike(in)
 	} else {
 		hasText, added.Skipped, err = in.detect(o, a.look)
 	}
@@ -74,8 +88,8 @@ func (a *adder) add(f *listing.File) (added listing.Added, err error) {
 	a.hasText = a.hasText || hasText
 	atPlaces, object := in.Format.isColumnar() || in.Compression == decompress.Zipped, in.Object()
 	added.Copied = in.Store != nil && atPlaces && needsCopy(&object)
-	s.keep(&in, a.look)
-	return added, s.append(in)
+	s.keep(in, a.look)
+	return added, s.append(*in)
 }
 
 // has reports whether Options.Has knows an input of a folder or a glob.
@@ -233,7 +247,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	}
 	lister.NoteAnswers()
 	lister.GivenTwice(o.Args)
-	if !a.hasText {
+	if !a.hasText && o.Each == nil {
 		return nil, s.noDocuments(nil)
 	}
 	return s, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/listing"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
 const (
@@ -59,6 +60,11 @@ type Options struct {
 	// since what is built has it already. checksum reads the input: it is that of LinesRead, or "" for a
 	// remote one. Output.
 	Has func(in Stat, checksum func() (string, error)) (bool, error)
+	// Each, where not nil, is told of each file that the arguments lead to, by the set that it was added to, as the last
+	// input; or why it is not. Then neither that nor a set without documents is an error of Open.
+	Each func(s *Set, in *Input, why skip.Kind, err error) error
+	// AllColumns reads all columns of files of columns, whatever Fields and TextField are. Output.
+	AllColumns bool
 	// Only, where set, replaces the inputs of Args with a range of the inputs of a plan. Output.
 	Only *Range
 	// Done, where not nil, ends the reading of remote files once it is closed.
@@ -98,6 +104,16 @@ func (o Options) withDefaults() Options {
 		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
 	}
 	return o
+}
+
+// ofColumns returns the options for files of columns.
+func (o *Options) ofColumns() *Options {
+	if !o.AllColumns {
+		return o
+	}
+	all := *o
+	all.TextField, all.Fields, all.AnyOf = "", nil, nil
+	return &all
 }
 
 func (o Options) validate() error {

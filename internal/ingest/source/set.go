@@ -158,6 +158,9 @@ type sourceLine struct {
 	first, n int // its inputs
 }
 
+// NeedsOf returns the most that reading an input takes besides the window of its records.
+func (s *Set) NeedsOf(in *Input) int64 { return in.readerBytes(&s.opts) }
+
 // KeptBytes returns how much was kept under Options.KeepBytes.
 func (s *Set) KeptBytes() int64 { return s.kept.bytes }
 

@@ -45,6 +45,7 @@ type tableFramer struct {
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
 func newTableFramer(in *Input, o *Options, raw *rawFile, planned int64) (*tableFramer, error) {
+	o = o.ofColumns()
 	file, err := openTable(in, o, raw, planned, planned)
 	if err != nil {
 		return nil, err

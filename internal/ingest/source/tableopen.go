@@ -30,6 +30,7 @@ func columnOptions(o *Options, in *Input) columnar.Options {
 // openTable opens a file of columns. What is kept of its metadata takes at most limit bytes, 0 for any, or
 // the error is a *NeedError. planned is what reading the file may take, 0 if that is still to be found.
 func openTable(in *Input, o *Options, raw *rawFile, limit, planned int64) (columnar.File, error) {
+	o = o.ofColumns()
 	at, size, err := raw.random()
 	if err != nil {
 		return nil, err

@@ -145,6 +145,27 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 	return c, nil
 }
 
+// NewReader returns a worker for Shape alone.
+func NewReader() *Worker { return (&Renderer{}).NewWorker(nil) }
+
+// Shape returns how a record, a JSON object or a row of columns, holds its conversation.
+func (w *Worker) Shape(data []byte, columns []string, at func(column int) []byte) (Shape, error) {
+	defer w.decoder.Clean()
+	decode := func() (*jinja.Dict, error) { return w.decoder.decode(data) }
+	if columns != nil {
+		decode = func() (*jinja.Dict, error) { return w.decoder.decodeRow(columns, at, len(data)) }
+	}
+	record, err := decode()
+	if err != nil {
+		return "", err
+	}
+	c, err := w.converse(record)
+	if err != nil {
+		return "", err
+	}
+	return c.shape, nil
+}
+
 func get(d *jinja.Dict, field string) any {
 	v, _ := d.Get(field)
 	return v

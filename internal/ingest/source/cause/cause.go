@@ -63,11 +63,15 @@ func (e *InputError) Error() string {
 	if e.Offset > 0 {
 		s += fmt.Sprintf(" at byte %d", e.Offset)
 	}
-	s += ": " + e.Err.Error()
+	return s + ": " + e.Reason()
+}
+
+// Reason returns the error without its place.
+func (e *InputError) Reason() string {
 	if e.Hint != "" {
-		s += "; " + e.Hint
+		return e.Err.Error() + "; " + e.Hint
 	}
-	return s
+	return e.Err.Error()
 }
 
 func (e *InputError) Unwrap() error { return e.Err }

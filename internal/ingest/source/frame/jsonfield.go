@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -22,6 +24,24 @@ type lineScanner struct {
 	// names are the fields that were passed over and have a value, as far as they are counted
 	names []string
 }
+
+// A LackError means that a record which is too long to come whole lacks the field that is wanted of it. It matches
+// cause.UnknownField.
+type LackError struct {
+	Field string
+	Has   []string // its first fields
+}
+
+func (e *LackError) Error() string {
+	has := make([]string, len(e.Has))
+	for i, name := range e.Has {
+		has[i] = strconv.Quote(name)
+	}
+	return fmt.Sprintf("no field %q; the record has %s", e.Field, strings.Join(has, ", "))
+}
+
+// Unwrap returns cause.UnknownField.
+func (e *LackError) Unwrap() error { return cause.UnknownField }
 
 const (
 	MaxKeysNamed = 20
@@ -131,7 +151,7 @@ func (s *lineScanner) members(name string, wanted bool) error {
 		case err != nil:
 			return err
 		case !more && wanted:
-			return fault.Of(cause.UnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
+			return &LackError{Field: name, Has: slices.Clone(s.keys)}
 		case !more:
 			return nil
 		case s.IsKey(key, name) && !wanted:
@@ -143,7 +163,7 @@ func (s *lineScanner) members(name string, wanted bool) error {
 			return nil
 		}
 		if len(s.keys) < MaxKeysNamed {
-			s.keys = append(s.keys, fmt.Sprintf("%.100q", s.Key(key)))
+			s.keys = append(s.keys, fmt.Sprintf("%.100s", s.Key(key)))
 		}
 		if s.HasValue() && len(s.names) < maxNames {
 			s.names = append(s.names, string(s.Key(key)))

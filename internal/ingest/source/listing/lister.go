@@ -34,6 +34,9 @@ type Options struct {
 	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
 	// by its name and, where it asks for it, its beginning. Output.
 	Marks func(name string, head func() []byte) bool
+	// Passed, where not nil, is told of each folder of such a dataset, with a nil error, and of each file or folder
+	// that cannot be listed, which then does not end the list. A list without a file is then no error.
+	Passed func(uri string, err error)
 }
 
 // Added is what became of a file.

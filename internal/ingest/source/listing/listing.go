@@ -89,7 +89,7 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 	info, err := os.Stat(name)
 	isFolder := err == nil && info.IsDir()
 	w := walk{ctx: ctx, root: name, filter: l.Filter, files: scratch.Sorter{Dir: l.ScratchDir},
-		todo: scratch.Queue{Dir: l.ScratchDir}, built: l.Built}
+		todo: scratch.Queue{Dir: l.ScratchDir}, built: l.Built, passed: l.Passed}
 	switch {
 	case isFolder && (isFile(name, savedDict) || isFile(name, savedState) && isFile(name, savedInfo)) &&
 		(l.Format == "" || l.Format == "dataset" || l.Format == "chat"):

@@ -33,7 +33,7 @@ func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {
 			return false, cause.OfRemote(arg, -1, err)
 		}
 	}
-	w := walk{ctx: ctx, root: arg, filter: l.Filter, files: scratch.Sorter{Dir: l.ScratchDir}}
+	w := walk{ctx: ctx, root: arg, filter: l.Filter, files: scratch.Sorter{Dir: l.ScratchDir}, passed: l.Passed}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	listing := &remoteListing{Lister: l, walk: &w, arg: arg}
 	if isGlob(arg) {
@@ -143,6 +143,9 @@ func (l *remoteListing) inBuilt(key string) bool {
 		noted, ok := l.built[dir]
 		if ok && !noted {
 			l.walk.skipped.Add(skip.BuiltFolder, dir)
+			if l.Passed != nil {
+				l.Passed(strings.TrimSuffix(l.arg, "/")+"/"+dir, nil)
+			}
 			l.built[dir] = true
 		}
 		if ok {
@@ -250,7 +253,7 @@ func (l *remoteListing) addAll(ctx context.Context) error {
 func (l *remoteListing) unlisted() error {
 	skipped := &l.walk.skipped
 	switch {
-	case skipped.Unneeded() > 0:
+	case skipped.Unneeded() > 0, l.Passed != nil:
 		return nil
 	case l.config != "" && skipped.Text(true) == "":
 		return cause.OfRemote(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,

@@ -35,7 +35,8 @@ type walk struct {
 	files   scratch.Sorter
 	todo    scratch.Queue
 	skipped skip.Counts
-	row     []byte // describes the remote file that is listed; nil for local ones
+	passed  func(uri string, err error) // Options.Passed
+	row     []byte                      // describes the remote file that is listed; nil for local ones
 }
 
 const inFolder = "\x00" // ends the key of a folder that a glob matched: all below it is wanted
@@ -54,6 +55,15 @@ func (w *walk) run() error {
 			return err
 		}
 	}
+}
+
+// failed is the end of a list that a file or folder cannot be listed in, unless that is passed over.
+func (w *walk) failed(path string, err error) error {
+	if w.passed == nil {
+		return err
+	}
+	w.passed(path, err)
+	return nil
 }
 
 // path returns where the file or folder of a key lies.
@@ -87,7 +97,7 @@ func (w *walk) folder(key string) error {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		return cause.Unread(path, cause.OfPath(err))
+		return w.failed(path, cause.Unread(path, cause.OfPath(err)))
 	}
 	defer dir.Close()
 	for {
@@ -104,7 +114,7 @@ func (w *walk) folder(key string) error {
 			return nil
 		}
 		if err != nil {
-			return cause.Unread(path, cause.OfPath(err))
+			return w.failed(path, cause.Unread(path, cause.OfPath(err)))
 		}
 	}
 }
@@ -122,8 +132,8 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 		case w.filter.Excluded(at, false) || skip.IsHidden(e.Name()):
 			return nil
 		default:
-			return cause.Unread(w.path(key), fault.Of(fs.ErrInvalid,
-				"a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}", cause.OfPath(err)))
+			return w.failed(w.path(key), cause.Unread(w.path(key), fault.Of(fs.ErrInvalid,
+				"a link that leads nowhere: %v; fix or remove it, or leave it out with {exclude}", cause.OfPath(err))))
 		}
 	}
 	if w.filter.Excluded(at, mode.IsDir()) {
@@ -184,6 +194,9 @@ func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
 		return nil
 	case w.owned(w.path(key)) != nil:
 		w.skipped.Add(skip.BuiltFolder, strings.Join(at, "/"))
+		if w.passed != nil {
+			w.passed(w.path(key), nil)
+		}
 		return nil
 	}
 	return w.todo.Push(next)
@@ -242,7 +255,7 @@ func (l *Lister) walked(arg string, w *walk) error {
 		name := w.path(string(key))
 		info, err := os.Stat(name)
 		if err != nil {
-			return cause.Unread(name, cause.OfPath(err))
+			return w.failed(name, cause.Unread(name, cause.OfPath(err)))
 		}
 		f := localFile(name, info)
 		f.Listed = true
@@ -257,7 +270,7 @@ func (l *Lister) walked(arg string, w *walk) error {
 	if err != nil {
 		return err
 	}
-	if added == 0 && w.skipped.Unneeded() == 0 {
+	if added == 0 && w.skipped.Unneeded() == 0 && w.passed == nil {
 		return l.nothing(arg, w)
 	}
 	l.noteSkipped(arg, &w.skipped)

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/ingest/survey"
+	"github.com/spf13/cobra"
+)
+
+func newSurveyCommand() *cobra.Command {
+	var o option.Options
+	asJSON, limit := false, int64(1<<30)
+	cmd := &cobra.Command{
+		Use:   "survey PATH...",
+		Short: "Say what each file of a folder or bucket holds, and which commands build them",
+		Long: `Reads every file that the PATHs lead to, as a build would, and prints a line about each:
+format, encoding, records, size, the fields with their types and the share of records
+that have them, the field of the text, the shape of conversations, and below it what
+is damaged or would be left out. A PATH is what a SOURCE of build is: a file, a folder, a
+pattern, an address. No file ends it. It ends with the commands that build what was
+found, one for each group of files that needs other flags, and with exit code 3 if a
+file cannot be read whole.`,
+		Example: `  dsload survey corpus/
+  dsload survey s3://bucket/crawl/ --limit 16MiB            # the beginning of each file
+  dsload survey 'data/**' --exclude '*.csv' --json | jq -r .commands[].command`,
+		Args: minArgs(1, "a path"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o = o.WithDefaults()
+			setSoftLimit(o.Memory)
+			out := cmd.OutOrStdout()
+			so := survey.Options{Paths: args, Include: o.Include, Exclude: o.Exclude, Limit: limit, Memory: o.Memory,
+				Stdin: cmd.InOrStdin(), Notice: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), oneLine(text)) }}
+			var writeErr error
+			so.Each = func(f *survey.File) {
+				notesInFlags(f.Notes, f.Problems)
+				if !f.Error.IsZero() {
+					inFlags(&f.Error)
+				}
+				if !asJSON && writeErr == nil {
+					_, writeErr = io.WriteString(out, surveyed(f))
+				}
+			}
+			r, err := survey.Run(cmd.Context(), so)
+			notesInFlags(r.Notes)
+			if asJSON {
+				return errors.Join(json.NewEncoder(out).Encode(r), err)
+			}
+			return errors.Join(writeErr, writeText(out, surveyEnd(r)), err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	addOption(flags, &o, "include")
+	addOption(flags, &o, "exclude")
+	flags.Var(sizeValue{&limit, false}, "limit", "read at most this much of each file; 0 reads all of it")
+	addOption(flags, &o, "memory")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// surveyFieldsTold is how many fields of a file are named.
+const surveyFieldsTold = 12
+
+// surveyed returns the lines about a file.
+func surveyed(f *survey.File) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { b.WriteString("    " + oneLine(fmt.Sprintf(format, args...)) + "\n") }
+	b.WriteString(oneLine(f.URI + ": " + strings.Join(surveyParts(f), ", ") + surveyFields(f)))
+	b.WriteByte('\n')
+	for i := range f.Members {
+		m := &f.Members[i]
+		line("%s: %s, %s", m.Name, m.Format, plural(m.Records, "record"))
+	}
+	if f.MoreMembers > 0 {
+		line("and %s in more files", plural(f.MoreMembers, "record"))
+	}
+	if f.Bad > 0 {
+		line("damaged, or to be left out: %s of %s", formatCount(f.Bad), plural(f.Records+f.Bad, "record"))
+	}
+	for _, problem := range f.Problems {
+		line("%s", problem)
+	}
+	if !f.Error.IsZero() {
+		line("%s", f.Error)
+	}
+	for _, note := range f.Notes {
+		line("note: %s", note)
+	}
+	return b.String()
+}
+
+// surveyParts returns what a file is.
+func surveyParts(f *survey.File) (parts []string) {
+	if f.Format != "" {
+		format := f.Format
+		if f.Compression != decompress.Plain && string(f.Compression) != format {
+			format += " in " + string(f.Compression)
+		}
+		parts = append(parts, format)
+	}
+	switch {
+	case f.Records == 0 && f.Bad == 0 && f.Error.IsZero() && f.Format != survey.Unfinished:
+		parts = append(parts, "empty")
+	case f.Records > 0:
+		n := plural(f.Records, "record")
+		if f.Sampled {
+			n += " in what was read of it"
+		}
+		if f.Estimated > f.Records {
+			n += ", about " + formatCount(f.Estimated) + " in all"
+		}
+		parts = append(parts, n)
+	case !f.Error.IsZero():
+		parts = append(parts, "not read")
+	}
+	if f.Bytes > 0 {
+		parts = append(parts, formatSize(f.Bytes))
+	}
+	if f.Encoding != "" {
+		parts = append(parts, "not UTF-8: looks like "+f.Encoding)
+	}
+	return parts
+}
+
+// surveyFields returns what the records of a file are made of.
+func surveyFields(f *survey.File) string {
+	var fields, shapes []string
+	for _, shape := range slices.Sorted(maps.Keys(f.Shapes)) {
+		shapes = append(shapes, fmt.Sprintf("%s as %s", plural(f.Shapes[shape], "conversation"), shape))
+	}
+	for _, field := range f.Fields {
+		types := slices.SortedFunc(maps.Keys(field.Types), func(a, b string) int {
+			return cmp.Or(cmp.Compare(field.Types[b], field.Types[a]), strings.Compare(a, b))
+		})
+		text := field.Name + " " + strings.Join(types, "/")
+		if field.Records < f.Decoded {
+			text += fmt.Sprintf(" %.3g%%", 100*float64(field.Records)/float64(f.Decoded))
+		}
+		if fields = append(fields, text); len(fields) == surveyFieldsTold && len(f.Fields) > len(fields) {
+			fields = append(fields, "…")
+			break
+		}
+	}
+	s := ""
+	switch {
+	case len(shapes) > 0:
+		s = "; " + strings.Join(shapes, ", ")
+	case f.Prompt != "":
+		s = "; pairs of " + f.Prompt + " and " + f.Target
+	case f.Text != "":
+		s = "; text in " + f.Text
+	case len(fields) > 0:
+		s = "; no text found"
+	}
+	if len(fields) > 0 {
+		s += "; fields: " + strings.Join(fields, ", ")
+	}
+	return s
+}
+
+// surveyEnd returns what was passed over, and the commands.
+func surveyEnd(r *survey.Report) string {
+	var b strings.Builder
+	if len(r.Files) == 0 {
+		b.WriteString("there are no files to read\n")
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", oneLine(note.String()))
+	}
+	for _, c := range r.Commands {
+		what := ""
+		if c.Damaged {
+			what = " that can be read of damaged files"
+		}
+		fmt.Fprintf(&b, "\nto build %s of %s as %s%s:\n  %s\n", plural(c.Records, "record"), plural(c.Files, "file"), c.What,
+			what, c.Command)
+	}
+	return b.String()
+}

@@ -1,0 +1,196 @@
+// Package survey says what the files of folders and buckets are, what a build would leave out of them, and which
+// commands build them.
+//
+//	arguments -> source.Open (Options.Each) -> look (the records of one file) -> File -> commands
+//
+// It reads by the stages of a build, package source and package example, and has no rules of its own for formats,
+// encodings or conversations: a file is what a build takes it for.
+//
+// Concurrency: a survey runs on the goroutine of its caller, one file after another.
+//
+// Invariants:
+//
+//	I1  No file ends a survey: what is wrong with one is said of it.
+//	I2  One record is in memory at a time, at most job.MaxRecordBytes, and what is kept of a file does not grow with it.
+package survey
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/job"
+	"github.com/dsload/dsload/internal/ingest/setup"
+	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/shard"
+)
+
+// Options are what is surveyed.
+type Options struct {
+	Paths            []string // as source.Options.Args
+	Include, Exclude []string // as source.Options has them
+	Limit            int64    // bytes of records that are read of a file; 0 for all
+	Memory           int64    // the most that reading a file may take
+	Stdin            io.Reader
+	// Each, where not nil, is called with each file once it was read.
+	Each func(*File)
+	// Notice, where not nil, takes what a user wants to know while a remote file is waited for.
+	Notice func(string)
+}
+
+// A Report is what there is.
+type Report struct {
+	Files    []*File      `json:"files"`
+	Notes    []fault.Text `json:"notes,omitempty"` // what was passed over, counted
+	Commands []Command    `json:"commands"`
+}
+
+type surveyor struct {
+	Options
+	report *Report
+	seen   map[string]bool
+	failed []error // of arguments and remote files
+}
+
+// Run surveys all paths. The report is not nil; an error is about what could not be listed or reached, or says that
+// some files are damaged.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	s := &surveyor{Options: o, report: &Report{Files: []*File{}, Commands: []Command{}}, seen: map[string]bool{}}
+	for _, path := range o.Paths {
+		if err := s.path(ctx, path); err != nil {
+			if ctx.Err() != nil {
+				return s.report, fault.Kindf(fault.Interrupted, "survey: %w", ctx.Err())
+			}
+			s.failed = append(s.failed, err)
+		}
+	}
+	s.commands()
+	damaged, first := 0, ""
+	for _, f := range s.report.Files {
+		if f.Damaged() {
+			if damaged++; damaged == 1 {
+				first = f.URI
+			}
+		}
+	}
+	if damaged > 0 {
+		s.failed = append(s.failed, fault.Kindf(fault.Corrupt, "survey: %s of %d cannot be read whole, the first is %s",
+			units.Plural(damaged, "file"), len(s.report.Files), first))
+	}
+	return s.report, errors.Join(s.failed...)
+}
+
+// path surveys what an argument leads to.
+func (s *surveyor) path(ctx context.Context, path string) error {
+	if !uris.IsAddress(path) && dataset.HoldsBuild(shardfile.OS(), path) {
+		s.built(path)
+		return nil
+	}
+	o := s.options(ctx, path)
+	o.Each = func(set *source.Set, in *source.Input, why skip.Kind, err error) error {
+		if s.seen[in.URI] || err == nil && why != skip.Readable {
+			return nil
+		}
+		if counted := in.Listed && why != skip.Readable && why != skip.UTF16 && why != skip.Archive && why != skip.Unread; counted {
+			return nil
+		}
+		s.seen[in.URI] = true
+		f := s.file(ctx, set, in, err)
+		f.arg, f.name, f.refused = path, in.Path, why != skip.Readable
+		if f.name == "" {
+			f.name = in.URI
+		}
+		s.add(f)
+		return ctx.Err()
+	}
+	o.Passed = func(uri string, err error) {
+		if err == nil {
+			s.built(uri)
+			return
+		}
+		s.add(&File{URI: uri, Bytes: -1, Error: reason(err), arg: path, name: uri})
+	}
+	set, err := source.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	s.report.Notes = append(s.report.Notes, set.Notes()...)
+	return set.Close()
+}
+
+// options are those by which a build without options reads its sources, but for columns and damage.
+func (s *surveyor) options(ctx context.Context, path string) source.Options {
+	return source.Options{Args: []string{path}, Format: source.Auto,
+		Framing: frame.Options{PieceBytes: job.PieceBytes, MaxPieceBytes: 2 * job.PieceBytes,
+			MaxRecordBytes: job.MaxRecordBytes, TextField: defaultField, Fields: []string{defaultField}},
+		Places: source.Places{Stdin: s.Stdin, Built: setup.BuiltFiles, Marks: setup.MarksBuild},
+		IsPair: func(names []string) bool {
+			_, answer, _ := chat.PairOf(names)
+			return answer != ""
+		},
+		FindChat: true, AllColumns: true, SkipDamaged: true, Include: s.Include, Exclude: s.Exclude,
+		MetadataBytes: s.Memory / 2, Done: ctx.Done(), Notice: s.Notice}
+}
+
+// defaultField is the field that a build takes without options.
+const defaultField = "text"
+
+func (s *surveyor) add(f *File) {
+	f.URI = uris.Shown(f.URI)
+	s.report.Files = append(s.report.Files, f)
+	if s.Each != nil {
+		s.Each(f)
+	}
+}
+
+// built adds a folder that holds a dataset of dsload, or an unfinished one.
+func (s *surveyor) built(dir string) {
+	f := &File{URI: dir, Format: "dataset of dsload", refused: true}
+	if uris.IsAddress(dir) {
+		s.add(f)
+		return
+	}
+	m, err := shard.ReadManifest(shardfile.OS(), dir)
+	switch {
+	case errors.Is(err, shard.ErrUnfinished):
+		f.Format = Unfinished
+	case err != nil:
+		f.Error, f.refused = reason(err), false
+	default:
+		for _, split := range m.Splits {
+			f.Records += split.Examples
+		}
+	}
+	s.add(f)
+}
+
+// again surveys one file with other options, given by flags of the command that builds it.
+func (s *surveyor) again(ctx context.Context, in *source.Input, flags []string, change func(*source.Options)) (found *File) {
+	name := in.Path
+	if name == "" {
+		name = in.URI
+	}
+	o := s.options(ctx, name)
+	change(&o)
+	o.Each = func(set *source.Set, in *source.Input, _ skip.Kind, err error) error {
+		l := s.look(ctx, set, in, err)
+		l.flags, found = flags, l.File
+		return nil
+	}
+	set, err := source.Open(ctx, o)
+	if err == nil {
+		err = set.Close()
+	}
+	if err != nil {
+		return nil
+	}
+	return found
+}
