@@ -30,6 +30,8 @@ func TestBucketCommands(t *testing.T) {
 			{"verify", "DATASET"},
 			{"verify", "DATASET", "--json"},
 			{"stats", "DATASET", "--json"},
+			{"view", "DATASET", "--row", "3", "--json"},
+			{"view", "DATASET", "--source", "corpus.txt", "--limit", "2"},
 			{"which", "DATASET", "--step", "3", "--batch-size", "4", "--json"},
 			{"which", "x=DATASET", "--document", "17", "--shuffle", "block"},
 			{"export", "DATASET", "--to", "megatron,jsonl", "--out", exported, "--overwrite"},

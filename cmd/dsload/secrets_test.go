@@ -104,7 +104,7 @@ func TestNoSecretInAnyArtifact(t *testing.T) {
 	run(true, "survey", source, "--json")
 	run(false, "plan", source, "--partitions", "2", "--out", "plan.json") // a plan keeps no secrets
 	for _, args := range [][]string{
-		{"inspect", "data"}, {"stats", "data"}, {"verify", "data"}, {"which", "data", "--row", "3"},
+		{"inspect", "data"}, {"stats", "data"}, {"verify", "data"}, {"which", "data", "--row", "3"}, {"view", "data", "--row", "3"},
 		{"export", "data", "--to", "jsonl,parquet,hf,nanogpt", "--out", "exported"},
 	} {
 		run(true, args...)

@@ -21,8 +21,6 @@ import (
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/markup"
-	"github.com/dsload/dsload/internal/origins"
-	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/internal/view"
@@ -47,9 +45,13 @@ type viewFlags struct {
 	text                      *pflag.FlagSet // flags of a build
 
 	pattern *regexp.Regexp // grep's
-	name    string         // what is viewed, for messages
+	ofText  bool           // rows are made of sources
+	name    string         // of what is viewed, for messages
 	more    string         // what a message adds if text was not read to its end
 }
+
+// groupRows is the title of the flags that say which rows to show.
+const groupRows = "Which rows"
 
 func newViewCommand() *cobra.Command {
 	var f viewFlags
@@ -98,7 +100,7 @@ training run. --grep ends with exit code 1 if no row matches.`,
 	_ = flags.MarkHidden("given") // the flag exists
 	help.NameValues(flags, "NAME", "source")
 	help.NameValues(flags, "RE", "grep")
-	help.InGroup(flags, "Which rows", "row", "document", "source", "longest", "shortest", "random", "step", "grep", "limit")
+	help.InGroup(flags, groupRows, "row", "document", "source", "longest", "shortest", "random", "step", "grep", "limit")
 	help.InGroup(flags, help.GroupOutput, "tokens")
 	addFeedFlags(cmd)
 	flags.Lookup("seed").Usage = "seed of the shuffling, or of --random"
@@ -108,28 +110,27 @@ training run. --grep ends with exit code 1 if no row matches.`,
 	return cmd
 }
 
-// check returns an error for flags that do not go together, and the one that says which rows.
+// check returns the flag that says which rows, or an error for flags that do not go together.
 func (f *viewFlags) check(flags *pflag.FlagSet) (asked string, err error) {
-	for _, name := range []string{"row", "document", "source", "longest", "shortest", "random", "step"} {
-		switch {
-		case !flags.Changed(name):
-			continue
-		case asked != "":
-			return "", usagef("view: --%s and --%s ask for different rows; give one of them", asked, name)
-		}
-		asked = name
-	}
-	for _, name := range []string{"row", "document", "step", "limit"} {
-		if n, _ := flags.GetInt64(name); n < 0 {
-			return "", usagef("view: --%s %d: counts from 0", name, n)
-		}
-	}
-	if f.asJSON && f.html != "" {
-		return "", usagef("view: --json is for programs and --html for people; give one of them")
-	}
 	flags.Visit(func(p *pflag.Flag) {
-		forText := f.name != "" && slices.Contains(alsoForText, p.Name)
-		if help.Title(p) == groupBatches && asked != "step" && p.Name != "split" && !forText && (p.Name != "seed" || !f.random) {
+		switch title := help.Title(p); {
+		case p.Name == "grep":
+			if f.pattern, err = regexp.Compile(f.grep); err != nil {
+				err = usagef("view --grep %s: %v", f.grep, err)
+			}
+		case title == groupRows && p.Value.Type() == "int64" && p.Value.String()[0] == '-':
+			err = usagef("view: --%s %s: counts from 0", p.Name, p.Value)
+		case title == groupRows && p.Name != "limit" && asked != "":
+			err = usagef("view: --%s and --%s ask for different rows; give one of them", asked, p.Name)
+		case title == groupRows && p.Name != "limit":
+			asked = p.Name
+		case p.Name == "html" && f.asJSON:
+			err = usagef("view: --json is for programs and --html for people; give one of them")
+		}
+	})
+	flags.Visit(func(p *pflag.Flag) {
+		usual := p.Name == "split" || p.Name == "seed" && f.random || f.ofText && slices.Contains(alsoForText, p.Name)
+		if help.Title(p) == groupBatches && asked != "step" && !usual {
 			err = usagef("view: --%s is about the batches of a run; give --step with it, or leave it out", p.Name)
 		}
 	})
@@ -140,31 +141,20 @@ func (f *viewFlags) check(flags *pflag.FlagSet) (asked string, err error) {
 var alsoForText = []string{"pack", "max-length"}
 
 func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
-	isText, err := f.isText(args)
-	if err != nil {
+	if err := f.recognize(args); err != nil {
 		return err
-	}
-	if isText {
-		f.name = textcache.SourcesText(args)
 	}
 	asked, err := f.check(cmd.Flags())
-	if err == nil && f.grep != "" {
-		if f.pattern, err = regexp.Compile(f.grep); err != nil {
-			err = usagef("view --grep %s: %v", f.grep, err)
-		}
-	}
-	if err == nil {
-		if err = checkPage(f.html); err != nil {
-			err = fmt.Errorf("view --html %s: %w", f.html, err)
-		}
-	}
 	if err != nil {
 		return err
 	}
+	if err := checkPage(f.html); err != nil {
+		return fmt.Errorf("view --html %s: %w", f.html, err)
+	}
 	show := onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
-		return f.show(cmd, args[0], at, asked)
+		return f.show(cmd, args, at, asked)
 	})
-	if !isText {
+	if !f.ofText {
 		if err = folders(cobra.ArbitraryArgs)(cmd, args); err == nil {
 			err = show(cmd, args)
 		}
@@ -184,22 +174,23 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 	return show(cmd, []string{dir})
 }
 
-// isText reports whether the arguments are sources of a build. What lies in a bucket may be either.
-func (f *viewFlags) isText(args []string) (bool, error) {
+// recognize finds out whether the arguments are sources of a build. What lies in a bucket may be either.
+func (f *viewFlags) recognize(args []string) error {
+	f.name, f.ofText = textcache.SourcesText(args), true
 	asked := given(f.text)
 	for _, arg := range args {
 		switch {
 		case !isServedFolder(arg) && (!inBucket(arg) || len(asked) > 0):
 			continue
 		case len(asked) > 0:
-			return false, usagef("view: %s is about text, and %s was built already; leave the flag out, or give the text",
+			return usagef("view: %s is about text, and %s was built already; leave the flag out, or give the text",
 				strings.SplitN(asked[0], "=", 2)[0], arg)
 		case len(args) > 1:
-			return false, usagef("view %s: give one dataset, or text to build", strings.Join(args, " "))
+			return usagef("view %s: give one dataset, or text to build", strings.Join(args, " "))
 		}
-		return false, nil
+		f.ofText = false
 	}
-	return true, nil
+	return nil
 }
 
 // build makes a dataset of the first rows of sources.
@@ -212,7 +203,7 @@ func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) erro
 		}
 	}
 	if !f.text.Changed("max-examples") {
-		flags = append(flags, "--max-examples="+strconv.FormatInt(max(viewedText, f.row+max(f.limit, 1)), 10))
+		flags = append(flags, fmt.Sprintf("--max-examples=%d", max(viewedText, f.row+max(f.limit, 1))))
 	}
 	summary, err := runBuildProcess(cmd, flags, sources, cmd.InOrStdin())
 	if strings.Contains(summary.Stopped, "max-examples") {
@@ -221,122 +212,78 @@ func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) erro
 	return err
 }
 
-// found is the rows that were asked for, from the one with a number on.
-type found struct {
-	list  *view.List
-	start int64
-	close []func() error
-}
-
-// find opens a dataset and finds the rows.
-func (f *viewFlags) find(cmd *cobra.Command, arg string, at *datasetFS, asked string, r *found) error {
-	flags := cmd.Flags()
+// find finds the rows that were asked for: those of a list from one on.
+func (f *viewFlags) find(run *view.Run, asked string, flags *pflag.FlagSet) (l *view.List, start int64, err error) {
 	if asked == "step" {
-		run, closeRun, err := openRun(cmd, []string{arg}, at)
-		if err != nil {
-			return err
-		}
-		r.close = append(r.close, closeRun)
 		rows, err := stepRows(flags, run.Trace, f.step)
-		r.list = run.List(rows)
-		return feedError("view", []string{f.name}, err)
+		return run.List(rows), 0, feedError("view", f.name, err)
 	}
-	dir, split := serve.DatasetDir(arg), flags.Lookup("split").Value.String()
-	m, err := shard.ReadManifest(at, dir)
+	s, err := run.Of(0)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	d, err := shard.ReaderOptions{}.OpenManifest(at, dir, m)
-	if err != nil {
-		return err
-	}
-	r.close = append(r.close, d.Close)
-	rows, err := d.Split(split)
-	if errors.Is(err, shard.ErrNoSplit) {
-		return usagef("view %s: --split %s: the dataset has no such split", f.name, split)
-	}
-	if err != nil {
-		return err
-	}
-	s, err := view.Open(at, dir, m, rows, func(text string) { warn(cmd.ErrOrStderr(), text) })
-	if err != nil {
-		return err
-	}
-	r.close = append(r.close, s.Close)
-	if f.given {
-		given, err := readGiven(cmd.InOrStdin())
-		r.list = s.Given(given)
-		return err
-	}
-	if err = f.choose(s, asked, flags, r); err == nil && r.list.Len == 0 && asked == "document" {
-		err = noDocument("view", f.name, d, split, f.document, "")
-	}
-	return err
-}
-
-// choose finds rows of a split.
-func (f *viewFlags) choose(s *view.Split, asked string, flags *pflag.FlagSet, r *found) (err error) {
-	r.list = s.All()
-	switch n := r.list.Len; asked {
+	l = s.All()
+	switch asked {
 	case "row":
-		if r.start = f.row; f.row >= n {
-			err = usagef("view %s: --row %d: there are %s, which count from 0%s", f.name, f.row, plural(n, "row"), f.more)
+		if start = f.row; f.row >= l.Len {
+			err = usagef("view %s: --row %d: there are %s, which count from 0%s", f.name, f.row, plural(l.Len, "row"), f.more)
 		}
 	case "longest", "shortest":
-		r.start, err = s.Longest(f.shortest)
+		start, err = s.Longest(f.shortest)
 	case "random":
 		seed := uint64(time.Now().UnixNano())
 		if p := flags.Lookup("seed"); p.Changed {
 			if seed, err = strconv.ParseUint(p.Value.String(), 10, 64); err != nil {
-				return usagef("view: --seed %s: is not a whole number", p.Value)
+				err = usagef("view: --seed %s: is not a whole number", p.Value)
 			}
 		}
-		r.start = rand.New(rand.NewPCG(seed, 0)).Int64N(n)
+		start = rand.New(rand.NewPCG(seed, 0)).Int64N(l.Len)
 	case "document":
-		r.list, err = s.Document(f.document)
+		if l, err = s.Document(f.document); err == nil && l.Len == 0 {
+			_, _, d := run.Dataset(0)
+			err = noDocument("view", f.name, d, flags.Lookup("split").Value.String(), f.document, "")
+		}
 	case "source":
 		var names []string
-		r.list, names, err = s.Source(f.source)
-		switch {
-		case errors.Is(err, origins.ErrNone):
-			err = fault.Errorf("view %s --source: its build did not record where documents came from; build it again", f.name)
-		case err == nil && r.list.Len == 0:
+		if l, names, err = s.Source(f.source); err == nil && l.Len == 0 {
 			err = usagef("view %s: --source %s has no rows; there are %s%s", f.name, f.source, strings.Join(names, ", "), f.more)
 		}
 	}
-	return err
+	return l, start, err
 }
 
 // show shows the rows: on a page, as JSON, one after another, or with keys on a terminal.
-func (f *viewFlags) show(cmd *cobra.Command, arg string, at *datasetFS, asked string) (err error) {
-	f.name = cmp.Or(f.name, arg)
+func (f *viewFlags) show(cmd *cobra.Command, args []string, at *datasetFS, asked string) (err error) {
 	setSoftLimit(viewMemory + at.buckets.MemoryBytes())
-	var r found
-	defer func() {
-		for _, c := range slices.Backward(r.close) {
-			err = errors.Join(err, c())
-		}
-	}()
-	if err := f.find(cmd, arg, at, asked, &r); err != nil {
+	run, closeRun, err := openRun(cmd, f.name, args, at)
+	if err != nil {
 		return err
 	}
-	r.list.Pattern = f.pattern
-	out, hasLimit := unguarded(cmd.OutOrStdout()), cmd.Flags().Changed("limit")
-	p := rowPrinter{out: cmd.OutOrStdout(), asJSON: f.asJSON, screen: marked.Screen{Colour: colourful(out), Tokens: f.tokens}}
-	limit := f.limit
-	if !hasLimit && !f.given && asked != "document" && asked != "step" && f.grep == "" {
+	defer func() { err = errors.Join(err, closeRun()) }()
+	if f.given {
+		return printGiven(cmd, run)
+	}
+	list, start, err := f.find(run, asked, cmd.Flags())
+	if err != nil {
+		return err
+	}
+	list.Pattern = f.pattern
+	out, limit, hasLimit := cmd.OutOrStdout(), f.limit, cmd.Flags().Changed("limit")
+	if !hasLimit && asked != "document" && asked != "step" && f.grep == "" {
 		limit = 1
 	}
+	p := rowPrinter{out: out, asJSON: f.asJSON, screen: marked.Screen{Colour: colourful(out), Tokens: f.tokens}}
 	keys, ok := cmd.InOrStdin().(*os.File)
 	switch {
-	case f.given:
-		return printGiven(cmd, r.list)
 	case f.html != "":
-		err = f.writePage(cmd, &r, cmp.Or(limit, maxPageRows))
-	case !f.asJSON && !hasLimit && isTerminal(out) && os.Getenv("TERM") != "dumb" && ok && term.IsTerminal(int(keys.Fd())):
-		err = pageThrough(cmd.Context(), &r, p.screen, keys, out)
+		p.page, limit = new(strings.Builder), cmp.Or(limit, maxPageRows)
+		if err = p.printAll(cmd.Context(), list, start, limit); err == nil {
+			err = f.writePage(out, &p)
+		}
+	case !f.asJSON && !hasLimit && isTerminal(unguarded(out)) && os.Getenv("TERM") != "dumb" && ok && term.IsTerminal(int(keys.Fd())):
+		err = pageThrough(cmd.Context(), &view.Pager{List: list, Screen: p.screen, Out: unguarded(out)}, start, keys)
 	default:
-		err = p.printAll(cmd.Context(), r.list, r.start, limit)
+		err = p.printAll(cmd.Context(), list, start, limit)
 	}
 	if err == io.EOF {
 		err = fault.Errorf("view %s: no row matches --grep %s%s", f.name, f.grep, f.more)
@@ -344,117 +291,85 @@ func (f *viewFlags) show(cmd *cobra.Command, arg string, at *datasetFS, asked st
 	return err
 }
 
-// A rowPrinter prints rows for people or for programs.
+// writePage writes the page of rows.
+func (f *viewFlags) writePage(out io.Writer, p *rowPrinter) error {
+	page := markup.Page(f.name, marked.PageStyle, markup.Format("<main><h1><bdi>%s</bdi></h1>\n<p class=\"dsload-row\">"+
+		"<span class=\"loss\">coloured</span>: carries loss; <span class=\"special\">framed</span>: a special token</p>\n%s</main>\n",
+		f.name, markup.HTML(p.page.String())))
+	if err := writePage(f.html, page); err != nil {
+		return fmt.Errorf("view --html %s: %w", f.html, err)
+	}
+	return writeText(out, fmt.Sprintf("wrote %s: %s\n", f.html, plural(p.n, "row")))
+}
+
+// A rowPrinter prints rows for people, or for programs, or onto a page.
 type rowPrinter struct {
 	out    io.Writer
 	asJSON bool
+	page   *strings.Builder // nil for none
 	screen marked.Screen
-	elided int // characters of a text for people, 0 for all
 	n      int // rows that were printed
 }
 
 // printAll prints the rows of a list from one on, at most limit unless that is 0. The error is io.EOF if there is none.
 func (p *rowPrinter) printAll(ctx context.Context, l *view.List, at, limit int64) error {
-	return each(ctx, l, at, limit, p.screen.Tokens, p.print)
+	for ; limit == 0 || int64(p.n) < limit; at++ {
+		row, i, err := l.Next(at, 1, p.screen.Tokens, ctx.Err)
+		if err == io.EOF && p.n > 0 {
+			return nil
+		}
+		if err == nil {
+			err = p.print(row)
+		}
+		if err != nil {
+			return err
+		}
+		at = i
+		p.n++
+	}
+	return nil
 }
 
 func (p *rowPrinter) print(row *view.Row) error {
-	if p.asJSON {
+	switch {
+	case p.page != nil:
+		p.page.WriteString(string(marked.HTML(row.Head(), p.screen.Tokens, row.Texts()...)))
+		return nil
+	case p.asJSON:
 		e := json.NewEncoder(p.out)
 		e.SetEscapeHTML(false)
 		return e.Encode(row)
 	}
-	if p.elided > 0 {
-		row.Elide(p.elided)
-	}
-	text := strings.Join(slices.Concat([]string{oneLine(row.Title(p.screen)), ""}, row.Lines(p.screen)), "\n") + "\n"
-	if p.n++; p.n > 1 {
+	text := oneLine(row.Title(p.screen)) + "\n\n" + strings.Join(row.Lines(p.screen), "\n") + "\n"
+	if p.n > 0 {
 		text = "\n" + text
 	}
 	_, err := io.WriteString(unguarded(p.out), text) // colours are ours, and what they surround is harmless
 	return err
 }
 
-// each passes rows to visit. The error is io.EOF if there is none.
-func each(ctx context.Context, l *view.List, at, limit int64, tokens bool, visit func(*view.Row) error) error {
-	for n := int64(0); n < limit || limit == 0; n++ {
-		row, i, err := l.Next(at, 1, tokens, ctx.Err)
-		if err == io.EOF && n > 0 {
-			return nil
-		}
-		if err == nil {
-			err = visit(row)
-		}
-		if err != nil {
-			return err
-		}
-		at = i + 1
+// printGiven prints the rows of a batch, which stdin has as JSON, as {"html": …, "text": …}.
+func printGiven(cmd *cobra.Command, run *view.Run) error {
+	var rows []view.Given
+	if err := json.NewDecoder(cmd.InOrStdin()).Decode(&rows); err != nil {
+		return fault.Kindf(fault.Corrupt, "view --given: read the rows on stdin: %w", err)
 	}
-	return nil
-}
-
-// writePage writes the rows as a page.
-func (f *viewFlags) writePage(cmd *cobra.Command, r *found, limit int64) error {
-	n, rows := 0, strings.Builder{}
-	err := each(cmd.Context(), r.list, r.start, limit, f.tokens, func(row *view.Row) error {
-		n++
-		rows.WriteString(string(row.HTML(f.tokens)))
-		return nil
-	})
+	s, err := run.Of(0)
 	if err != nil {
 		return err
 	}
-	page := markup.Page(f.name, viewStyle+marked.Style, markup.Format(viewPage, f.name, markup.HTML(rows.String())))
-	if err := writePage(f.html, page); err != nil {
-		return fmt.Errorf("view --html %s: %w", f.html, err)
-	}
-	return writeText(cmd.OutOrStdout(), fmt.Sprintf("wrote %s: %s\n", f.html, plural(n, "row")))
-}
-
-const (
-	viewStyle = `:root{color-scheme:light dark}
-body{margin:0;background:#fafaf8;color:#1c1f23;font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-@media(prefers-color-scheme:dark){body{background:#14171a;color:#e8eaec}}
-main{max-width:1000px;margin:0 auto;padding:24px 16px 48px}
-h1{font-size:24px;line-height:1.25;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
-`
-	viewPage = `<main><h1><bdi>%s</bdi></h1>
-<p class="dsload-row"><span class="loss">coloured</span>: carries loss; <span class="special">framed</span>: a special token</p>
-%s</main>
-`
-)
-
-// readGiven reads the rows of a batch, a JSON line each.
-func readGiven(stdin io.Reader) (rows []view.Given, err error) {
-	for in := json.NewDecoder(stdin); err == nil; {
-		var g view.Given
-		if err = in.Decode(&g); err == nil {
-			rows = append(rows, g)
+	var html, text strings.Builder
+	for _, p := range []rowPrinter{{page: &html}, {out: &text}} {
+		if err := p.printAll(cmd.Context(), s.Given(rows), 0, 0); err != nil && err != io.EOF {
+			return err
 		}
 	}
-	if err == io.EOF {
-		return rows, nil
-	}
-	return nil, fault.Kindf(fault.Corrupt, "view --given: read a row of stdin: %w", err)
-}
-
-// printGiven prints the rows of a batch as {"html": …, "text": …}.
-func printGiven(cmd *cobra.Command, l *view.List) error {
-	var html, text strings.Builder
-	html.WriteString("<style>" + marked.Style + "</style>")
-	p := rowPrinter{out: &text}
-	err := each(cmd.Context(), l, 0, 0, false, func(row *view.Row) error {
-		html.WriteString(string(row.HTML(false)))
-		return p.print(row)
-	})
-	if err != nil && err != io.EOF {
-		return err
-	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"html": html.String(), "text": text.String()})
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+		"html": "<style>" + marked.Style + "</style>" + html.String(), "text": text.String()})
 }
 
 // pageThrough shows rows on a terminal, and follows keys.
-func pageThrough(ctx context.Context, r *found, screen marked.Screen, keys *os.File, out io.Writer) (err error) {
+func pageThrough(ctx context.Context, p *view.Pager, start int64, keys *os.File) (err error) {
 	before, err := term.MakeRaw(int(keys.Fd()))
 	if err != nil {
 		return err
@@ -475,15 +390,12 @@ func pageThrough(ctx context.Context, r *found, screen marked.Screen, keys *os.F
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, resizeSignal)
 	defer signal.Stop(resized)
-	p := view.Pager{List: r.list, Screen: screen, Out: out, Typed: typed, Resized: resized, Size: func() (int, int) {
-		columns, lines, err := term.GetSize(int(keys.Fd()))
-		if err != nil || columns < 1 || lines < 2 {
-			return defaultColumns, defaultLines
+	p.Typed, p.Resized = typed, resized
+	p.Size = func() (columns, lines int) {
+		if columns, lines, err := term.GetSize(int(keys.Fd())); err == nil && columns > 0 && lines > 1 {
+			return columns, lines
 		}
-		return columns, lines
-	}}
-	return p.Run(ctx, r.start)
+		return defaultColumns, 24
+	}
+	return p.Run(ctx, start)
 }
-
-// defaultLines is the height of a terminal that does not report it.
-const defaultLines = 24

@@ -118,7 +118,8 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
 	setSoftLimit(whichMemory + at.buckets.MemoryBytes())
-	run, closeRun, err := openRun(cmd, args, at)
+	name := strings.Join(args, " ")
+	run, closeRun, err := openRun(cmd, name, args, at)
 	if err != nil {
 		return err
 	}
@@ -128,18 +129,18 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		err = f.noRows(flags, run)
 	}
 	if err != nil {
-		return feedError("which", args, err)
+		return feedError("which", name, err)
 	}
-	p := rowPrinter{out: cmd.OutOrStdout(), asJSON: f.asJSON, screen: marked.Screen{Colour: colourful(cmd.OutOrStdout())},
-		elided: maxShownRunes}
+	p := rowPrinter{out: cmd.OutOrStdout(), asJSON: f.asJSON, screen: marked.Screen{Colour: colourful(cmd.OutOrStdout())}}
 	return p.printAll(cmd.Context(), run.List(rows), 0, 0)
 }
 
-// openRun opens the datasets that a run reads with the feed's flags, and returns what closes them.
-func openRun(cmd *cobra.Command, args []string, at *datasetFS) (*view.Run, func() error, error) {
+// openRun opens the datasets that a run reads with the feed's flags, and returns what closes them. Messages call them by
+// a name.
+func openRun(cmd *cobra.Command, name string, args []string, at *datasetFS) (*view.Run, func() error, error) {
 	q, err := feedQuery(cmd.Flags())
 	if err != nil {
-		return nil, nil, feedError(cmd.Name(), args, err)
+		return nil, nil, feedError(cmd.Name(), name, err)
 	}
 	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory, FS: at})
 	if err != nil {
@@ -147,7 +148,7 @@ func openRun(cmd *cobra.Command, args []string, at *datasetFS) (*view.Run, func(
 	}
 	trace, err := reader.Trace(q)
 	if err != nil {
-		return nil, nil, errors.Join(feedError(cmd.Name(), args, err), reader.Close())
+		return nil, nil, errors.Join(feedError(cmd.Name(), name, err), reader.Close())
 	}
 	run := view.NewRun(at, trace, func(text string) { warn(cmd.ErrOrStderr(), text) })
 	return run, func() error { return errors.Join(run.Close(), reader.Close()) }, nil
@@ -195,7 +196,7 @@ var errPackedRows = errors.New("which --document: the rows are packed, and each 
 	"documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
 // feedError writes a feed's error with its parameter as a flag.
-func feedError(command string, args []string, err error) error {
+func feedError(command, datasets string, err error) error {
 	request, ok := errors.AsType[*feed.RequestError](err)
 	if !ok {
 		return err
@@ -207,7 +208,7 @@ func feedError(command string, args []string, err error) error {
 	if request.Hint != "" && !strings.HasSuffix(reason, "?") {
 		reason += "; " + request.Hint
 	}
-	return usagef("%s %s: %s", command, strings.Join(args, " "), reason)
+	return usagef("%s %s: %s", command, datasets, reason)
 }
 
 // noRows explains why no row of a document was found.

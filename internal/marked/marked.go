@@ -97,19 +97,6 @@ func shared(a, b string) int {
 	return n
 }
 
-// Elide returns the pieces of the first characters of their text, at most n, and a sign if there are more.
-func Elide(pieces []Piece, n int) (out []Piece) {
-	for _, p := range pieces {
-		runes := []rune(p.Text)
-		if len(runes) > n {
-			p.Text = string(runes[:n]) + " […]"
-			return append(out, p)
-		}
-		out, n = append(out, p), n-len(runes)
-	}
-	return out
-}
-
 // Highlight cuts pieces at the matches in their joined text, and marks those that are matched. matches are pairs of
 // offsets in bytes, as package regexp returns them.
 func Highlight(pieces []Piece, matches [][]int) (out []Piece) {

@@ -183,6 +183,14 @@ const Style = `.dsload-row{margin:0 0 20px;overflow-wrap:anywhere}
 .dsload-row .soft{opacity:.6}
 `
 
+// PageStyle is that of a page of rows.
+const PageStyle = `:root{color-scheme:light dark}
+body{margin:0;background:#fafaf8;color:#1c1f23;font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+@media(prefers-color-scheme:dark){body{background:#14171a;color:#e8eaec}}
+main{max-width:1000px;margin:0 auto;padding:24px 16px 48px}
+h1{font-size:24px;line-height:1.25;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
+` + Style
+
 // HTML returns the markup of a row: its head, and its texts. tokens is set if pieces are tokens.
 func HTML(head string, tokens bool, texts ...[]Piece) markup.HTML {
 	body := markup.Each(lay(tokens, false, texts...), func(_ int, line []run) markup.HTML {

@@ -8,7 +8,6 @@
 package view
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,10 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/marked"
-	"github.com/dsload/dsload/internal/markup"
 	"github.com/dsload/dsload/internal/origins"
-	"github.com/dsload/dsload/internal/shardfile"
-	"github.com/dsload/dsload/internal/tokenizers"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/internal/visible"
 	"github.com/dsload/dsload/shard"
@@ -33,25 +29,6 @@ type Split struct {
 	origins *origins.Split      // nil where none are recorded
 	row     shard.Row
 }
-
-// Open opens what is needed to show rows of a split of the dataset in a folder. It warns of what the dataset lacks.
-func Open(fsys shardfile.ReadFS, dir string, m *shard.Manifest, rows *shard.Split, warn func(string)) (*Split, error) {
-	s := &Split{Rows: rows}
-	var err error
-	if s.tok, err = tokenizers.OfDataset(fsys, dir, m); err != nil {
-		warn("rows are shown as ids: " + err.Error())
-	}
-	s.origins, err = origins.OpenSplit(fsys, dir, m, rows.Info().Name)
-	if errors.Is(err, origins.ErrNone) {
-		warn(fmt.Sprintf("%s: its build did not record where documents came from; "+
-			"sources and records are left out; build it again to have them", dir))
-		err = nil
-	}
-	return s, err
-}
-
-// Close closes the split's origins.
-func (s *Split) Close() error { return s.origins.Close() }
 
 // An Origin is an example and where it came from.
 type Origin struct {
@@ -153,13 +130,8 @@ func (r *Row) Describe(tokens bool) error {
 	return nil
 }
 
-// Elide shortens the marks of a row to about n characters of each text.
-func (r *Row) Elide(n int) {
-	r.Marks, r.TargetMarks = marked.Elide(r.Marks, n), marked.Elide(r.TargetMarks, n)
-}
-
-// texts returns the marks of a row, and those of its target if it has one.
-func (r *Row) texts() [][]marked.Piece {
+// Texts returns the marks of a row, and those of its target if it has one.
+func (r *Row) Texts() [][]marked.Piece {
 	if r.Labels == nil {
 		return [][]marked.Piece{r.Marks}
 	}
@@ -231,11 +203,8 @@ func (r *Row) Lines(s marked.Screen) (lines []string) {
 		lines = append(lines, visible.Text(fmt.Sprintf("  %d: example %d, %v, tokens %d to %d", i+1, p.Example, &p.Origin, p.From,
 			p.From+p.Tokens-1)))
 	}
-	return append(lines, s.Lines(r.texts()...)...)
+	return append(lines, s.Lines(r.Texts()...)...)
 }
-
-// HTML returns the row as markup.
-func (r *Row) HTML(tokens bool) markup.HTML { return marked.HTML(r.Head(), tokens, r.texts()...) }
 
 // match finds a pattern in the texts of a row.
 func (r *Row) match(pattern *regexp.Regexp) bool {

@@ -2,10 +2,13 @@ package view
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/dsload/dsload/internal/origins"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/tokenizers"
 )
 
 // A Run is the rows of the datasets that a training run reads.
@@ -16,25 +19,37 @@ type Run struct {
 	splits []*Split // of each dataset, nil until needed
 }
 
-// NewRun returns the run of a trace.
+// NewRun returns the run of a trace. It warns of what datasets lack.
 func NewRun(fsys shardfile.ReadFS, trace *serve.Trace, warn func(string)) *Run {
 	return &Run{trace, fsys, warn, make([]*Split, trace.Members())}
 }
 
-// of returns the split of the i-th dataset, and opens it if need be.
-func (r *Run) of(i int) (_ *Split, err error) {
-	if r.splits[i] == nil {
-		_, dir, d := r.Dataset(i)
-		r.splits[i], err = Open(r.fsys, dir, d.Manifest(), r.Split(i), r.warn)
+// Of returns the split of the i-th dataset, and opens what is needed to show its rows if need be.
+func (r *Run) Of(i int) (*Split, error) {
+	if r.splits[i] != nil {
+		return r.splits[i], nil
 	}
-	return r.splits[i], err
+	_, dir, d := r.Dataset(i)
+	s := &Split{Rows: r.Split(i)}
+	var err error
+	if s.tok, err = tokenizers.OfDataset(r.fsys, dir, d.Manifest()); err != nil {
+		r.warn("rows are shown as ids: " + err.Error())
+	}
+	s.origins, err = origins.OpenSplit(r.fsys, dir, d.Manifest(), s.Rows.Info().Name)
+	if errors.Is(err, origins.ErrNone) {
+		r.warn(fmt.Sprintf("%s: its build did not record where documents came from; "+
+			"sources and records are left out; build it again to have them", dir))
+		err = nil
+	}
+	r.splits[i] = s
+	return s, err
 }
 
 // Close closes what was opened.
 func (r *Run) Close() (err error) {
 	for _, s := range r.splits {
 		if s != nil {
-			err = errors.Join(err, s.Close())
+			err = errors.Join(err, s.origins.Close())
 		}
 	}
 	return err
@@ -81,7 +96,7 @@ func (r *Run) read(t *serve.TracedRow) (*Row, error) {
 		return nil, err
 	}
 	if pieces == nil {
-		s, err := r.of(t.Member)
+		s, err := r.Of(t.Member)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +104,7 @@ func (r *Run) read(t *serve.TracedRow) (*Row, error) {
 	}
 	var packed *Row
 	for _, p := range pieces {
-		s, err := r.of(p.Member)
+		s, err := r.Of(p.Member)
 		if err != nil {
 			return nil, err
 		}

@@ -63,9 +63,7 @@ def show(batch: Mapping[str, Any], dataset: PathLike, split: str = "train", rows
     given = list(_given(arrays, len(folders) == 1))
     shown = given if rows is None else given[:rows]
     command = [required_binary("dsload.show"), "view", "--given", "--split", split, "--", os.fspath(folders[0])]
-    done = subprocess.run(
-        command, input="".join(json.dumps(row) + "\n" for row in shown), capture_output=True, encoding="utf-8"
-    )
+    done = subprocess.run(command, input=json.dumps(shown), capture_output=True, encoding="utf-8")
     if done.returncode != 0:
         raise DsloadError(f"show {os.fspath(folders[0])}: {done.stderr.strip().removeprefix('dsload: ')}")
     made = json.loads(done.stdout)
