@@ -63,7 +63,7 @@ func (b *BySource) Text(split int, bytes int64, tokens int) {
 func (b *BySource) Row(split int, e *Example) {
 	b.rows++
 	if e.Segments == nil {
-		b.add(split, Piece{Document: e.Document}, len(e.InputIDs), lossOf(e, 0, len(e.InputIDs)))
+		b.add(split, Piece{Document: e.Document}, e.Tokens(), lossOf(e, 0, e.Tokens()))
 		return
 	}
 	at := 0

@@ -16,8 +16,9 @@ import (
 // Example is a row. The Builder copies what it appends.
 type Example struct {
 	InputIDs []uint32 // below Schema.VocabSize
-	// Parts are the input ids of each of Segments in place of InputIDs, as AppendIDs makes them.
+	// Parts are the input ids in place of InputIDs, as AppendIDs makes them; a packed row has one for each of Segments.
 	Parts    [][]byte
+	Length   int      // tokens of Parts
 	Labels   []uint32 // target ids, of any length; only if Schema.Labels
 	LossMask []bool   // for each input id, whether the loss counts it; only if Schema.LossMask
 	// Segments are the positive lengths of the documents in a packed row, which add up to its length;
@@ -29,22 +30,19 @@ type Example struct {
 }
 
 // Tokens returns how many input ids the row has.
-func (e *Example) Tokens() int {
-	n := len(e.InputIDs)
-	for i := range e.Parts {
-		n += int(e.Segments[i])
-	}
-	return n
-}
+func (e *Example) Tokens() int { return len(e.InputIDs) + e.Length }
 
 // fits returns an error if e does not fit the schema. Ids are checked later, where they are
 // copied.
 func (e *Example) fits(s shard.Schema) error {
-	if len(e.Parts) > 0 && (len(e.Parts) != len(e.Segments) || len(e.InputIDs) > 0) {
-		return fmt.Errorf("%w: %d parts of input_ids for %d segments", shard.ErrSchema, len(e.Parts), len(e.Segments))
+	size := 0
+	for _, part := range e.Parts {
+		size += len(part)
 	}
 	tokens := e.Tokens()
 	switch {
+	case size != e.Length*s.IDWidth() || size > 0 && len(e.InputIDs) > 0:
+		return fmt.Errorf("%w: %d bytes of input_ids for %d tokens", shard.ErrSchema, size, tokens)
 	case tokens == 0:
 		return fmt.Errorf("%w: no input_ids", shard.ErrSchema)
 	case s.Labels != (e.Labels != nil):
@@ -59,11 +57,6 @@ func (e *Example) fits(s shard.Schema) error {
 	if s.Segments {
 		if err := shardfile.CheckSegments(e.Segments, tokens); err != nil {
 			return err
-		}
-	}
-	for i, part := range e.Parts {
-		if len(part) != int(e.Segments[i])*s.IDWidth() {
-			return fmt.Errorf("%w: input_ids of %d bytes for a segment of %d", shard.ErrSchema, len(part), e.Segments[i])
 		}
 	}
 	return nil

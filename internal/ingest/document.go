@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -15,6 +16,7 @@ type arrival struct {
 	*job.Job
 	*job.Document
 	text  []uint32 // its ids
+	row   []byte   // in their place, if a worker has made it
 	bytes int64    // the text's length
 	last  bool     // nothing of the document follows
 }
@@ -26,7 +28,10 @@ var rules = []func(*flusher, *arrival) (keep bool, err error){
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job.Job, d *job.Document) error {
 	t := &f.arrival // reused, since rules are values that it would escape to
-	*t = arrival{j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last}
+	*t = arrival{Job: j, Document: d, text: j.IDs[d.IDs.Start:d.IDs.End], bytes: d.TextBytes, last: d.Last}
+	if d.Made.Bytes > 0 {
+		t.row = j.IDBytes(d)[:d.Made.Bytes]
+	}
 	for _, rule := range rules {
 		if keep, err := rule(f, t); !keep || err != nil {
 			return err
@@ -55,7 +60,7 @@ func (f *flusher) keepToBytes(t *arrival) (keep bool, err error) {
 		return true, nil
 	}
 	f.cutBy(f.stopped)
-	t.last = true
+	t.last, t.row = true, nil
 	if t.text, t.bytes = nil, 0; f.b.kind() == report.Texts { // a pair of prompt and target, or a conversation, is left out
 		w := f.b.newWorker(setup.TailCacheBytes) // once in a build
 		w.Begin(f.b.Phases[f.state.Phase].Formatter, true, nil)
@@ -135,6 +140,10 @@ func (b *build) cut() cut {
 		}
 	}
 	return func(f *flusher, t *arrival) error {
+		if t.row != nil {
+			f.made = example.Example{Row: t.row, Length: t.Made.Tokens, Document: b.number(t.Ordinal)}
+			return f.emitExample(&f.made)
+		}
 		if err := f.cutter.Add(f.around.once(t.text, t.First, t.last), f.emit); err != nil || !t.last {
 			return err
 		}

@@ -36,6 +36,7 @@ type flusher struct {
 	turns   turnRows                     // scratch
 	around  around                       // what the cutter writes around them
 	emit    func(*example.Example) error // emitExample
+	made    example.Example              // scratch: the row of a worker
 	row     dataset.Example              // scratch: what a target writes escapes to it
 	arrival arrival                      // scratch
 	first   int64                        // ordinal of the first document
@@ -199,8 +200,11 @@ func (f *flusher) emitExample(ex *example.Example) error {
 	if f.pack != nil && !f.full(split) {
 		return f.packExample(window, ex)
 	}
-	f.row = dataset.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
+	f.row = dataset.Example{InputIDs: ex.InputIDs, Parts: f.row.Parts[:0], Length: ex.Length, Labels: ex.Labels, LossMask: ex.LossMask,
 		Document: ex.Document, Part: ex.Part}
+	if ex.Row != nil {
+		f.row.Parts = append(f.row.Parts, ex.Row)
+	}
 	return f.write(split, &f.row)
 }
 

@@ -22,11 +22,16 @@ var Overflows = []Overflow{Chunk, Truncate, Drop}
 // Example is one row of a dataset before it is written. Its slices belong to the Cutter.
 type Example struct {
 	InputIDs []uint32
+	Row      []byte   // in place of InputIDs: the ids as they lie in a shard
+	Length   int      // tokens of Row
 	Labels   []uint32 // ids of the target, or nil
 	LossMask []bool   // whether a token is trained on, for CausalPair and Masked; nil elsewhere
 	Document int64    // ordinal of the document
 	Part     int32    // index of the example in the document
 }
+
+// Tokens returns how many input ids the example has.
+func (e *Example) Tokens() int { return len(e.InputIDs) + e.Length }
 
 // CutterOptions configures a Cutter.
 type CutterOptions struct {

@@ -2,6 +2,9 @@
 package job
 
 import (
+	"slices"
+	"unsafe"
+
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
@@ -49,6 +52,8 @@ type Job struct {
 	// Filled by the reader.
 	Raw       []byte // the records, back to back
 	Documents []Document
+	runs      []run
+	ends      []int32
 	Next      source.Position // where reading continues after this job
 	Read      int64           // bytes of the sources read up to here
 	Last      bool            // the sources end after it
@@ -81,6 +86,7 @@ type Document struct {
 
 	// Set by the worker.
 	IDs, Target Span       // in Job.IDs; Target only of pairs
+	Made        Made       // in place of the ids
 	Mask        Span       // in Job.Mask; only of conversations
 	Unused      Span       // in Job.Unused
 	Turns       Span       // in Job.Turns; only of conversations that make a row of each turn
@@ -95,6 +101,15 @@ type Document struct {
 	Replaced          int64  // in the text, and before that in what was sent to Map
 	Judged                   // what the filter decides
 	Bad               error  // why the record is bad
+}
+
+// Made is what a worker makes of a document that is one row of a shard: the row's bytes and tokens, zero for others.
+type Made struct{ Bytes, Tokens int }
+
+// IDBytes returns the room that the ids of a document take in the job, or its row.
+func (j *Job) IDBytes(d *Document) []byte {
+	ids := j.IDs[d.IDs.Start:d.IDs.End]
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(ids))), WorstIDBytes*len(ids))
 }
 
 // A Turn is a row of a conversation: the first ids of the row before, without loss, and ids of its own.
@@ -128,7 +143,7 @@ func (j *Job) reset() {
 	if cap(j.Unused) > MaxRecords {
 		j.Unused = nil
 	}
-	clear(j.Documents) // errors must not outlive their job
+	j.runs, j.ends = j.runs[:0], j.ends[:0]
 	j.Raw, j.IDs, j.Mask, j.Turns = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Turns[:0]
 	j.Keys, j.Documents = j.Keys[:0], j.Documents[:0]
 	j.Unused, j.Names = j.Unused[:0], nil
@@ -137,15 +152,65 @@ func (j *Job) reset() {
 
 // AddDocument adds a zero document. most is how many the jobs before had at most: a job's buffers grow once.
 func (j *Job) AddDocument(most int) *Document {
-	n := len(j.Documents)
-	if n == cap(j.Documents) {
-		grown := make([]Document, n, max(2*n, most+most/8, 8))
+	d := &j.room(1, most)[0]
+	*d = Document{}
+	return d
+}
+
+// room adds n documents, which are those of an earlier job as yet.
+func (j *Job) room(n, most int) []Document {
+	at := len(j.Documents)
+	if at+n > cap(j.Documents) {
+		grown := make([]Document, at, max(2*at, at+n, most+most/8, 8))
 		copy(grown, j.Documents)
-		clear(grown[n:cap(grown)]) // maps the memory, which the garbage collector may be the first to read
+		clear(grown[at:cap(grown)]) // maps the memory, which the garbage collector may be the first to read
 		j.Documents = grown
 	}
-	j.Documents = j.Documents[:n+1] // reset cleared it
-	return &j.Documents[n]
+	j.Documents = j.Documents[:at+n]
+	return j.Documents[at:]
+}
+
+// A Runner reads records many at a time, as source.Reader.Run does.
+type Runner interface {
+	Run(dst []byte, full int, ends []int32, rec *source.Record) ([]byte, []int32)
+}
+
+// run is records that were read at once, of which a worker makes documents.
+type run struct {
+	first     source.Record
+	at, start int // its place in Job.Documents, and in Job.Raw
+	ends      []int32
+}
+
+// AddRun reads a run of records into the job, which holds records documents at most. most is that of AddDocument.
+func (j *Job) AddRun(from Runner, records, most int) {
+	if len(j.runs) == 0 {
+		j.ends = slices.Grow(j.ends, records)
+	}
+	r := run{at: len(j.Documents), start: len(j.Raw)}
+	used := len(j.ends)
+	j.Raw, r.ends = from.Run(j.Raw, TextBytes, j.ends[used:used:used+records-r.at], &r.first)
+	if len(r.ends) > 0 {
+		j.ends, j.runs = j.ends[:used+len(r.ends)], append(j.runs, r)
+		j.room(len(r.ends), most)
+	}
+}
+
+// Unroll makes documents of the records that were read many at a time. It is for the worker: the reader is alone.
+func (j *Job) Unroll() {
+	for i := range j.runs {
+		r := &j.runs[i]
+		for k, start := 0, r.start; k < len(r.ends); k++ {
+			d, end := &j.Documents[r.at+k], int(r.ends[k])
+			*d = Document{Record: r.first, Raw: Span{start, end}}
+			d.Ordinal += int64(k)
+			d.Row += int64(k)
+			d.Offset += int64(start - r.start)
+			if start = end + 1; j.Raw[end] == '\r' {
+				start++
+			}
+		}
+	}
 }
 
 // Layout describes the document's bytes to package example, which does not know package source.

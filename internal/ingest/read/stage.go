@@ -59,6 +59,7 @@ type Stage struct {
 	staged []byte        // its bytes
 	err    error         // the last Next's
 	jobs   []*job.Job    // waiting to be sent
+	runner job.Runner    // the Records, where nothing but their order matters of each
 	most   int           // documents of a job so far
 }
 
@@ -68,6 +69,7 @@ func (r *Stage) Run(ctx, wanted context.Context) error {
 	defer r.Lanes.Close()
 	if r.Borders == nil {
 		r.Borders = noBorders{}
+		r.runner, _ = r.Records.(job.Runner)
 	}
 	for r.stage(); r.err == nil && wanted.Err() == nil; {
 		j, err := r.newJob(ctx)
@@ -131,6 +133,9 @@ func (r *Stage) fill(j *job.Job) {
 	r.begin(j)
 	for {
 		r.Mapping.Attach(j, &j.Documents[len(j.Documents)-1])
+		if r.runner != nil && len(j.Documents) < r.MaxRecords {
+			j.AddRun(r.runner, r.MaxRecords, r.most)
+		}
 		j.Mark = r.Borders.Inside(r.Note())
 		full := j.Mark != nil || len(j.Raw) >= job.TextBytes || len(j.Documents) == r.MaxRecords
 		if full {

@@ -132,17 +132,17 @@ func (p *Packing) Add(split int, ex *example.Example) error {
 	w := &p.windows[split]
 	switch {
 	case p.Policy == pack.BFD && ex.Part > 0:
-		*p.Rest += int64(len(ex.InputIDs))
+		*p.Rest += int64(ex.Tokens())
 		return nil
 	case p.Policy == pack.Wrapped:
 		return p.wrap(split, ex)
 	}
-	if len(w.pieces) == maxPieces(p.Length) || w.tokens+int64(len(ex.InputIDs)) > p.Window {
+	if len(w.pieces) == maxPieces(p.Length) || w.tokens+int64(ex.Tokens()) > p.Window {
 		if err := p.pack(split, w.tokens/carriedShare); err != nil {
 			return err
 		}
 	}
-	if err := p.add(w, ex, 0, len(ex.InputIDs)); err != nil {
+	if err := p.add(w, ex, 0, ex.Tokens()); err != nil {
 		return err
 	}
 	if w.tokens >= p.Wanted(split) {
@@ -154,7 +154,10 @@ func (p *Packing) Add(split int, ex *example.Example) error {
 // add appends the tokens from..to of an example to a window.
 func (p *Packing) add(w *window, ex *example.Example, from, to int) (err error) {
 	p.allocate(w)
-	if w.ids, err = dataset.AppendIDs(w.ids, ex.InputIDs[from:to], p.Schema); err != nil {
+	if ex.Row != nil {
+		width := p.Schema.IDWidth()
+		w.ids = append(w.ids, ex.Row[from*width:to*width]...)
+	} else if w.ids, err = dataset.AppendIDs(w.ids, ex.InputIDs[from:to], p.Schema); err != nil {
 		return err
 	}
 	if p.Schema.LossMask {
@@ -190,8 +193,8 @@ func (p *Packing) allocate(w *window) {
 // wrap appends an example to the row that is being filled, and writes each row that is full.
 func (p *Packing) wrap(split int, ex *example.Example) error {
 	w := &p.windows[split]
-	for from := 0; from < len(ex.InputIDs); {
-		to := min(len(ex.InputIDs), from+p.Length-int(w.tokens))
+	for from := 0; from < ex.Tokens(); {
+		to := min(ex.Tokens(), from+p.Length-int(w.tokens))
 		if err := p.add(w, ex, from, to); err != nil {
 			return err
 		}
@@ -300,6 +303,7 @@ func (p *Packing) startRow(first windowPiece) {
 func (p *Packing) addToRow(w *window, piece windowPiece) {
 	r, width := &p.row, int64(p.Schema.IDWidth())
 	r.Parts = append(r.Parts, w.ids[piece.at*width:][:int64(piece.length)*width])
+	r.Length += int(piece.length)
 	if p.Schema.LossMask {
 		r.LossMask = append(r.LossMask, w.mask[piece.at:][:piece.length]...)
 	}
@@ -347,22 +351,37 @@ func (p *Packing) PackAll() error {
 
 // Cut shortens a row to its first n tokens.
 func Cut(row *dataset.Example, n int64) {
-	if row.Parts == nil {
+	if len(row.Parts) == 0 {
 		row.InputIDs = row.InputIDs[:n]
+	} else {
+		cutParts(row, int(n))
 	}
 	if row.LossMask != nil {
 		row.LossMask = row.LossMask[:n]
 	}
 	for i, length := range row.Segments {
 		if n <= int64(length) {
-			if row.Parts != nil {
-				row.Parts[i] = row.Parts[i][:int64(len(row.Parts[i]))/int64(length)*n]
-				row.Parts = row.Parts[:i+1]
-			}
 			row.Segments[i] = int32(n)
 			row.Segments = row.Segments[:i+1]
 			return
 		}
 		n -= int64(length)
 	}
+}
+
+// cutParts shortens the parts of a row to n tokens.
+func cutParts(row *dataset.Example, n int) {
+	left := 0 // bytes
+	for _, part := range row.Parts {
+		left += len(part)
+	}
+	left = left / row.Length * n
+	for i, part := range row.Parts {
+		if left <= len(part) {
+			row.Parts, row.Parts[i] = row.Parts[:i+1], part[:left]
+			break
+		}
+		left -= len(part)
+	}
+	row.Length = n
 }

@@ -130,8 +130,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			continue
 		}
-		*rec = Record{} // a literal with fields would be made elsewhere and copied
-		rec.Input, rec.Ordinal, rec.Format, rec.Rows, rec.Decided = r.at.Input, r.at.Ordinal, r.in.Format, 1, r.decided
+		r.describe(rec)
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
 			if r.err = r.finishInput(); r.err != nil {
@@ -159,6 +158,31 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 		}
 		return out, nil
 	}
+}
+
+// Run is frame.Runner's for the records after the last one, where these need no more than that. rec becomes the first,
+// the others differ in Ordinal, Row and Offset alone.
+func (r *Reader) Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+	if r.open == nil || r.err != nil || r.open.place.Inside || r.set.only != nil {
+		return dst, ends
+	}
+	text, _ := r.open.framer.(textFramer)
+	runner, ok := text.Framer.(frame.Runner)
+	if !ok {
+		return dst, ends
+	}
+	r.describe(rec)
+	rec.Row = r.open.place.Row + 1
+	dst, ends = runner.Run(dst, full, ends, &rec.Record)
+	r.open.place.Row += int64(len(ends))
+	r.at.Ordinal += int64(len(ends))
+	return dst, ends
+}
+
+// describe sets what the open input says of its next record.
+func (r *Reader) describe(rec *Record) {
+	*rec = Record{} // a literal with fields would be made elsewhere and copied
+	rec.Input, rec.Ordinal, rec.Format, rec.Rows, rec.Decided = r.at.Input, r.at.Ordinal, r.in.Format, 1, r.decided
 }
 
 // Position returns where a later run continues after the record that Next returned last. It shares

@@ -36,6 +36,7 @@ type Config struct {
 // A Worker formats and tokenizes jobs, one at a time.
 type Worker struct {
 	Config
+	MakeRow   func(*job.Job, *job.Document) // nil, or what makes Document.Made of the ids of a whole text
 	encoder   *tokenize.Encoder
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
@@ -107,6 +108,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		j.IDs = make([]uint32, 0, w.most+w.most/8)
 	}
 	defer func() { w.most = min(max(w.most, len(j.IDs)), job.TextBytes) }()
+	j.Unroll()
 	w.unused.Trim()
 	w.noted = job.Span{}
 	defer func() { j.Names = w.unused.Names() }()
@@ -151,6 +153,8 @@ func (w *Worker) Do(j *job.Job) bool {
 			// A target in one row with its prompt does not begin a text: the tokenizer puts no
 			// leading space before it.
 			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
+		} else if w.MakeRow != nil && d.First && d.Last {
+			w.MakeRow(j, d)
 		}
 	}
 	return true

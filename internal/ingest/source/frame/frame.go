@@ -103,6 +103,14 @@ type Framer interface {
 	Restore(state uint32)
 }
 
+// A Runner is a Framer that also finds records many at a time.
+type Runner interface {
+	// Run appends the bytes of records that lie in the window as a whole, until dst has full bytes, and the lengths
+	// of dst at the end of each, up to the capacity of ends. Between two of them is a line end. rec becomes the first.
+	// Other records need Next.
+	Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32)
+}
+
 // A Place is the part of a position that every framer has.
 type Place struct {
 	Row    int64 // rows that are complete
@@ -145,6 +153,25 @@ func (f *framing) line(scanned, limit int) (n int, found, ended bool, err error)
 			return scanned, false, true, f.w.Failed()
 		}
 	}
+}
+
+// run is Runner.Run for lines of at most limit bytes, which keep their "\r" or not.
+func (f *framing) run(dst []byte, full int, ends []int32, limit int, keep bool) ([]byte, []int32) {
+	data, n := f.w.Unread(), 0
+	for len(dst)+n < full && len(ends) < cap(ends) {
+		i := bytes.IndexByte(data[n:], '\n')
+		if i <= 0 || i > limit || IsBlank(data[n:n+i]) {
+			break
+		}
+		end := n + i
+		if !keep && data[end-1] == '\r' {
+			end--
+		}
+		ends = append(ends, int32(len(dst)+end))
+		n += i + 1
+	}
+	f.w.Consume(n)
+	return append(dst, data[:n]...), ends
 }
 
 // skipLine consumes everything up to and including the next "\n".

@@ -82,6 +82,11 @@ func (f *jsonFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	return f.piece(dst, rec)
 }
 
+func (f *jsonFramer) Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+	rec.Offset, rec.First, rec.Last = f.w.Offset(), true, true
+	return f.run(dst, full, ends, f.o.LineBytes(), true)
+}
+
 // spoiled ends a streamed line with an error.
 func (f *jsonFramer) spoiled(dst []byte, rec *Record) ([]byte, error) {
 	f.Inside = false

@@ -137,7 +137,15 @@ func (d files) span(n int) (text, total int, end bool, err error) {
 func NewText(w *Window, o *Options) (Framer, error) {
 	c := &cuttable{framing: framing{w: w, o: o}, blankRows: true}
 	c.spanner = lines{&c.framing}
-	return c, nil
+	return textLines{c}, nil
+}
+
+// textLines is what frames lines of text.
+type textLines struct{ *cuttable }
+
+func (f textLines) Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+	rec.Offset, rec.First, rec.Last, rec.Decoded = f.w.Offset(), true, true, true
+	return f.run(dst, full, ends, f.o.PieceBytes, false)
 }
 
 // NewDocument returns the framer of a file that is one document.
