@@ -188,6 +188,8 @@ type Numbers struct {
 	Rendered int64
 	// Foreign counts those of Rendered whose token the tokenizer lacks.
 	Foreign int64
+	// Markup counts texts that begin as pages of HTML.
+	Markup int64
 	// WhereAsText counts documents with a text that a condition compared with a number.
 	WhereAsText int64
 	// Mapped counts records that went through the command of the option map.

@@ -61,8 +61,12 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 	}
 	c := &chart{Unit: unit}
 	longest := max(reach, pairs[len(pairs)-1][0])
+	last := longest // of the lengths that there are
 	for _, m := range marks {
 		longest = max(longest, int64(math.Ceil(m.at)))
+		if m.name == "longest" {
+			last = int64(m.at)
+		}
 	}
 	width := niceStep(float64(longest+1) / maxBins)
 	bins := int(longest/width) + 1
@@ -83,7 +87,7 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 		gap := min(1, (right-left)/5)
 		h := (plotBottom - plotTop) * height(n)
 		c.Bars = append(c.Bars, bar{fixed(left), fixed(plotBottom - h), fixed(right - left - gap), fixed(h), from,
-			from + width - 1, n})
+			min(from+width-1, last), n})
 	}
 	step := niceStep(float64(int64(bins)*width) / 7.5)
 	for at := int64(0); at <= int64(bins)*width; at += step {

@@ -40,7 +40,9 @@ func header(reports []*Report, names []string) markup.HTML {
 func copied(r *Report, heading markup.HTML, name string) markup.HTML {
 	return markup.Format(`<div>%s
 <pre tabindex="0" role="region" aria-label="The setting in Python, %s">%s</pre>
+<button type="button" class="copy">Copy</button>
 <pre tabindex="0" role="region" aria-label="The setting as a query, %s">curl --unix-socket SOCKET 'http://dsload%s'</pre>
+<button type="button" class="copy">Copy</button>
 </div>`, heading, name, r.loader(), name, r.query())
 }
 
@@ -85,6 +87,7 @@ func fillSplits(slots map[string]markup.HTML, subjects []subject) {
 			return markup.Format("<div><h3><bdi>%s</bdi></h3>\n%s</div>", short(s.Title), content(s))
 		})
 	}
+	each("sources", func(s subject) markup.HTML { return s.sourcesHTML() })
 	each("rows", func(s subject) markup.HTML { return s.Rows.html() })
 	each("documents", func(s subject) markup.HTML { return s.Documents.html() })
 	each("padding", func(s subject) markup.HTML {

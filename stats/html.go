@@ -15,7 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/visible"
 )
 
-// The page is a frame with its style. It has no script: charts are SVG, and data are text nodes.
+// The page is a frame with its style. Its only script copies: charts are SVG, and data are text nodes.
 
 //go:embed page.html
 var pageSource string
@@ -35,7 +35,7 @@ type subject struct {
 	Packed    *heatTable
 }
 
-// WriteHTML writes one report, or two to compare, as a page that loads nothing and runs nothing.
+// WriteHTML writes one report, or two to compare, as a page that loads nothing and runs nothing but its buttons.
 func WriteHTML(w io.Writer, reports []*Report) error {
 	data, err := scriptJSON(reports)
 	if err != nil {

@@ -8,7 +8,7 @@ var (
 
 const (
 	advisedBatch = 32   // the default batch size of a server
-	nearBest     = 0.01 // a larger bucket is advised only if it saves more than this share
+	nearBest     = 0.02 // a larger bucket is advised only if it saves more than this share
 )
 
 // padding computes the waste of each batch size and bucket from the lengths of the rows that plan

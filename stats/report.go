@@ -67,13 +67,7 @@ type Split struct {
 	LossTokens *int64   `json:"loss_tokens"`
 	LossShare  *float64 `json:"loss_share"`
 	// Sources is what each source gave, in the order of documents; nil if the dataset does not record it.
-	Sources []SplitSource `json:"sources,omitempty"`
-}
-
-// SplitSource is what a source gave to a split.
-type SplitSource struct {
-	shard.SourceCounts
-	BytesPerToken float64 `json:"bytes_per_token"` // of its text, 0 if unknown
+	Sources []shard.SourceCounts `json:"sources,omitempty"`
 }
 
 // Summary summarizes lengths, in tokens.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsload/dsload/internal/markup"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 )
@@ -18,12 +19,19 @@ func SourceText(sources []shard.SourceCounts, most int) string {
 	return aligned(sourceTable(sources, most))
 }
 
-// counts returns what the sources gave.
-func (s *Split) counts() (out []shard.SourceCounts) {
-	for i := range s.Sources {
-		out = append(out, s.Sources[i].SourceCounts)
+// sourcesHTML returns the table as markup.
+func (s *Split) sourcesHTML() markup.HTML {
+	if s.Sources == nil {
+		return `<p class="soft">The dataset was built by a version that did not record it.</p>`
 	}
-	return out
+	var rows markup.HTML
+	for i, cells := range sourceTable(s.Sources, maxSources) {
+		cell := []string{"<td>%s</td>", `<th scope="col">%s</th>`}[max(0, 1-i)]
+		rows += markup.Format(`<tr><th scope="row"><bdi class="name">%s</bdi></th>%s</tr>`+"\n", cells[0],
+			markup.Each(cells[1:], func(_ int, text string) markup.HTML { return markup.Format(cell, text) }))
+	}
+	return markup.Format(`<div class="scroll" tabindex="0" role="region" aria-label="Sources of %s"><table>%s</table></div>`,
+		s.Name, rows)
 }
 
 // sourceTable has a line for each source, and one for all that are not listed.

@@ -126,9 +126,7 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 // countLoss takes what the dataset records of loss and sources. It reads the masks of datasets of earlier versions.
 func (s *Split) countLoss(ctx context.Context, m *shard.Manifest, split *shard.Split) error {
 	info := split.Info()
-	for _, c := range info.Sources {
-		s.Sources = append(s.Sources, SplitSource{c, c.BytesPerToken()})
-	}
+	s.Sources = info.Sources
 	if s.LossTokens, s.LossShare = m.Loss(info); s.LossTokens != nil {
 		return nil
 	}

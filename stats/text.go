@@ -36,7 +36,7 @@ func WriteText(w io.Writer, reports []*Report) error {
 	}
 	b.WriteString("\n" + aligned(table))
 	for i, s := range splits {
-		if table := SourceText(s.counts(), maxSources); table != "" {
+		if table := SourceText(s.Sources, maxSources); table != "" {
 			fmt.Fprintf(&b, "\n%s: what each source gave\n%s", titles[i], table)
 		}
 	}

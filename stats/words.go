@@ -10,16 +10,21 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
+// manyCopies is the share of duplicate rows that the headline names.
+const manyCopies = 0.1
+
 // headline returns a sentence that says what the dataset is and what to do about its padding.
 func (r *Report) headline() string {
-	var rows, tokens int64
+	var rows, tokens, copies int64
 	for _, s := range r.Splits {
-		rows += s.Examples
-		tokens += s.Tokens
+		rows, tokens, copies = rows+s.Examples, tokens+s.Tokens, copies+s.Duplicates
 	}
 	text := fmt.Sprintf("%s, %s", units.Plural(rows, "row"), compact(tokens)+" tokens")
 	if len(r.Splits) == 0 {
 		return text
+	}
+	if share := float64(copies) / float64(rows); share >= manyCopies {
+		text += fmt.Sprintf("; %s of the rows are copies of others, which --dedup exact leaves out of a build", percent(share))
 	}
 	best := r.Splits[0].Best
 	if best.Bucket == 0 {
@@ -45,7 +50,8 @@ func (r *Report) parameters() string {
 	split, best := r.Splits[0].Name, r.Splits[0].Best
 	text := fmt.Sprintf("batch_size=%d", best.BatchSize)
 	if best.Bucket > 0 {
-		text += fmt.Sprintf("&bucket=%d", best.Bucket)
+		// Groups of one batch, so that batches of like rows do not follow one another.
+		text += fmt.Sprintf("&bucket=%d&group=%d", best.Bucket, best.BatchSize)
 	}
 	if split != "train" {
 		return "split=" + split + "&" + text
@@ -155,7 +161,9 @@ func comparison(splits []*Split) []figure {
 			return fmt.Sprintf("%s (%s)", units.Count(*s.LossTokens), percent(*s.LossShare))
 		}},
 		{"documents", func(s *Split) string { return units.Count(s.Documents) }},
-	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }),
+	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }), []line{
+		{"rows of the longest length", func(s *Split) string { return rate(s.Lengths[len(s.Lengths)-1][1], s.Examples) }},
+	},
 		lengths("tokens a document", func(s *Split) Summary { return s.DocLength }), []line{
 			{"bytes of text a token", func(s *Split) string {
 				if s.BytesPerToken == nil {

@@ -169,14 +169,18 @@ const busyEnough = 0.6
 // fillStages sets how busy each stage was in the last seconds, and which one limits the build.
 func (p *buildPage) fillStages(s *buildState, d *report.Details) {
 	s.Stages = []stageState{{Name: "reading"}, {Name: "tokenizing"}, {Name: "writing"}}
+	if p.limits.Map != "" {
+		s.Stages = append(s.Stages, stageState{Name: "--map"})
+	}
 	from, to, ok := p.since(rateSpan)
 	if !ok {
 		return
 	}
 	elapsed := to.at.Sub(from.at)
 	most := busyEnough
-	for i, busy := range []time.Duration{to.reading - from.reading,
-		(to.tokenizing - from.tokenizing) / time.Duration(max(1, d.Stages.Workers)), to.writing - from.writing} {
+	a, b := &from.stages, &to.stages
+	for i, busy := range []time.Duration{b.Reading - a.Reading, (b.Tokenizing - a.Tokenizing) / time.Duration(max(1, d.Stages.Workers)),
+		b.Writing - a.Writing, b.Mapping - a.Mapping}[:len(s.Stages)] {
 		share := min(1, max(0, float64(busy)/float64(elapsed)))
 		s.Stages[i].Busy = &share
 		if share > most {

@@ -113,10 +113,15 @@ func TestBuildPageRates(t *testing.T) {
 		t.Errorf("%v left after a second", *left)
 	}
 	d := &report.Details{Stages: report.Stages{Workers: 2}}
-	p.past[24].tokenizing, p.past[24].reading = 9*time.Second, time.Second
+	p.past[24].stages = report.Stages{Tokenizing: 9 * time.Second, Reading: time.Second, Mapping: 3 * time.Second}
 	var s buildState
 	if p.fillStages(&s, d); s.Limited != "tokenizing" || *s.Stages[1].Busy != 0.9 || *s.Stages[0].Busy != 0.2 ||
 		*s.Stages[2].Busy != 0 {
 		t.Errorf("limited by %q", s.Limited)
+	}
+	p.limits.Map = "slow"
+	p.past[24].stages = report.Stages{Tokenizing: time.Second, Reading: time.Second, Mapping: 4 * time.Second}
+	if p.fillStages(&s, d); s.Limited != "--map" || *s.Stages[3].Busy != 0.8 {
+		t.Errorf("with a slow command: limited by %q", s.Limited)
 	}
 }

@@ -18,19 +18,19 @@ const (
 // eighths are blocks of one to eight eighths of a column.
 var eighths = []rune("▏▎▍▌▋▊▉█")
 
-// histogram draws the lengths of rows, one line per range from that of the shortest row on, at most width
-// columns wide.
-func histogram(lengths [][3]int64, width int) string {
+// histogram draws the lengths of rows, one line per range from that of the shortest row to the longest one, at most
+// width columns wide.
+func histogram(lengths [][3]int64, longest int64, width int) string {
 	if len(lengths) == 0 {
 		return ""
 	}
 	shortest, _ := shard.BucketBounds(lengths[0][0])
-	_, longest := shard.BucketBounds(lengths[len(lengths)-1][0])
 	step := binWidth(shortest, longest)
 	first := shortest / step
 	counts := make([]float64, longest/step-first+1)
 	for _, bucket := range lengths {
 		low, high := shard.BucketBounds(bucket[0])
+		high = min(high, longest)
 		for at := low; at <= high; at = (at/step + 1) * step { // a wide bucket spans several bins
 			part := min(high, (at/step+1)*step-1) - at + 1
 			counts[at/step-first] += float64(bucket[1]) * float64(part) / float64(high-low+1)
@@ -43,8 +43,8 @@ func histogram(lengths [][3]int64, width int) string {
 		most = max(most, n)
 		from := (first + int64(i)) * step
 		ranges[i] = formatCount(from)
-		if step > 1 {
-			ranges[i] += "–" + formatCount(from+step-1)
+		if to := min(from+step-1, longest); to > from {
+			ranges[i] += "–" + formatCount(to)
 		}
 		figures[i] = formatCount(int64(math.Round(n)))
 		rangeWidth, figureWidth = max(rangeWidth, columns(ranges[i])), max(figureWidth, columns(figures[i]))

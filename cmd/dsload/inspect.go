@@ -244,9 +244,20 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 	}
 	fmt.Fprintf(b, ", %s in %s, %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"), lossOn(s.Loss, s.Share))
 	b.WriteString(stats.SourceText(s.Sources, sourcesListed))
-	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
+	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d", s.Lengths.Min,
 		s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
-	b.WriteString(histogram(s.histogram, min(width, defaultColumns)))
+	// Rows that were cut or filled pile up at the longest length. Of the others in its bucket, none is shorter by more
+	// than what the bucket's tokens leave.
+	last := s.histogram[len(s.histogram)-1]
+	if n := last[2] - last[1]*(s.Lengths.Max-1); n > max(1, s.Examples/pileShare) && s.Lengths.Min < s.Lengths.Max {
+		atLeast := "at least "
+		if n == last[1] {
+			atLeast = ""
+		}
+		fmt.Fprintf(b, "; %s%s of the longest length, %d", atLeast, plural(n, "row"), s.Lengths.Max)
+	}
+	b.WriteByte('\n')
+	b.WriteString(histogram(s.histogram, s.Lengths.Max, min(width, defaultColumns)))
 	if packed {
 		fmt.Fprintf(b, "fill: %.2f%%\n", 100*s.Fill)
 	}
@@ -262,6 +273,9 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 		}
 	}
 }
+
+// pileShare is the part of the rows from which those of the longest length are named.
+const pileShare = 100
 
 // maxShownRunes is the length of a sample's text, so that it fits a screen.
 const maxShownRunes = 600

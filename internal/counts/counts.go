@@ -88,6 +88,8 @@ type Numbers struct {
 	Rendered int64 `json:"rendered,omitempty"`
 	// Foreign counts those of Rendered whose token the tokenizer lacks.
 	Foreign int64 `json:"foreign,omitempty"`
+	// Markup counts texts that begin as pages of HTML.
+	Markup int64 `json:"markup,omitempty"`
 	// WhereAsText counts documents with a text that a condition compared with a number.
 	WhereAsText int64 `json:"where_as_text,omitempty"`
 	// Mapped counts records that went through the command of the option map.

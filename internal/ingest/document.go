@@ -83,6 +83,9 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 		if t.Foreign {
 			s.Foreign++
 		}
+		if t.Markup {
+			s.Markup++
+		}
 		if f.pack != nil {
 			f.pack.BeginDocument()
 		}

@@ -16,7 +16,7 @@ import (
 const maxSourcesShown = 6
 
 // waits is how long each stage has waited for the others.
-type waits struct{ reader, workers, flusher job.Waiting }
+type waits struct{ reader, mapping, workers, flusher job.Waiting }
 
 // show shows the flusher's state to reports.
 func (f *flusher) show() {
@@ -63,6 +63,8 @@ func (b *build) stages() report.Stages {
 		return max(0, time.Duration(goroutines)*s.Elapsed-w.Time())
 	}
 	s.Reading, s.Writing = busy(&b.waits.reader, 1), busy(&b.waits.flusher, 1)
+	s.Mapping = b.waits.mapping.Time() // part of the reader's time
+	s.Reading = max(0, s.Reading-s.Mapping)
 	s.Tokenizing = busy(&b.waits.workers, b.opts.Workers)
 	return s
 }

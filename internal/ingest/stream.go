@@ -251,6 +251,6 @@ func (b *build) newWorker(cacheBytes int) *work.Worker {
 // startMap runs the command for the records of a reader, whose inputs have names by their numbers.
 func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, uri func(input int) string,
 	f *flusher) (*read.Mapping, error) {
-	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader,
+	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader, Waiting: &b.waits.mapping,
 		Rows: b.current.Formatter.NewWorker(), Notice: b.notice, Answered: f.state.Answered, Resume: f.state.Position})
 }

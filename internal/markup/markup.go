@@ -3,6 +3,7 @@ package markup
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"html"
@@ -57,21 +58,34 @@ func Fill(source string, slots map[string]HTML) HTML {
 	}
 }
 
-// Page returns a page whose policy lets a browser use the style and nothing else.
+//go:embed copy.js
+var copyScript string
+
+// policy returns the source of a page's policy for a style or script.
+func policy(text string) HTML {
+	sum := sha256.Sum256([]byte(text))
+	return HTML("'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'")
+}
+
+// Page returns a page whose policy lets a browser use the style and nothing else, but for the script of its buttons of
+// the class copy, which copy the element before them.
 func Page(title, style string, body HTML) []byte {
-	sum := sha256.Sum256([]byte(style))
+	var script, scripts HTML
+	if strings.Contains(string(body), `class="copy"`) {
+		script, scripts = HTML("<script>"+copyScript+"</script>\n"), "; script-src "+policy(copyScript)
+	}
 	return []byte(Format(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src %s%s; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>%s · dsload</title>
 <style>%s</style>
 </head>
 <body>
-%s</body>
+%s%s</body>
 </html>
-`, HTML(base64.StdEncoding.EncodeToString(sum[:])), title, HTML(style), body))
+`, policy(style), scripts, title, HTML(style), body, script))
 }

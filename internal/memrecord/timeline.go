@@ -1,6 +1,7 @@
 package memrecord
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -44,12 +45,15 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 	if a.Runs > 0 {
 		about += markup.Format(" · the last of %d runs", a.Runs)
 	}
-	var open markup.HTML
+	var open, healthy markup.HTML
 	if a.OutOfMemory {
 		open = " open"
 	}
+	if len(a.Verdicts) == 0 {
+		healthy = "\n<p>Nothing out of the ordinary.</p>"
+	}
 	_, err = w.Write(markup.Page(title, pageStyle, markup.Fill(pageSource, map[string]markup.HTML{
-		"headline": markup.Format("%s", title), "record": about, "chart": rec.chart(a),
+		"headline": markup.Format("%s", title), "record": about, "healthy": healthy, "chart": rec.chart(a),
 		"findings": findings(a.Verdicts), "open": open, "table": rec.table(),
 	})))
 	return a, err
@@ -122,9 +126,11 @@ func (r *record) chart(a *Analysis) markup.HTML {
 	}
 	for at, step := 0.0, math.Exp2(math.Ceil(math.Log2(max(top/5, 1)))); at <= top; at += step {
 		drawing += markup.Format(`<line class="grid" x1="72" x2="912" y1="%[1]s" y2="%[1]s"/>`+
-			`<text x="66" y="%[1]s" dy="4" text-anchor="end">%[2]s</text>`, fixed(y(at)), units.Size(at))
+			`<text class="y" x="66" y="%[1]s" dy="4" text-anchor="end">%[2]s</text>`, fixed(y(at)), units.Size(at))
 	}
 	drawing += stepTicks(points, x)
+	strip, phases := phaseStrip(points, x)
+	drawing += strip
 	if total > 0 {
 		words = append(words, "the device has "+units.Size(total).String())
 	}
@@ -145,7 +151,7 @@ func (r *record) chart(a *Analysis) markup.HTML {
 %s%s
 </svg>
 </div>
-<ul class="keys">%s</ul>`, "Memory over time: "+strings.Join(words, ", "), drawing, marks(points, a, x, y), keys)
+<ul class="keys">%s</ul>%s`, "Memory over time: "+strings.Join(words, ", "), drawing, marks(points, a, x, y), keys, phases)
 }
 
 // maxDeviceRatio is how many times the largest figure the device's memory may be to be drawn: beyond that
@@ -181,6 +187,27 @@ func stepTicks(points []*line, x func(int) float64) (ticks markup.HTML) {
 		ticks += markup.Format(`<text x="%s" y="360" text-anchor="middle">step %s</text>`, fixed(at), units.Count(last))
 	}
 	return ticks
+}
+
+// phaseStrip draws which phase each moment is of, below the chart, and returns the key with the highest memory of each.
+func phaseStrip(points []*line, x func(int) float64) (strip, key markup.HTML) {
+	var names []string
+	highest := map[string]float64{}
+	for i, l := range points {
+		n := slices.Index(names, l.Phase)
+		if n < 0 {
+			n, names = len(names), append(names, l.Phase)
+		}
+		highest[l.Phase] = max(highest[l.Phase], value(l.Peak), value(l.Allocated))
+		if len(points) <= maxPoints {
+			strip += markup.Format(`<path class="phase p%d" d="M%s 342H%s"/>`, n%5, fixed(x(max(0, i-1))), fixed(x(i)))
+		}
+	}
+	for n, name := range names {
+		key += markup.Format(`<li><svg viewBox="0 0 22 10" aria-hidden="true"><path class="phase p%d" d="M0 5H22"/></svg>`+
+			`%s, up to %s</li>`, n%5, cmp.Or(name, "no phase"), units.Size(highest[name]))
+	}
+	return strip, `<ul class="keys" aria-label="Phases">` + key + "</ul>"
 }
 
 // marks puts the number of each finding at the highest moment of its phase.
@@ -275,15 +302,15 @@ func fixed(x float64) string { return fmt.Sprintf("%.1f", x) }
 // findings lists the causes that were found.
 func findings(all []Verdict) markup.HTML {
 	if len(all) == 0 {
-		return "<h2>Nothing out of the ordinary</h2>\n"
+		return ""
 	}
 	item := func(_ int, text string) markup.HTML { return markup.Format("<li><bdi>%s</bdi></li>", text) }
-	return "<h2>Why, and what to change</h2>\n<ol>\n" + markup.Each(all, func(_ int, v Verdict) markup.HTML {
+	return "<section>\n<h2>Why, and what to change</h2>\n<ol>\n" + markup.Each(all, func(_ int, v Verdict) markup.HTML {
 		var actions markup.HTML
 		if len(v.Actions) > 0 {
 			actions = "<ul>" + markup.Each(v.Actions, item) + "</ul>"
 		}
 		return markup.Format(`<li><bdi>%s</bdi> <span class="soft">(%s, %s)</span>%s</li>`+"\n", v.Message, v.Kind, v.Phase,
 			actions)
-	}) + "</ol>\n"
+	}) + "</ol>\n</section>\n"
 }

@@ -20,15 +20,15 @@ func Nearest(typed string, words []string) string {
 		return ""
 	}
 	typed = plain(typed)
-	best, least := "", len(typed)/3+1
+	best, least := "", 2*(len(typed)/3+1)
 	for _, word := range words {
 		if len(word) > maxBytes {
 			continue
 		}
 		w := plain(word)
-		d := Distance(typed, w)
+		d := 2 * Distance(typed, w)
 		if len(typed) >= 3 && strings.HasPrefix(w, typed) || len(w) >= 3 && strings.HasPrefix(typed, w) {
-			d = min(d, 1)
+			d = min(d, 3) // a letter that is wrong is nearer
 		}
 		if d < least {
 			best, least = word, d

@@ -19,9 +19,9 @@ func TestDistance(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"none", "exact", "near", "batch_size", "pad_to_multiple_of", "jsonl", "json"}
+	words := []string{"none", "exact", "near", "batch_size", "pad_to_multiple_of", "jsonl", "json", "bfd", "bfd_split"}
 	for typed, want := range map[string]string{"exct": "exact", "Near": "near", "batch-sise": "batch_size",
-		"non":             "none",
+		"non": "none", "bfd_splt": "bfd_split", "bfds": "bfd",
 		"pad_to_multiple": "pad_to_multiple_of", "jsnl": "jsonl", "jsonlines": "jsonl", "zebra": "", "": "", "x": "",
 		strings.Repeat("near", 1000): ""} {
 		if got := Nearest(typed, words); got != want {

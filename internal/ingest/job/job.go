@@ -96,6 +96,7 @@ type Document struct {
 	chat.Losses
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
+	Markup            bool // its text begins as a page of HTML
 	TextBytes         int64
 	Hash              uint64 // the text's; the first piece's where there are several
 	Replaced          int64  // in the text, and before that in what was sent to Map

@@ -62,6 +62,7 @@ type MapConfig struct {
 	Reader  *source.Reader
 	URI     func(input int) string // the name of an input by its number
 	Notice  func(format string, args ...any)
+	Waiting *job.Waiting // for answers
 
 	// Of a run that resumes: the last answer that its checkpoint has used, and where the checkpoint is. The reader is
 	// at the position before the record of this answer.
@@ -209,7 +210,9 @@ func (m *Mapping) Next(dst []byte, rec *source.Record) ([]byte, error) {
 		}
 		out := dst
 		if m.answer, m.leftOut = nil, false; q.asked {
-			if out, err = m.takeAnswer(dst, &q); err != nil {
+			asked := time.Now()
+			out, err = m.takeAnswer(dst, &q)
+			if m.Waiting.Since(asked); err != nil {
 				return dst, err
 			}
 			q.Format, q.Decoded, q.Columns, q.Comma = source.JSONL, false, nil, 0

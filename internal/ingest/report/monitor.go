@@ -72,6 +72,7 @@ const (
 type Stages struct {
 	Elapsed                      time.Duration
 	Reading, Tokenizing, Writing time.Duration
+	Mapping                      time.Duration // of the command of the option Map
 	Workers                      int // how many tokenize
 }
 

@@ -28,14 +28,17 @@ const source = () => {
   li.append(li.what = make("span"), li.much = make("span", {class: "soft"}), li.bar = make("progress", {max: 1}));
   return li;
 };
-const showSource = (li, s) => {
+const showSource = lost => (li, s) => {
+  const left = lost.get(s.uri) || 0;
   if (li.uri !== s.uri) { li.uri = s.uri; li.what.replaceChildren(name(s.uri)); li.bar.setAttribute("aria-label", "read of " + visible(s.uri)) }
   let much = s.state === "done" ? "read" + (s.bytes >= 0 ? ", " + bytes(s.bytes) : "") : s.state === "waiting" ? "waits" + (s.bytes >= 0 ? ", " + bytes(s.bytes) : "") : known(s.share) ? percent(s.share) : s.read ? bytes(s.read) : "";
   if (s.state === "reading" && s.bytes > 0) much = bytes(s.read) + " of " + bytes(s.bytes) + ", " + percent(s.share);
   if (s.state === "reading" && known(s.left)) much += ", " + span(s.left) + " left";
+  if (left) much += (much ? ", " : "") + plural(left, "bad record") + " left out";
   put(li.much, much);
+  li.much.className = left ? "warn" : "soft";
   const endless = s.state === "reading" && !known(s.share);
-  li.bar.className = s.state === "done" ? "done" : endless ? "endless" : "";
+  li.bar.className = left ? "lossy" : s.state === "done" ? "done" : endless ? "endless" : "";
   li.bar.value = s.state === "done" ? 1 : known(s.share) ? s.share : 0;
 };
 
@@ -50,7 +53,9 @@ const show = (s, ended) => {
   say("left", s.phase === "running" ? known(s.fraction) ? (known(s.left) ? span(s.left) + " left" : "time left: a few seconds more to know") + (s.toward ? ", by " + s.toward : "") : "no end known: no budget given" : "");
   $("all").className = s.phase === "done" ? "done" : s.phase === "running" && !known(s.fraction) ? "endless" : "";
   $("all").value = known(s.fraction) ? s.fraction : 0;
-  rows($("sources"), s.sources || [], x => x.index, source, showSource);
+  const lost = new Map();
+  for (const r of s.rejects || []) lost.set(r.source, (lost.get(r.source) || 0) + r.records);
+  rows($("sources"), s.sources || [], x => x.index, source, showSource(lost));
   $("more").hidden = !s.sources_more;
   say("more", s.sources_more ? visible(s.sources_more) : "");
   figure("text", mega(latest(TEXT)), "MB/s", bytes(s.text_bytes) + " so far, " + plural(s.documents, "document"));
@@ -64,7 +69,7 @@ const show = (s, ended) => {
   if (parts.length) memoryChart.set([
     ...few.map((p, i) => ({label: p.name, value: p.bytes, color: "s" + [1, 3, 4][i], stacked: true})), {label: "others", value: rest, color: "s6", stacked: true},
     {label: "jobs", column: JOBS, color: "s2", stacked: true}, {label: "process holds", column: RESIDENT, color: "ink"}, {label: "cap", value: s.memory_cap, color: "ink", dash: true}]);
-  const why = {reading: "The sources are slower than the tokenizer.", tokenizing: "The tokenizer is busy all the time; more workers would help where there are cores.", writing: "Writing waits for the disk, or for the order of rows."};
+  const why = {"--map": "The command of --map answers slower than the others work; what it does for each record, or how often it is started, decides the speed.", reading: "The sources are slower than the tokenizer.", tokenizing: "The tokenizer is busy all the time; more workers would help where there are cores.", writing: "Writing waits for the disk, or for the order of rows."};
   say("stage", s.limited ? why[s.limited] : "–");
   rows($("stages"), s.stages || [], x => x.name, x => { const li = make("li"); li.append(make("span", null, x.name), li.much = make("span", {class: "soft"}), li.bar = make("progress", {max: 1, "aria-label": x.name + ", busy"})); return li },
     (li, x) => { put(li.much, known(x.busy) ? "busy " + percent(x.busy) : "–"); li.bar.value = x.busy || 0 });

@@ -8,15 +8,34 @@ const waitChart = new Chart("chart-waits", {title: "Who waits for whom", unit: "
 const memoryChart = new Chart("chart-memory", {title: "Memory", unit: "bytes", format: bytes, binary: true, axis: 68});
 const paddingChart = new Chart("chart-padding", {title: "Padding efficiency", unit: "tokens among the elements of batches", format: percent, top: 1, axis: 48});
 const bar = o => ({kind: "bars", format: count, tick: rate, times: () => o().map(b => b[0]), axis: 56});
+const between = b => count(b[1]) + (b[2] > b[1] ? "–" + count(b[2]) : "");
 let lengths = [], served = [];
-const lengthChart = new Chart("chart-lengths", {title: "Lengths of rows", note: "of the dataset", unit: "rows by tokens", ...bar(() => lengths), bin: i => lengths[i] ? count(lengths[i][1]) + "–" + count(lengths[i][2]) + " tokens" : ""});
-const servedChart = new Chart("chart-served", {title: "Lengths of batches", note: "sent so far, with padding", unit: "batches by tokens a row", ...bar(() => served), labels: i => served[i] ? count(served[i][1]) : "", bin: i => served[i] ? count(served[i][1]) + "–" + count(served[i][2]) + " tokens" : ""});
+const lengthChart = new Chart("chart-lengths", {title: "Lengths of rows", note: "of the dataset", unit: "rows by tokens", ...bar(() => lengths), bin: i => lengths[i] ? between(lengths[i]) + " tokens" : ""});
+const servedChart = new Chart("chart-served", {title: "Lengths of batches", note: "sent so far, with padding", unit: "batches by tokens a row", ...bar(() => served), labels: i => served[i] ? count(served[i][1]) : "", bin: i => served[i] ? between(served[i]) + " tokens" : ""});
 waitChart.set([{label: "data waits for trainers", column: BUSY, color: "s3"}, {label: "trainers wait for data", column: STARVED, color: "s2"}]);
 paddingChart.set([{label: "efficiency", column: PADDING, color: "s4"}]);
 rangeButtons();
 
 const who = c => c.world > 1 ? "rank " + c.rank : "client " + c.id;
+// apart says which ranks of one run are an epoch or more from each other.
+const apart = all => {
+  const runs = new Map();
+  for (const c of all) {
+    if (c.world < 2 || !known(c.epoch)) continue;
+    const query = new URLSearchParams(c.query);
+    for (const own of ["rank", "start"]) query.delete(own);
+    query.sort();
+    const key = query.toString(), run = runs.get(key) || runs.set(key, []).get(key);
+    run.push({c, at: c.epoch + c.share});
+  }
+  for (const run of runs.values()) {
+    const [last, first] = [run.reduce((a, b) => b.at < a.at ? b : a), run.reduce((a, b) => b.at > a.at ? b : a)];
+    if (first.at - last.at >= 1) return who(first.c) + " is " + plural(Math.floor(first.at - last.at), "epoch") + " ahead of " + who(last.c);
+  }
+};
 const headline = (s, all) => {
+  const far = apart(all);
+  if (far) return [far + ": ranks of one run should read the same steps", "apart: " + far];
   if (!s.streams) return ["No clients are reading.", "idle"];
   const n = plural(s.streams, "trainer"), stalled = all.filter(c => c.state === "stalled");
   if (stalled.length) return [who(stalled[0]) + " has taken nothing for " + span(stalled[0].waiting) + (stalled.length > 1 ? ", nor have " + count(stalled.length - 1) + " more" : "") + " · " + n, "stalled: " + who(stalled[0])];
@@ -81,8 +100,8 @@ const show = s => {
   document.title = short + (names.length ? " · " + cut(visible(names.join(", ")), 40) : "") + " · dsload";
   const d0 = (s.datasets || [])[0] || {splits: []}, total = (s.datasets || []).reduce((n, d) => n + d.splits.reduce((m, p) => m + p.rows, 0), 0);
   facts("sub", make("span", null, ...names.flatMap((n, i) => [i ? ", " : "", name(n)])), make("span", null, "tokenizer ", name(d0.tokenizer || "", 40)), plural(total, "row"), (s.draining ? "shutting down, " : "") + "up " + span(s.uptime));
-  figure("tokens", rate(latest(TOKENS)), "tokens/s", rate(s.tokens) + " in " + plural(s.batches, "batch").replace("batchs", "batches"));
-  figure("rows", rate(latest(ROWS)), "rows/s", rate(s.rows) + " rows so far");
+  figure("tokens", rate(latest(TOKENS) || 0), "tokens/s", rate(s.tokens) + " in " + plural(s.batches, "batch").replace("batchs", "batches"));
+  figure("rows", rate(latest(ROWS) || 0), "rows/s", rate(s.rows) + " rows so far");
   figure("padding", known(latest(PADDING)) ? percent(latest(PADDING)) : s.padded ? percent(s.tokens / s.padded) : "–", "", s.padded ? percent(s.tokens / s.padded) + " since the start; the rest is padding" : "tokens among the elements of batches");
   const memory = latest(RESIDENT) || s.memory_leased, near = memory > 0.9 * s.memory_cap;
   $("memory-tile").classList.toggle("high", near);
@@ -91,6 +110,7 @@ const show = s => {
   memoryChart.set([{label: "reserved and leased", column: LEASED, color: "s1", fill: true}, {label: "process holds", column: RESIDENT, color: "ink"}, {label: "cap", value: s.memory_cap, color: "ink", dash: true}]);
   const lanes = (s.lanes || []).map((l, i) => ({label: l, column: LANES + i, color: colours[i], stacked: true})).filter(l => l.label).sort((a, b) => (a.label === "others") - (b.label === "others") || a.label.localeCompare(b.label, "en", {numeric: true})).map((l, i) => ({...l, color: l.label === "others" ? "s6" : colours[i]}));
   tokenChart.set(lanes.length ? lanes : [{label: "all", column: TOKENS, color: "s1"}]);
+  for (const id of ["padding-tile", "chart-tokens", "chart-waits", "chart-padding", "chart-served", "range-bar"]) $(id).hidden = !s.batches;
   $("nobody").hidden = shown.length > 0;
   $("clients-box").hidden = !shown.length;
   const slow = all.filter(c => known(c.rows_s)).sort((a, b) => a.rows_s - b.rows_s)[0], stalled = all.filter(c => c.state === "stalled").length;
@@ -99,7 +119,7 @@ const show = s => {
   say("how", "curl " + (location.protocol === "file:" ? "" : "'" + location.origin + "/v1/batches?batch_size=32'") + " -o batches.arrows\nfor batch in dsload.Loader(url=\"" + location.origin + "\", batch_size=32): …");
   lengths = bars(s.lengths);
   served = bars(s.served).map((b, i) => [i, ...b.slice(1)]);
-  const most = list => list.length ? "most often " + (m => count(m[1]) + "–" + count(m[2]))(list.reduce((a, b) => b[3] > a[3] ? b : a)) + " tokens" : "nothing yet";
+  const most = list => list.length ? "most often " + between(list.reduce((a, b) => b[3] > a[3] ? b : a)) + " tokens" : "nothing yet";
   showBars(lengthChart, lengths, "rows", "s1", () => s.length_words || most(lengths));
   showBars(servedChart, served, "batches", "s4", () => most(served));
   showShares(s.shares || []);

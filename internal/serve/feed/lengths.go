@@ -90,7 +90,7 @@ func lengthBars(about []About) [][3]int64 {
 	}
 	out := make([][3]int64, 0, len(counts))
 	for i, n := range counts {
-		out = append(out, [3]int64{int64(i) * width, int64(i+1)*width - 1, int64(n + 0.5)})
+		out = append(out, [3]int64{int64(i) * width, min(int64(i+1)*width-1, longest), int64(n + 0.5)})
 	}
 	return out
 }
