@@ -73,7 +73,7 @@ type Stages struct {
 	Elapsed                      time.Duration
 	Reading, Tokenizing, Writing time.Duration
 	Mapping                      time.Duration // of the command of the option Map
-	Workers                      int // how many tokenize
+	Workers                      int           // how many tokenize
 }
 
 // Totals are what a build has counted and written, over all its runs. Package loader has the same fields and
