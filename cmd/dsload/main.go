@@ -67,10 +67,9 @@ func newRootCommand() *cobra.Command {
 		Short: "Tokenize a corpus under a memory cap and feed it to trainers",
 		Long: `dsload streams text through a tokenizer into Arrow shards under a hard cap on the
 whole process's memory, and serves the shards to trainers as padded batches.`,
-		Example: `  dsload build corpus/*.txt --preview 3          # how your text would be read; writes nothing
-  dsload build corpus/*.txt --out data           # your text, one document per line
-  dsload inspect data                            # what is in it, with a few decoded examples
-  dsload serve data                              # batches for trainers, as dsload.Loader reads them`,
+		Example: `  dsload build corpus/*.txt --out data    # your text, a document a line; --preview 3 looks first
+  dsload view data                        # what is trained on, row by row
+  dsload serve data                       # batches for trainers, as dsload.Loader reads them`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,

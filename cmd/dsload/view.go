@@ -50,9 +50,6 @@ type viewFlags struct {
 	more    string         // what a message adds if text was not read to its end
 }
 
-// groupRows is the title of the flags that say which rows to show.
-const groupRows = "Which rows"
-
 func newViewCommand() *cobra.Command {
 	var f viewFlags
 	cmd := &cobra.Command{
@@ -111,24 +108,19 @@ training run. --grep ends with exit code 1 if no row matches.`,
 }
 
 // check returns the flag that says which rows, or an error for flags that do not go together.
-func (f *viewFlags) check(flags *pflag.FlagSet) (asked string, err error) {
-	flags.Visit(func(p *pflag.Flag) {
-		switch title := help.Title(p); {
-		case p.Name == "grep":
-			if f.pattern, err = regexp.Compile(f.grep); err != nil {
-				err = usagef("view --grep %s: %v", f.grep, err)
-			}
-		case title == groupRows && p.Value.Type() == "int64" && p.Value.String()[0] == '-':
-			err = usagef("view: --%s %s: counts from 0", p.Name, p.Value)
-		case title == groupRows && p.Name != "limit" && asked != "":
-			err = usagef("view: --%s and --%s ask for different rows; give one of them", asked, p.Name)
-		case title == groupRows && p.Name != "limit":
-			asked = p.Name
-		case p.Name == "html" && f.asJSON:
-			err = usagef("view: --json is for programs and --html for people; give one of them")
+func (f *viewFlags) check(cmd *cobra.Command) (asked string, err error) {
+	if asked, err = askedRows(cmd); err != nil {
+		return "", err
+	}
+	if f.grep != "" {
+		if f.pattern, err = regexp.Compile(f.grep); err != nil {
+			return "", usagef("view --grep %s: %v", f.grep, err)
 		}
-	})
-	flags.Visit(func(p *pflag.Flag) {
+	}
+	if f.asJSON && f.html != "" {
+		return "", usagef("view: --json is for programs and --html for people; give one of them")
+	}
+	cmd.Flags().Visit(func(p *pflag.Flag) {
 		usual := p.Name == "split" || p.Name == "seed" && f.random || f.ofText && slices.Contains(alsoForText, p.Name)
 		if help.Title(p) == groupBatches && asked != "step" && !usual {
 			err = usagef("view: --%s is about the batches of a run; give --step with it, or leave it out", p.Name)
@@ -144,7 +136,7 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 	if err := f.recognize(args); err != nil {
 		return err
 	}
-	asked, err := f.check(cmd.Flags())
+	asked, err := f.check(cmd)
 	if err != nil {
 		return err
 	}
@@ -213,9 +205,9 @@ func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) erro
 }
 
 // find finds the rows that were asked for: those of a list from one on.
-func (f *viewFlags) find(run *view.Run, asked string, flags *pflag.FlagSet) (l *view.List, start int64, err error) {
+func (f *viewFlags) find(cmd *cobra.Command, run *view.Run, asked string) (l *view.List, start int64, err error) {
 	if asked == "step" {
-		rows, err := stepRows(flags, run.Trace, f.step)
+		rows, err := stepRows(cmd.Flags(), run.Trace, f.step)
 		return run.List(rows), 0, feedError("view", f.name, err)
 	}
 	s, err := run.Of(0)
@@ -232,7 +224,7 @@ func (f *viewFlags) find(run *view.Run, asked string, flags *pflag.FlagSet) (l *
 		start, err = s.Longest(f.shortest)
 	case "random":
 		seed := uint64(time.Now().UnixNano())
-		if p := flags.Lookup("seed"); p.Changed {
+		if p := cmd.Flag("seed"); p.Changed {
 			if seed, err = strconv.ParseUint(p.Value.String(), 10, 64); err != nil {
 				err = usagef("view: --seed %s: is not a whole number", p.Value)
 			}
@@ -240,8 +232,7 @@ func (f *viewFlags) find(run *view.Run, asked string, flags *pflag.FlagSet) (l *
 		start = rand.New(rand.NewPCG(seed, 0)).Int64N(l.Len)
 	case "document":
 		if l, err = s.Document(f.document); err == nil && l.Len == 0 {
-			_, _, d := run.Dataset(0)
-			err = noDocument("view", f.name, d, flags.Lookup("split").Value.String(), f.document, "")
+			err = noDocument(cmd, f.name, run, f.document)
 		}
 	case "source":
 		var names []string
@@ -263,7 +254,7 @@ func (f *viewFlags) show(cmd *cobra.Command, args []string, at *datasetFS, asked
 	if f.given {
 		return printGiven(cmd, run)
 	}
-	list, start, err := f.find(run, asked, cmd.Flags())
+	list, start, err := f.find(cmd, run, asked)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/view"
-	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -58,13 +57,16 @@ and each packed row is shown with every document in it.`,
 	flags.Int64Var(&f.row, "row", 0, "row of the order, as in the feed's column row")
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
-	help.InGroup(flags, "What to show", "step", "row", "document")
+	help.InGroup(flags, groupRows, "step", "row", "document")
 	addFeedFlags(cmd)
 	return cmd
 }
 
-// groupBatches is the title of the flags that addFeedFlags adds.
-const groupBatches = "Batches, as the training run asked for them"
+// Titles of the flags that view and which share.
+const (
+	groupRows    = "Which rows"
+	groupBatches = "Batches, as the training run asked for them"
+)
 
 // addFeedFlags adds the parameters of batches as flags.
 func addFeedFlags(cmd *cobra.Command) {
@@ -86,36 +88,15 @@ func addFeedFlags(cmd *cobra.Command) {
 	}
 }
 
-// feedQuery returns the query of the flags that addFeedFlags added.
-func feedQuery(flags *pflag.FlagSet) (feed.Query, error) {
-	values := url.Values{}
-	for _, p := range feed.Parameters() {
-		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
-			values.Set(p.Name, f.Value.String())
-		}
-	}
-	return feed.ParseQuery(values.Encode())
-}
-
 func flagOfParameter(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (err error) {
-	flags := cmd.Flags()
-	var asked string
-	for _, name := range []string{"step", "row", "document"} {
-		if !flags.Changed(name) {
-			continue
-		}
-		if asked != "" {
-			return usagef("which: --%s and --%s ask for different things; give one of them", asked, name)
-		}
-		asked = name
-	}
-	if asked == "" {
+	asked, err := askedRows(cmd)
+	switch {
+	case err != nil:
+		return err
+	case asked == "":
 		return usagef("which %s: give --step, --row or --document; see '%s -h'", args[0], cmd.CommandPath())
-	}
-	if n, _ := flags.GetInt64(asked); n < 0 {
-		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
 	setSoftLimit(whichMemory + at.buckets.MemoryBytes())
 	name := strings.Join(args, " ")
@@ -124,9 +105,9 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 		return err
 	}
 	defer func() { err = errors.Join(err, closeRun()) }()
-	rows, err := f.rows(flags, run.Trace, asked)
+	rows, err := f.rows(cmd.Flags(), run.Trace, asked)
 	if err == nil && len(rows) == 0 {
-		err = f.noRows(flags, run)
+		err = noDocument(cmd, name, run, f.document)
 	}
 	if err != nil {
 		return feedError("which", name, err)
@@ -135,10 +116,33 @@ func runWhich(cmd *cobra.Command, args []string, at *datasetFS, f *whichFlags) (
 	return p.printAll(cmd.Context(), run.List(rows), 0, 0)
 }
 
+// askedRows returns the flag that says which rows to show, "" if none does.
+func askedRows(cmd *cobra.Command) (asked string, err error) {
+	cmd.Flags().Visit(func(p *pflag.Flag) {
+		switch {
+		case help.Title(p) != groupRows:
+		case p.Value.Type() == "int64" && p.Value.String()[0] == '-':
+			err = usagef("%s: --%s %s: counts from 0", cmd.Name(), p.Name, p.Value)
+		case p.Name == "limit" || p.Name == "grep":
+		case asked != "":
+			err = usagef("%s: --%s and --%s ask for different things; give one of them", cmd.Name(), asked, p.Name)
+		default:
+			asked = p.Name
+		}
+	})
+	return asked, err
+}
+
 // openRun opens the datasets that a run reads with the feed's flags, and returns what closes them. Messages call them by
 // a name.
 func openRun(cmd *cobra.Command, name string, args []string, at *datasetFS) (*view.Run, func() error, error) {
-	q, err := feedQuery(cmd.Flags())
+	values := url.Values{} // the feed's query
+	for _, p := range feed.Parameters() {
+		if f := cmd.Flag(flagOfParameter(p.Name)); f.Changed {
+			values.Set(p.Name, f.Value.String())
+		}
+	}
+	q, err := feed.ParseQuery(values.Encode())
 	if err != nil {
 		return nil, nil, feedError(cmd.Name(), name, err)
 	}
@@ -211,38 +215,25 @@ func feedError(command, datasets string, err error) error {
 	return usagef("%s %s: %s", command, datasets, reason)
 }
 
-// noRows explains why no row of a document was found.
-func (f *whichFlags) noRows(flags *pflag.FlagSet, run *view.Run) error {
-	start, split := flags.Lookup("start").Value.String(), flags.Lookup("split").Value.String()
+// noDocument explains why a document has no rows in a split.
+func noDocument(cmd *cobra.Command, name string, run *view.Run, document int64) error {
+	split, left := cmd.Flag("split").Value.String(), "it was left out by the build"
 	for i := range run.Members() {
-		_, dir, d := run.Dataset(i)
-		if other, err := serve.SplitOf(d, split, f.document); err != nil || other != "" {
-			return cmp.Or(err, noDocument("which", dir, d, split, f.document, start))
+		_, _, d := run.Dataset(i)
+		if other, err := serve.SplitOf(d, split, document); err != nil || other != "" {
+			return cmp.Or(err, fault.Errorf("%s %s: document %d has no rows in split %s: it is in split %s; pass --split %s",
+				cmd.Name(), name, document, split, other, other))
+		}
+		m := d.Manifest()
+		n := counts.Of(m.Counters, nil).Documents
+		if n > 0 && document >= n && len(m.Sources) > 0 && run.Members() == 1 {
+			return usagef("%s %s: --document %d: the build read %s, which count from 0", cmd.Name(), name, document,
+				plural(n, "document"))
 		}
 	}
-	_, dir, d := run.Dataset(0)
-	return noDocument("which", dir, d, split, f.document, start)
-}
-
-// noDocument explains why a document of a dataset has no rows in a split, from a row of the order on if start is not "".
-func noDocument(command, dir string, d *shard.Dataset, split string, document int64, start string) error {
-	m := d.Manifest()
-	n := counts.Of(m.Counters, nil).Documents
-	if n > 0 && document >= n && len(m.Sources) > 0 {
-		return usagef("%s %s: --document %d: the build read %s, which count from 0", command, dir, document,
-			plural(n, "document"))
+	if cmd.Name() == "which" {
+		split += " from row " + cmd.Flag("start").Value.String() + " on"
+		left += ", or comes before --start"
 	}
-	other, err := serve.SplitOf(d, split, document)
-	switch {
-	case err != nil:
-		return err
-	case other != "":
-		return fault.Errorf("%s %s: document %d has no rows in split %s: it is in split %s; pass --split %s", command, dir,
-			document, split, other, other)
-	case start == "":
-		return fault.Errorf("%s %s: document %d has no rows in split %s: it was left out by the build", command, dir,
-			document, split)
-	}
-	return fault.Errorf("%s %s: document %d has no rows in split %s from row %s on: it was left out by the build, or "+
-		"comes before --start", command, dir, document, split, start)
+	return fault.Errorf("%s %s: document %d has no rows in split %s: %s", cmd.Name(), name, document, split, left)
 }

@@ -30,21 +30,28 @@ type Piece struct {
 // piece. Without a tokenizer the text is the ids. A nil loss is that every token carries loss; segments are the lengths
 // of the documents of a packed row, nil for other rows.
 func Cut(t *tokenize.Tokenizer, ids []uint32, loss []bool, segments []int32, each bool) (pieces []Piece) {
-	segment, ends := 0, 0
-	eachText(t, ids, func(from, to int, text string) {
-		for ; segment < len(segments) && from >= ends+int(segments[segment]); segment++ {
-			ends += int(segments[segment])
+	var text strings.Builder
+	var ends []int // of the pieces, in the text
+	segment, last := 0, 0
+	eachText(t, ids, func(from, to int, own string) {
+		for ; segment < len(segments) && from >= last+int(segments[segment]); segment++ {
+			last += int(segments[segment])
 		}
-		p := Piece{Text: text, Tokens: to - from, Loss: loss == nil || slices.Contains(loss[from:to], true),
+		text.WriteString(own)
+		p := Piece{Tokens: to - from, Loss: loss == nil || slices.Contains(loss[from:to], true),
 			Special: to-from == 1 && isSpecial(t, ids[from:to]), Segment: segment}
 		if n := len(pieces) - 1; n >= 0 && !each && !p.Special && !pieces[n].Special && pieces[n].Loss == p.Loss &&
 			pieces[n].Segment == segment {
-			pieces[n].Text += text
 			pieces[n].Tokens += p.Tokens
+			ends[n] = text.Len()
 			return
 		}
-		pieces = append(pieces, p)
+		pieces, ends = append(pieces, p), append(ends, text.Len())
 	})
+	at := 0
+	for i, end := range ends {
+		pieces[i].Text, at = text.String()[at:end], end
+	}
 	return pieces
 }
 
