@@ -28,7 +28,7 @@ func TestAppendToMerged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o
-			o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 40, 8<<10, 256<<20, 2
+			o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 40, 8<<10, 64<<20, 2
 			o.Sources = sources[:1]
 			whole := o
 			whole.Out = filepath.Join(t.TempDir(), "whole")

@@ -130,7 +130,7 @@ func TestValFromTheSourceItself(t *testing.T) {
 		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
 	} {
 		o := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, Memory: 64 << 20},
 			Settings:  option.Settings{Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5}}
 		if strings.HasPrefix(c.sources[0], "synth") {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
@@ -179,7 +179,7 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 			MaxValExamples: 3}, ""},
 		{option.Settings{Sources: []string{corpus}}, ""},
 	} {
-		o := option.Options{Settings: c.o}
+		o := option.Options{Settings: c.o, Resources: option.Resources{Workers: 2, Memory: 64 << 20}} // how far it reads ahead
 		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		_, err := Run(context.Background(), o)
 		var bad *fault.Error

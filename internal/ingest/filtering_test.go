@@ -78,7 +78,7 @@ func splitRows(t testing.TB, fsys shardfile.FS, dir, split string) (rows [][]uin
 // filteredOptions returns options that use every filter at once.
 func filteredOptions(source string, dedup filter.Dedup) option.Options {
 	return option.Options{Out: "data",
-		Resources: option.Resources{LoadedTokenizer: small()},
+		Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2},
 		Settings: option.Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
 			Filter: filter.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
 				"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
@@ -141,7 +141,7 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 	path := writeDocuments(t, corpusWithCopies(1500, 2))
 	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
 		base := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: small()},
+			Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2},
 			Settings: option.Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
 				Filter: filter.Options{Sample: 0.8}}}
 		want, _ := builtWhole(t, base)

@@ -215,7 +215,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"two columns", option.Options{Settings: option.Settings{Sources: sources[1:2], Template: pair,
 			MaxTokens: 5003}}, []int{4}, false},
 	} {
-		if testing.Short() && i%6 > 0 {
+		if testing.Short() && i%9 > 0 {
 			continue
 		}
 		o := c.o

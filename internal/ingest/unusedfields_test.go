@@ -113,7 +113,8 @@ func TestUnusedFieldsAnyway(t *testing.T) {
 	o := option.Options{Out: "data",
 		Settings: option.Settings{Sources: []string{writeOddRecords(t, records)}, MaxLength: 48, MaxExamples: int64(records * 3 / 4), ShardBytes: 16 << 10,
 			Dedup: filter.Exact},
-		Resources: option.Resources{LoadedTokenizer: small(), Workers: 3, CheckpointEvery: 10, CheckpointInterval: 1}}
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 3, Memory: 80 << 20, CheckpointEvery: 10,
+			CheckpointInterval: 1}}
 	want, ops := builtWhole(t, o)
 	wantSameWithAnyResources(t, o, want)
 	for _, k := range []int{ops / 4, ops / 2, ops * 3 / 4} {
