@@ -54,10 +54,10 @@ chats, 'dsload help filters' for which documents stay.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
 happen while serving, where they can change without another build: see 'dsload help batches'.
 
-With --append, SOURCEs are added to a finished dataset: flags that shape rows must be
-those of its build; --max-examples and other budgets count what is added. The old
-dataset stays readable until the addition is complete, and copies of held-out documents
-are dropped.`,
+With --append, SOURCEs are added to a finished dataset, with the settings of its build:
+a flag that shapes rows may be left out, and is refused where it differs.
+--max-examples and other budgets count what is added. The old dataset stays readable
+until the addition is complete, and copies of held-out documents are dropped.`,
 		Example: `  dsload build corpus/*.txt --eos --out data                # a document a line
   dsload build 'corpus/*.jsonl.gz' --text-field content --preview 3    # look first; writes nothing
   dsload build                                           # generated text, 30,000 examples
@@ -150,7 +150,8 @@ func checkBuildFlags(cmd *cobra.Command, o *option.Options) error {
 func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	o := f.opts
-	o.Sources, o.Stdin = args, cmd.InOrStdin()
+	o.Sources, o.Stdin, o.Given = args, cmd.InOrStdin(), []string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) { o.Given = append(o.Given, flag.Name) })
 	if err := checkBuildFlags(cmd, &o); err != nil {
 		return err
 	}

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/ingest/earlier"
+	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -213,10 +216,10 @@ func TestAppendRefusals(t *testing.T) {
 		change func(*option.Options)
 		want   string
 	}{
-		{func(o *option.Options) { o.MaxLength = 41 }, "max-length = 40, not 41"},
-		{func(o *option.Options) { o.Filter.MinChars = 3 }, "min-chars = unset, not 3"},
-		{func(o *option.Options) { o.EOS = option.OwnToken }, "eos = unset"},
-		{func(o *option.Options) { o.Dedup = filter.Exact }, "dedup = unset"},
+		{func(o *option.Options) { o.MaxLength = 41 }, "`max-length` = 40, not 41; leave `max-length` out"},
+		{func(o *option.Options) { o.Filter.MinChars = 3 }, "`min-chars` = unset, not 3"},
+		{func(o *option.Options) { o.EOS = option.OwnToken }, "`eos` = unset"},
+		{func(o *option.Options) { o.Dedup = filter.Exact }, "`dedup` = unset"},
 		{func(o *option.Options) { o.MaxValExamples = 11 }, "leave the option out"},
 		{func(o *option.Options) { o.MaxValExamples, o.ValSources = 0, sources[1:] }, "adds to train alone"},
 		{func(o *option.Options) { o.Sources = nil }, "name the sources"},
@@ -359,5 +362,33 @@ func TestAppendStandardInput(t *testing.T) {
 	if rows, documents := splitRows(t, o.FS, "data", splitTrain); len(rows) != 5 ||
 		!slices.Equal(documents, []int64{0, 1, 2, 3, 4}) {
 		t.Errorf("%d rows of documents %v", len(rows), documents)
+	}
+}
+
+// TestAppendInherits: what an addition does not say is as in the dataset, and its rows are those of one build of both;
+// a value that is said, the default too, is compared.
+func TestAppendInherits(t *testing.T) {
+	_, _, sources := halves(t)
+	fs := shardtest.New()
+	o := option.Options{Out: "both", Resources: option.Resources{LoadedTokenizer: small(), FS: fs},
+		Settings: option.Settings{MaxLength: 40, Sources: sources[:], EOS: option.OwnToken, Overflow: example.Truncate,
+			Filter: filter.Options{MinChars: 5}}}
+	mustBuild(t, o)
+	want, _ := splitRows(t, fs, "both", "train")
+	o.Out, o.Sources = "data", sources[:1]
+	mustBuild(t, o)
+	added := option.Options{Out: "data", Append: true, Resources: option.Resources{LoadedTokenizer: small(), FS: fs},
+		Settings: option.Settings{Sources: sources[1:]}}
+	for _, given := range [][]string{{"max-length"}, {"eos"}, {"overflow"}, {"min-chars"}} {
+		bad := added
+		bad.Given, bad.MaxLength = given, 512
+		var differs *earlier.AppendError
+		if _, err := Run(context.Background(), bad); !errors.As(err, &differs) || differs.Name != given[0] {
+			t.Errorf("%v given: %v", given, err)
+		}
+	}
+	mustBuild(t, added)
+	if got, _ := splitRows(t, fs, "data", "train"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d rows, not the %d of one build", len(got), len(want))
 	}
 }

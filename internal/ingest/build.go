@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/store"
+	"github.com/dsload/dsload/internal/tokenizers"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/heldout"
@@ -113,7 +114,7 @@ func newBuild(o option.Options, p *plan.Chosen) *build {
 // prepare opens and checks everything that can be wrong before the first byte is written.
 func (b *build) prepare(ctx context.Context) (err error) {
 	if b.opts.Append {
-		if b.addition, err = earlier.Open(&b.opts); err != nil {
+		if b.addition, err = openAddition(&b.opts); err != nil {
 			return err
 		}
 		return b.open(ctx, setup.Reading{Narrow: b.addition.Narrow, Explain: b.addition.Explain}, b.needsOfAddition)
@@ -122,6 +123,18 @@ func (b *build) prepare(ctx context.Context) (err error) {
 		return b.open(ctx, setup.Reading{Narrow: b.partition.Narrow}, b.needsOfPart)
 	}
 	return b.open(ctx, setup.Reading{}, b.needs)
+}
+
+// openAddition opens the dataset that is added to, of which the options take the settings and the tokenizer.
+func openAddition(o *option.Options) (*earlier.Addition, error) {
+	a, err := earlier.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	if t, err := tokenizers.OfDataset(o.FS, o.Out, a.Manifest); err == nil && o.Inherits("tokenizer") {
+		o.LoadedTokenizer = t // wherever the one of that name is now
+	}
+	return a, o.Validate()
 }
 
 // open prepares a build of what is read of the sources. needs returns what the place of the rows needs, and may change

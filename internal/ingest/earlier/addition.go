@@ -52,7 +52,7 @@ var ofAddition = []string{"sources", "include", "exclude", "format", "records", 
 // and an addition holds nothing out.
 var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "additions"}
 
-// Open reads the manifest of the dataset that is added to.
+// Open reads the manifest of the dataset that is added to, and gives o its settings.
 func Open(o *option.Options) (*Addition, error) {
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
@@ -67,6 +67,20 @@ func Open(o *option.Options) (*Addition, error) {
 	if err != nil {
 		return nil, err
 	}
+	var s option.Settings
+	if err := json.Unmarshal(m.Settings, &s); err != nil {
+		return nil, fmt.Errorf("append to %s: read its settings: %w", o.Out, err)
+	}
+	own := slices.Concat(ofAddition, []string{"val", "max-val-examples"})
+	isChat := s.ChatTemplate != ""
+	own = slices.DeleteFunc(own, func(name string) bool { // what files are is found, and what of them is wanted is not
+		return name == "text-field" || name == "format" && isChat
+	})
+	if isChat {
+		s.Format = source.Chat
+	}
+	o.Inherit(s, own)
+	*o = o.WithDefaults()
 	a := &Addition{Manifest: m, Number: 1}
 	a.place(m)
 	then := readTimes(o.FS, o.Out)
@@ -170,10 +184,12 @@ type AppendError struct {
 	Dir, Name, Have, Want string // the values as JSON, "unset" for none
 }
 
-func (e *AppendError) Error() string {
-	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; "+
-		"give the dataset's settings, or build another one",
-		e.Dir, e.Name, e.Have, e.Want)
+func (e *AppendError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *AppendError) Message() fault.Text {
+	return fault.Textf("append to %s: it was built with %v = %s, not %s; leave %v out to take the dataset's, "+
+		"or build another one", e.Dir, fault.Option(e.Name), e.Have, e.Want, fault.Option(e.Name))
 }
 
 // Kind returns fault.Usage.

@@ -8,7 +8,9 @@ package option
 import (
 	"cmp"
 	"io"
+	"reflect"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -34,6 +36,11 @@ type Options struct {
 	// with. Budgets count the addition alone. With it, Overwrite discards an unfinished addition
 	// and nothing else.
 	Append bool
+	// Given lists the options that Append does not take from the dataset, but compares with it. Default: those
+	// with a value that is not zero.
+	Given []string
+	// Inherited lists those that Append has taken. Templates among them are texts.
+	Inherited []string
 	Resources
 	Hooks
 }
@@ -116,6 +123,14 @@ func Defaults() Options { return Options{}.WithDefaults() }
 
 // WithDefaults returns the options with a value for each that is not set.
 func (o Options) WithDefaults() Options {
+	if o.Append && o.Given == nil {
+		o.Given = []string{}
+		for _, opt := range table {
+			if !reflect.ValueOf(opt.field(&o)).Elem().IsZero() {
+				o.Given = append(o.Given, opt.Name)
+			}
+		}
+	}
 	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
@@ -146,6 +161,28 @@ func (o Options) WithDefaults() Options {
 	}
 	return o
 }
+
+// Inherit takes the settings of a dataset that are shared by its additions, but for those that are Given.
+func (o *Options) Inherit(s Settings, own []string) {
+	from := Options{Settings: s}
+	from.EOS, from.BOS = cmp.Or(s.EOS, NoToken), cmp.Or(s.BOS, NoToken)
+	if s.Pack != "" {
+		from.Overflow = "" // the policy decides
+	}
+	for _, opt := range table {
+		if !opt.ChangesBytes() || slices.Contains(own, opt.Name) || slices.Contains(o.Given, opt.Name) {
+			continue
+		}
+		reflect.ValueOf(opt.field(o)).Elem().Set(reflect.ValueOf(opt.field(&from)).Elem())
+		o.Inherited = append(o.Inherited, opt.Name)
+	}
+	if o.Inherits("chat-template") {
+		o.ToolTemplate = cmp.Or(s.ToolTemplate, s.ChatTemplate)
+	}
+}
+
+// Inherits reports whether the value of an option is that of the dataset which is added to.
+func (o *Options) Inherits(name string) bool { return slices.Contains(o.Inherited, name) }
 
 // overflowOf returns what a policy does with longer documents.
 func overflowOf(p pack.Policy) example.Overflow {

@@ -77,8 +77,11 @@ func (p *Prepared) openRenderer() error {
 	if err != nil {
 		return fault.BadOption("roles", strings.Join(o.Roles, ","), "%v", err)
 	}
-	r, c, err := chat.OpenRenderer(p.Tokenizer, o.Tokenizer, o.ChatTemplate, o.Date,
-		chat.Options{TrainOn: o.TrainOn, Reasoning: o.Reasoning, SplitTurns: o.SplitTurns, Roles: roles})
+	asked := chat.Options{TrainOn: o.TrainOn, Reasoning: o.Reasoning, SplitTurns: o.SplitTurns, Roles: roles}
+	if o.Inherits("chat-template") {
+		asked.Template, asked.ToolTemplate = o.ChatTemplate, o.ToolTemplate
+	}
+	r, c, err := chat.OpenRenderer(p.Tokenizer, o.Tokenizer, o.ChatTemplate, o.Date, asked)
 	if err != nil {
 		return err
 	}

@@ -76,14 +76,19 @@ func (p *Prepared) HasTarget() bool { return p.Phases[0].Formatter.HasTarget() }
 // readTemplates sets the templates to what the options name.
 func (p *Prepared) readTemplates(context.Context) (err error) {
 	o, t := p.Options, &p.Templates
-	if t.Text, err = example.ReadTemplate("template", o.Template); err != nil {
-		return err
+	for _, read := range []struct {
+		option fault.Option
+		given  string
+		into   *string
+	}{{"template", o.Template, &t.Text}, {"prompt", o.Prompt, &t.Prompt}, {"target", o.Target, &t.Target}} {
+		if *read.into = read.given; o.Inherits(string(read.option)) {
+			continue
+		}
+		if *read.into, err = example.ReadTemplate(read.option, read.given); err != nil {
+			return err
+		}
 	}
-	if t.Prompt, err = example.ReadTemplate("prompt", o.Prompt); err != nil {
-		return err
-	}
-	t.Target, err = example.ReadTemplate("target", o.Target)
-	return err
+	return nil
 }
 
 // checkMap returns an error for a command that cannot be run.

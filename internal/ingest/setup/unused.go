@@ -10,7 +10,7 @@ import (
 func (p *Prepared) unusedTextField() (none fault.Text) {
 	field := p.Options.TextField
 	switch {
-	case field == "":
+	case field == "", p.Options.Inherits("text-field"):
 		return none
 	case p.Options.HasTemplate():
 		return fault.Textf("{text-field} %s has no effect with a template, which names the fields itself", field)

@@ -271,14 +271,16 @@ func (t *templates) names() string {
 
 // OpenRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
 // uses the tokenizer's own chat template unless template gives another: a file, or the name of one
-// of the tokenizer's or of a built-in one. date is empty or a day written as 2006-01-02. o says what else is asked for.
+// of the tokenizer's or of a built-in one; o may have the text. date is empty or a day written as 2006-01-02. o says what else is asked for.
 func OpenRenderer(t *tokenize.Tokenizer, name, template, date string, o Options) (*Renderer, Options, error) {
 	o.IsToken = func(token string) bool { _, ok := t.ID(token); return ok }
 	found, err := findTemplates(name)
 	if err != nil {
 		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
 	}
-	if o.Template, o.ToolTemplate, err = found.choose(template); errors.Is(err, errNoTemplate) {
+	if o.Template != "" { // it is known
+		err = nil
+	} else if o.Template, o.ToolTemplate, err = found.choose(template); errors.Is(err, errNoTemplate) {
 		return nil, o, fault.BadOption("tokenizer", name,
 			"it has no chat template, which turns conversations into text; "+
 				"give one as {chat-template}, such as chatml, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
