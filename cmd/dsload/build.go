@@ -106,7 +106,7 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
 	flags.IntVar(&f.preview, "preview", 0, "show how the first N documents of each input would be read, cut and "+
-		"tokenized, with a plan and an estimate, and write nothing")
+		"tokenized, with an estimate, and write nothing")
 	help.InGroup(flags, help.GroupOutput, "cached")
 	help.InGroup(flags, help.GroupLive, "http", "notify", "preview")
 	help.InGroup(flags, help.GroupLimits, "explain-memory")
@@ -175,7 +175,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if f.http != "" {
 		o.ExtraBytes += pageBytes
 	}
-	if f.explain {
+	if f.explain && !cmd.Flags().Changed("preview") {
 		plan, err := ingest.PartitionMemory(o, f.partition.of)
 		if err != nil {
 			return err

@@ -20,10 +20,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// previewHead and previewTail are how many tokens of an example are shown at its beginning and end.
 const (
-	previewHead = 56
-	previewTail = 8
+	// previewWhole is how many tokens an example may have to be shown whole. Of a longer one previewHead are shown at
+	// the beginning, previewTail at the end, and previewAround on each side of where loss begins or ends, of the first
+	// and the last previewBorders such places.
+	previewWhole   = 256
+	previewHead    = 64
+	previewTail    = 32
+	previewAround  = 24
+	previewBorders = 4
 )
 
 // runPreview shows how a build would begin. What was found before an error is shown, too.
@@ -35,11 +40,15 @@ func (f *buildFlags) runPreview(cmd *cobra.Command, o option.Options) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("preview: %w", ingest.ErrInterrupted)
 	}
-	for _, in := range p.Inputs {
+	for k := range p.Inputs {
+		in := &p.Inputs[k]
 		for i := range in.Documents {
 			if d := &in.Documents[i]; !d.LeftOut.IsZero() {
 				inFlags(&d.LeftOut)
 			}
+		}
+		if !in.Error.IsZero() {
+			inFlags(&in.Error)
 		}
 	}
 	notesInFlags(p.Notes)
@@ -47,7 +56,7 @@ func (f *buildFlags) runPreview(cmd *cobra.Command, o option.Options) error {
 	if f.asJSON {
 		return errors.Join(err, json.NewEncoder(out).Encode(p))
 	}
-	s := &previewScreen{tokenizer: p.Tokenizer, colours: colourful(out)}
+	s := &previewScreen{tokenizer: p.Tokenizer, colours: colourful(out), explain: f.explain}
 	s.write(p, err == nil)
 	_, writeErr := io.WriteString(unguarded(out), s.b.String()) // colours are ours, and what they surround is printable
 	return errors.Join(err, writeErr)
@@ -58,6 +67,7 @@ type previewScreen struct {
 	b         strings.Builder
 	tokenizer *tokenize.Tokenizer
 	colours   bool
+	explain   bool // the memory plan is shown
 }
 
 func (s *previewScreen) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
@@ -67,23 +77,33 @@ func (s *previewScreen) write(p *preview.Preview, whole bool) {
 		s.input(&p.Inputs[i], &p.Options)
 	}
 	if p.MoreInputs > 0 {
-		s.printf("and %s that this preview does not look at\n\n", plural(p.MoreInputs, "input"))
-	}
-	if !whole {
-		return
+		more := oneLine(strings.Join(p.More, ", "))
+		if len(p.More) < p.MoreInputs {
+			more += ", …"
+		}
+		s.printf("and %s that this preview does not look at: %s\n\n", plural(p.MoreInputs, "input"), more)
 	}
 	for _, note := range p.Notes {
 		s.printf("note: %s\n", oneLine(note.String()))
 	}
+	if !whole {
+		return
+	}
 	s.examples(p)
 	s.estimate(p)
-	s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
-	_ = printMemory(&s.b, p.Memory, false) // a Builder takes everything
+	if s.explain {
+		s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
+		_ = printMemory(&s.b, p.Memory, false) // a Builder takes everything
+	}
 	s.printf("nothing was written\n")
 }
 
 // input writes an input with its documents.
 func (s *previewScreen) input(in *preview.Input, o *option.Options) {
+	if in.Format == "" {
+		s.printf("%s: it ends the build: %s\n\n", oneLine(in.URI), oneLine(in.Error.String()))
+		return
+	}
 	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
 	if in.Compression != decompress.Plain {
 		s.printf(" in %s", in.Compression)
@@ -101,6 +121,9 @@ func (s *previewScreen) input(in *preview.Input, o *option.Options) {
 	}
 	if in.Ended && len(in.Documents) == 0 {
 		s.printf("  it contains no documents\n")
+	}
+	if !in.Error.IsZero() {
+		s.printf("\n  it ends the build: %s\n", oneLine(in.Error.String()))
 	}
 	s.printf("\n")
 }
@@ -183,23 +206,45 @@ func (s *previewScreen) example(r *preview.Example) {
 	s.tokens("target  ", r.Labels, nil)
 }
 
-// tokens writes the beginning and the end of an example with the borders of its tokens.
+// tokens writes an example with the borders of its tokens: all of it, or its ends and where loss begins and ends.
 func (s *previewScreen) tokens(label string, ids []uint32, mask []bool) {
-	segments := tokenSegments(s.tokenizer, ids[:min(len(ids), previewHead+previewTail)])
-	hidden := len(ids) - previewHead - previewTail
-	if hidden > 0 {
-		segments = tokenSegments(s.tokenizer, ids[:previewHead])
+	shown := make([]bool, len(ids))
+	show := func(from, to int) {
+		for i := max(from, 0); i < min(to, len(ids)); i++ {
+			shown[i] = true
+		}
 	}
-	at := s.stretches(label, segments, mask, 0)
-	if hidden <= 0 {
-		return
+	if show(len(ids)-previewTail, len(ids)); len(ids) <= previewWhole {
+		show(0, len(ids))
 	}
-	s.printf("    %s… %s …\n", label, plural(hidden, "more token"))
-	s.stretches(label, tokenSegments(s.tokenizer, ids[at+hidden:]), mask, at+hidden)
+	show(0, previewHead)
+	var borders []int
+	for i := 1; i < len(mask); i++ {
+		if mask[i] != mask[i-1] {
+			borders = append(borders, i)
+		}
+	}
+	for i, at := range borders {
+		if i < previewBorders || i >= len(borders)-previewBorders {
+			show(at-previewAround, at+previewAround)
+		}
+	}
+	for from := 0; from < len(ids); {
+		to := from
+		for to < len(ids) && shown[to] == shown[from] {
+			to++
+		}
+		if shown[from] {
+			s.stretches(label, tokenSegments(s.tokenizer, ids[from:to]), mask, from)
+		} else {
+			s.printf("    %s… %s …\n", label, plural(to-from, "more token"))
+		}
+		from = to
+	}
 }
 
-// stretches writes segments whose first token is number at, and returns the number after their last.
-func (s *previewScreen) stretches(label string, segments []segment, mask []bool, at int) int {
+// stretches writes segments whose first token is number at.
+func (s *previewScreen) stretches(label string, segments []segment, mask []bool, at int) {
 	for len(segments) > 0 {
 		n, next := 0, at
 		for ; n < len(segments) && (mask == nil || mask[next] == mask[at]); n++ {
@@ -211,7 +256,6 @@ func (s *previewScreen) stretches(label string, segments []segment, mask []bool,
 		s.printf("    %s%s\n", label, renderSegments(segments[:n], s.colours))
 		segments, at = segments[n:], next
 	}
-	return at
 }
 
 // tokenSegments returns the text of ids, cut where tokens begin. Tokens that share a character share a segment.

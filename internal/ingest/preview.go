@@ -22,6 +22,8 @@ import (
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/skip"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/remote"
@@ -30,6 +32,9 @@ import (
 // previewKeys is how many bytes of keys Dedup compares in a preview: fewer than it keeps in memory.
 const previewKeys = 48 << 10
 
+// maxMore is how many inputs are named that a preview does not look at.
+const maxMore = 16
+
 // A previewer takes the first documents of inputs through the stages of a build, one at a time.
 type previewer struct {
 	b        *build
@@ -37,6 +42,7 @@ type previewer struct {
 	w        *work.Worker
 	recorder *preview.Recorder
 	empty    error // why the last input that holds no documents has none
+	failed   error // what ends the build first
 }
 
 // Preview reads the first documents of each input and returns what a build would make of them. It writes
@@ -55,12 +61,17 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *preview.P
 		defer stdin.Close()
 		o.Stdin = stdin
 	}
+	if o.Append && !remote.Writable(o.Out) {
+		if _, err := openAddition(&o); err != nil {
+			return nil, err
+		}
+	}
 	o.Append, o.Overwrite = false, false // where rows go does not change them
 	b := newBuild(o, nil)
 	b.bucket, b.resumes = remote.Writable(o.Out), false
-	inMemory := func(_ int, o *source.Options) { o.ScratchDir = "" }
-	if err := b.open(ctx, setup.Reading{Narrow: inMemory}, b.needs); err != nil {
-		return nil, err
+	unread, failed := b.openPassing(ctx)
+	if b.Prepared == nil {
+		return nil, failed
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := b.CheckEnds(); err != nil {
@@ -74,8 +85,33 @@ func Preview(ctx context.Context, o option.Options, documents int) (_ *preview.P
 	for phase := 0; phase < len(b.Phases) && err == nil; phase++ {
 		err = v.phase(ctx, phase)
 	}
+	v.recorder.Preview.Inputs = append(v.recorder.Preview.Inputs, unread...)
 	p := v.recorder.Finish(v.notes()...)
-	return p, errors.Join(err, v.f.closeSeen())
+	return p, errors.Join(cmp.Or(failed, err, v.failed), v.f.closeSeen())
+}
+
+// openPassing opens the build. Inputs that cannot be opened are returned, with the error that ends the build.
+func (b *build) openPassing(ctx context.Context) (unread []preview.Input, failed error) {
+	inMemory := func(_ int, o *source.Options) { o.ScratchDir = "" }
+	failed = b.open(ctx, setup.Reading{Narrow: inMemory}, b.needs)
+	if failed == nil || ctx.Err() != nil || slices.Contains(b.opts.Sources, "-") {
+		return nil, failed
+	}
+	b.Prepared = nil
+	err := b.open(ctx, setup.Reading{Narrow: func(phase int, o *source.Options) {
+		inMemory(phase, o)
+		o.Each = func(_ *source.Set, in *source.Input, why skip.Kind, err error) error {
+			if err != nil && (why == skip.Readable || !in.Listed) {
+				unread = append(unread, preview.Input{URI: uris.Shown(in.URI), Bytes: in.Size, Error: fault.Textf("%v", err)})
+			}
+			return nil
+		}
+	}}, b.needs)
+	if err == nil && b.Phases[0].Set.Len() == 0 {
+		err = b.Close()
+		b.Prepared = nil
+	}
+	return unread, cmp.Or(failed, err)
 }
 
 // limitSeen compares the first documents: what is kept of them has no files.
@@ -114,6 +150,11 @@ func (v *previewer) phase(ctx context.Context, number int) error {
 		return err
 	}
 	p.MoreInputs += phase.Set.Len() - len(shown)
+	for i := 0; i < phase.Set.Len() && len(p.More) < maxMore; i++ {
+		if !slices.Contains(shown, i) {
+			p.More = append(p.More, uris.Shown(phase.Set.URI(i)))
+		}
+	}
 	for _, i := range shown {
 		in, err := phase.Set.Input(i)
 		if err != nil {
@@ -121,10 +162,18 @@ func (v *previewer) phase(ctx context.Context, number int) error {
 		}
 		v.recorder.BeginInput(in, number)
 		if err := v.input(ctx, i); err != nil {
-			return advice.Of(advice.Rows, v.b.Facts(), err)
+			err = advice.Of(advice.Rows, v.b.Facts(), err)
+			if v.failed = cmp.Or(v.failed, err); ctx.Err() != nil {
+				return err
+			}
+			if phase.Set.Len() > 1 {
+				v.recorder.Failed(err)
+			}
+			v.f.stopped = ""
+			v.f.cutter.Reset()
 		}
 	}
-	if v.recorder.Empty() {
+	if v.recorder.Empty() && v.failed == nil {
 		return v.empty
 	}
 	return nil

@@ -19,8 +19,9 @@ import (
 // A Preview is how a build would begin.
 type Preview struct {
 	Inputs []Input `json:"inputs"`
-	// MoreInputs is the number of inputs that were not looked at.
+	// MoreInputs is the number of inputs that were not looked at, and More has the names of the first.
 	MoreInputs int               `json:"more_inputs,omitempty"`
+	More       []string          `json:"more,omitempty"`
 	Notes      []fault.Text      `json:"notes,omitempty"`
 	Memory     *setup.MemoryPlan `json:"memory"`
 	Estimate   Estimate          `json:"estimate"`
@@ -38,6 +39,7 @@ type Input struct {
 	Bytes       int64                  `json:"bytes"` // on disk, -1 if unknown
 	Documents   []Document             `json:"documents"`
 	Ended       bool                   `json:"ended,omitempty"` // it has no more documents
+	Error       fault.Text             `json:"error,omitzero"`  // why it ends the build
 }
 
 // A Document is how a document would be cut and tokenized, or why it would be left out.

@@ -100,6 +100,9 @@ func (r *Recorder) EndInput(set *source.Set, i int, at source.Position, ended bo
 	return r.estimator.input(set, i, &r.sample, at, ended)
 }
 
+// Failed notes why the input ends the build.
+func (r *Recorder) Failed(err error) { r.input().Error = fault.Textf("%v", err) }
+
 // Empty reports whether there are no more inputs and none of them holds a document.
 func (r *Recorder) Empty() bool {
 	return r.Preview.MoreInputs == 0 && !slices.ContainsFunc(r.Preview.Inputs, func(in Input) bool {

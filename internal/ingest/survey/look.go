@@ -161,8 +161,10 @@ func (s *surveyor) look(ctx context.Context, set *source.Set, in *source.Input, 
 
 // reason returns why a file cannot be read, or be read on.
 func reason(err error) fault.Text {
-	if input, ok := errors.AsType[*cause.InputError](err); ok {
-		return fault.Textf("%s", input.Reason())
+	if input, ok := errors.AsType[*cause.InputError](err); ok && input.Hint != "" {
+		return fault.Textf("%v; %s", input.Err, input.Hint)
+	} else if ok {
+		err = input.Err
 	}
 	return fault.Textf("%v", err)
 }
