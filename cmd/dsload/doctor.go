@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/doctor"
@@ -19,18 +22,24 @@ func newDoctorCommand() *cobra.Command {
 	var asJSON bool
 	var html string
 	cmd := &cobra.Command{
-		Use:   "doctor [RECORD]",
-		Short: "This machine's limits and what settings fit it; explain a trainer's memory record",
+		Use:   "doctor [FILE]",
+		Short: "This machine's limits and what settings fit it; check a training or sweep configuration; explain a memory record",
 		Long: `Without an argument: processors, memory and the control group's limit, shared memory, the disk of
 this folder and how fast it writes, each GPU with the processes that hold its memory (from
-nvidia-smi), Python and torch, and settings that fit, each with its reason. With a
-RECORD of the Python package (MemoryRecorder, or python -m dsload.memory.record
+nvidia-smi) and how to end them, Python and torch, and settings that fit, each with its reason.
+
+With a configuration, as YAML or JSON (a sweep of Weights & Biases, settings of Hugging Face's
+Trainer, axolotl, LLaMA-Factory, torchtune and the like): values that cannot be meant, which
+exit with 3, and what each point needs on a device. The Python package estimates it.
+
+With a memory record of the Python package (MemoryRecorder, or python -m dsload.memory.record
 script.py): where memory went, why, and what to change; --html draws it over time.`,
 		Example: `  dsload doctor
+  dsload doctor sweep.yaml
   dsload doctor memory.jsonl
   dsload doctor memory.jsonl --html memory.html
   dsload doctor --json | jq '.settings'`,
-		Args: numArgs(0, 1, "one record at most"),
+		Args: numArgs(0, 1, "one file at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
@@ -44,7 +53,7 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 				}
 				return printResult(out, asJSON, m, m.Text())
 			}
-			return examineRecord(out, args[0], html, asJSON)
+			return examineFile(cmd.Context(), out, args[0], html, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "draw a record's memory over time to `FILE`: one self-contained page")
@@ -56,37 +65,75 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 // has a fixed maximum, so this limits only garbage.
 const recordMemory = 96 << 20
 
-func examineRecord(w io.Writer, path, html string, asJSON bool) error {
+// examineFile examines a memory record or a configuration.
+func examineFile(ctx context.Context, w io.Writer, path, html string, asJSON bool) error {
 	if err := checkPage(html); err != nil {
 		return fmt.Errorf("doctor --html %s: %w", html, err)
 	}
 	setSoftLimit(recordMemory)
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return usagef("read record: %v", err)
+	a, err := readRecord(path, html)
+	if !errors.Is(err, memrecord.ErrNotRecord) {
+		if err != nil {
+			return fmt.Errorf("read record %s: %w", path, err)
+		}
+		return printResult(w, asJSON, a, describeRecord(a, html))
 	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var a *memrecord.Analysis
-	if html == "" {
-		a, err = memrecord.Read(f)
-	} else {
-		page := new(bytes.Buffer)
-		if a, err = memrecord.Timeline(page, f, path); err == nil {
-			if err := writePage(html, page.Bytes()); err != nil {
-				return fmt.Errorf("doctor --html %s: %w", html, err)
-			}
+	ext := strings.ToLower(filepath.Ext(path))
+	if ext != ".jsonl" {
+		config, noConfig := doctor.ReadConfiguration(path)
+		switch {
+		case noConfig == nil && html != "":
+			return usagef("doctor --html %s: it draws a memory record, and %s is a configuration; leave it out", html, path)
+		case noConfig == nil:
+			return checkConfiguration(ctx, w, path, config, asJSON)
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, ext):
+			return fault.Kindf(fault.Corrupt, "read configuration %s: %w; correct it", path, noConfig)
 		}
 	}
-	if errors.Is(err, memrecord.ErrNotRecord) {
-		return fault.Kindf(fault.Corrupt, "read record %s: %w; give the file that MemoryRecorder wrote", path,
-			err)
+	return fault.Kindf(fault.Corrupt, "read record %s: %w; give the file that MemoryRecorder wrote, or a configuration "+
+		"as YAML or JSON", path, err)
+}
+
+func checkConfiguration(ctx context.Context, w io.Writer, path string, config map[string]any, asJSON bool) error {
+	c, err := doctor.Check(ctx, path, config)
+	if err == nil {
+		err = printResult(w, asJSON, c.Result, c.Text+"\n")
 	}
 	if err != nil {
-		return fmt.Errorf("read record %s: %w", path, err)
+		return fmt.Errorf("doctor %s: %w", path, err)
 	}
+	if c.Absurd > 0 {
+		return fault.Kindf(fault.Corrupt, "doctor %s: %s cannot be meant; correct what is called absurd", path,
+			plural(c.Absurd, "value"))
+	}
+	return nil
+}
+
+// readRecord reads a memory record, and draws it where html names a page.
+func readRecord(path, html string) (*memrecord.Analysis, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, usagef("it is a folder; give a memory record or a configuration")
+	}
+	if html == "" {
+		return memrecord.Read(f)
+	}
+	page := new(bytes.Buffer)
+	a, err := memrecord.Timeline(page, f, path)
+	if err == nil {
+		err = writePage(html, page.Bytes())
+	}
+	return a, err
+}
+
+func describeRecord(a *memrecord.Analysis, html string) string {
 	var b strings.Builder
 	how, peak := "highest memory in", ""
 	if a.OutOfMemory {
@@ -111,5 +158,5 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 	if html != "" {
 		fmt.Fprintf(&b, "wrote %s\n", html)
 	}
-	return printResult(w, asJSON, a, b.String())
+	return b.String()
 }

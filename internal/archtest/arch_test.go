@@ -116,7 +116,7 @@ var allowed = map[string][]string{
 	"internal/help": {"internal/ingest/option", "internal/serve/feed"},
 	"internal/bench": {"internal/cputime", "internal/dataset", "internal/fault", "internal/ingest/report",
 		"internal/resident", "internal/serve/feed", "internal/shardfile", "shard", "tokenize"},
-	"internal/doctor": {"internal/ingest", "internal/procgroup", "internal/resident", "internal/serve", "internal/units",
+	"internal/doctor": {"internal/fault", "internal/ingest", "internal/procgroup", "internal/resident", "internal/serve", "internal/units",
 		"tokenize"},
 
 	"internal/marked": {"internal/markup", "internal/units", "internal/visible", "tokenize"},

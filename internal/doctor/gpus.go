@@ -190,11 +190,12 @@ func writeGPUs(w io.Writer, gpus []gpu, err error) {
 			if p.Used != nil {
 				used = size(*p.Used)
 			}
-			where := ""
+			end := fmt.Sprintf("; to end it: kill %d, and kill -9 %d if it is there after 10 s", p.PID, p.PID)
 			if !p.Here {
-				where = " (not visible from here: another container's or another user's)"
+				end = fmt.Sprintf(" (not visible from here: another container's or another user's; to end it, kill %d there, "+
+					"once ps -p %d shows it)", p.PID, p.PID)
 			}
-			fmt.Fprintf(w, "    process %d, %s: %s%s\n", p.PID, used, shortened(p.Command, 100), where)
+			fmt.Fprintf(w, "    process %d, %s: %s%s\n", p.PID, used, shortened(p.Command, 100), end)
 		}
 		if len(g.Processes) == 0 && g.Used > 1<<30 {
 			fmt.Fprintln(w, "    no process is listed: what holds the memory is not visible from here, "+

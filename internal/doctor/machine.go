@@ -162,18 +162,25 @@ print(".".join(map(str, sys.version_info[:3])))
 try: print(m.version("torch"))
 except m.PackageNotFoundError: print()`
 
-// findPython asks the interpreter of the active environment, or python3 on PATH. It returns nil if
-// there is none.
-func findPython(ctx context.Context) *python {
-	p := new(python)
-	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		p.Path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if there is none
-	}
-	if p.Path == "" {
-		if p.Path, _ = exec.LookPath("python3"); p.Path == "" {
-			return nil
+// pythons returns the interpreters of the active environment, on PATH, and the one that started the program, as far as
+// there are such.
+func pythons() (paths []string) {
+	for _, name := range []string{filepath.Join(os.Getenv("VIRTUAL_ENV"), "bin", "python3"), "python3",
+		os.Getenv("DSLOAD_PYTHON")} {
+		if path, err := exec.LookPath(name); err == nil {
+			paths = append(paths, path)
 		}
 	}
+	return paths
+}
+
+// findPython asks the first of pythons. It returns nil if there is none.
+func findPython(ctx context.Context) *python {
+	paths := pythons()
+	if len(paths) == 0 {
+		return nil
+	}
+	p := &python{Path: paths[0]}
 	ctx, cancel := context.WithTimeout(ctx, pythonTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Path, "-c", pythonQuestion)

@@ -3,7 +3,6 @@ package tokenizers
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -36,8 +35,8 @@ type Extended struct {
 }
 
 // besideAdded lists the files that go with a tokenizer whose tokens are all in its tokenizer.json.
-var besideAdded = []string{shardfile.TokenizerConfigName, "special_tokens_map.json", "chat_template.jinja",
-	"chat_template.json"}
+var besideAdded = []string{shardfile.TokenizerConfigName, "special_tokens_map.json", "chat_template.j*",
+	"additional_chat_templates/*.jinja"}
 
 // Add adds tokens to a tokenizer as tokenizers' add_special_tokens does: a token of the model's keeps its id, others get
 // the next free ones.
@@ -98,9 +97,6 @@ func checkAdded(t *tokenize.Tokenizer, tokens []AddedToken) error {
 	for i, token := range tokens {
 		id, known := t.ID(token.Content)
 		switch {
-		case token.Content == "" || len(token.Content) > 1<<10:
-			return fault.Kindf(fault.Usage, "add token %.40q: it has %d bytes; a token has 1 to 1024", token.Content,
-				len(token.Content))
 		case slices.Contains(tokens[:i], token):
 			return fault.Kindf(fault.Usage, "add token %s: it is given twice; give it once", token.Content)
 		case known && t.Details().IsReserved(id):
@@ -113,18 +109,15 @@ func checkAdded(t *tokenize.Tokenizer, tokens []AddedToken) error {
 
 // copyBeside reads the files next to a tokenizer.json.
 func (e *Extended) copyBeside(dir string) error {
-	names := slices.Clone(besideAdded)
-	more, err := fs.Glob(os.DirFS(dir), "additional_chat_templates/*.jinja")
-	if err != nil {
-		return err
-	}
-	for _, name := range append(names, more...) {
-		path := filepath.Join(dir, name)
-		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-			continue
+	files := os.DirFS(dir)
+	for _, pattern := range besideAdded {
+		names, err := fs.Glob(files, pattern)
+		for _, name := range names {
+			if err == nil {
+				e.Files[name], err = fs.ReadFile(files, name)
+			}
 		}
-		if e.Files[name], err = os.ReadFile(path); err != nil {
+		if err != nil {
 			return err
 		}
 	}

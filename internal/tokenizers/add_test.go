@@ -136,8 +136,6 @@ func TestCannotAdd(t *testing.T) {
 	}{
 		{plain, fault.Usage, "has it already, with the id 0; leave it out", special("[UNK]")},
 		{plain, fault.Usage, "given twice", special("<x>", "<x>")},
-		{plain, fault.Usage, "a token has 1 to 1024", special("")},
-		{plain, fault.Usage, "a token has 1 to 1024", special(strings.Repeat("x", 1025))},
 		{wordTokenizer(t, `{"[UNK]": 0, "a": 1, "b": 3}`, ""), fault.Corrupt, `the next one, 3, is that of "b"`, special("<x>")},
 		{wordTokenizer(t, `{"[UNK]": 0, "a": 1}`, "[]"), fault.Corrupt, "tokenizer_config.json", special("<x>")},
 		{filepath.Join(plain, "none"), fault.Usage, "cannot be read", special("<x>")},

@@ -46,6 +46,7 @@ def main() -> None:
             "dsload: this package was installed without the dsload program; install the platform wheel, or name it in "
             "DSLOAD_BINARY"
         )
+    os.environ["DSLOAD_PYTHON"] = sys.executable  # doctor asks this package where others do not have it
     if os.name == "nt":  # where execv does not wait for the program
         sys.exit(subprocess.call([path, *sys.argv[1:]]))
     os.execv(path, [path, *sys.argv[1:]])

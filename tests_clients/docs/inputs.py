@@ -90,6 +90,7 @@ def more(folder):
     shutil.copy(folder / "filtered/part.jsonl.gz", folder / "corpus/part.jsonl.gz")
     shutil.copy(folder / "filtered/part.jsonl.gz", folder / "data.jsonl.gz")
     shutil.copy(folder / "path/to/model/tokenizer.json", folder / "path/to/tokenizer.json")
+    (folder / "sweep.yaml").write_text("method: grid\nparameters:\n  model: {value: gpt2}\n  batch_size: {values: [4, 8]}\n")
     record(folder)
 
 

@@ -128,7 +128,7 @@ def test_page(page, folder, environment, interpreter):
     running = Page(folder, environment, interpreter)
     try:
         for block in snippets.blocks(page):
-            if "not run" not in block.marks and block.language not in ("text", "javascript"):
+            if "not run" not in block.marks and (block.language not in ("text", "javascript") or "file" in block.marks):
                 running.run(block)
     finally:
         running.close()

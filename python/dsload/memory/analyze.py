@@ -73,6 +73,8 @@ def analyze(record: Union[str, os.PathLike[str]]) -> Analysis:
             raise ValueError(said)
         raise DsloadError(said or f"dsload doctor {path} ended with exit code {done.returncode}")
     found = json.loads(done.stdout)
+    if "verdicts" not in found:
+        raise ValueError(f"{path} is a configuration and not a memory record; give it to check_configuration as a dict")
     verdicts = (
         Verdict(
             v["kind"], v["phase"], v["message"], tuple(v["actions"]), {k: float(x) for k, x in v["evidence"].items()}

@@ -357,7 +357,7 @@ def suggest_batch_size(
     except (ValueError, TypeError, AttributeError):
         if count is None:
             raise
-        shape = _shape_of_size(count)
+        shape = shape_of_size(count)
     if memory_bytes is None:
         memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().available + on_device
     _checks.size("memory_bytes", memory_bytes)
@@ -369,7 +369,7 @@ def suggest_batch_size(
     return 1 << max(largest.bit_length() - 1, 0)
 
 
-def _shape_of_size(count: int) -> ModelShape:
+def shape_of_size(count: int) -> ModelShape:
     """A decoder of about `count` parameters with the usual proportions: 64 hidden units a layer, heads of 64, 4 ×
     hidden inside."""
     hidden = max(64, 64 * round((64 * count / 12) ** (1 / 3) / 64))

@@ -66,7 +66,7 @@ class ModelShape:
         model, config = (config, config.config) if hasattr(config, "config") else (None, config)
         if callable(getattr(model, "modules", None)):
             c = Fields(text_config(config))
-            return replace(_plain(c), **modules.facts(model, c))
+            return replace(plain(c), **modules.facts(model, c))
         facts: dict[str, Any] = {}
         try:
             config, facts = modules.of_config(config)
@@ -74,7 +74,7 @@ class ModelShape:
             facts["notes"] = (
                 f"{e}: counted as a plain transformer with the sizes of its config; pass the model itself to be exact",
             )
-        return replace(_plain(Fields(text_config(config))), **facts)
+        return replace(plain(Fields(text_config(config))), **facts)
 
     @property
     def inner(self) -> int:
@@ -110,7 +110,7 @@ class ModelShape:
         return total
 
 
-def _plain(c: Fields) -> ModelShape:
+def plain(c: Fields) -> ModelShape:
     """The shape that the config's fields say."""
     hidden, heads = c.number("hidden_size"), c.number("num_attention_heads", 1)
     if not hidden or not c.number("num_hidden_layers"):
@@ -152,6 +152,7 @@ def _plain(c: Fields) -> ModelShape:
         attention_dropout=float(of_attention),
         caps_scores=c.get("attn_logit_softcapping") is not None,
         caps_logits=c.get("final_logit_softcapping") is not None,
+        relative_bias=c.get("relative_attention_num_buckets") is not None,
         family=str(c.get("model_type", "")),
         experts=experts,
         experts_per_token=chosen,
