@@ -85,7 +85,7 @@ func TestExplainInColours(t *testing.T) {
 		t.Errorf("codes %v", seen)
 	}
 	if rest := sgr.ReplaceAllString(out.String(), ""); strings.IndexFunc(rest, acts) >= 0 ||
-		!strings.Contains(rest, `\x1b]0;pwned\x07`) {
+		!strings.Contains(rest, "␛]0;pwned␇") {
 		t.Errorf("%q", rest)
 	}
 }

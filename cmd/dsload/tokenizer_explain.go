@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -24,17 +25,7 @@ type explainer struct {
 	offsets   []tokenize.Offset
 }
 
-// borderMark separates tokens if there are no colours.
-const borderMark = "│"
-
-// grounds are the colours of tokens in turn, dark and light enough for black text; framed is that of
-// special tokens. The 256 colours of the palette are the same on dark and light terminals.
-var grounds = []string{"\x1b[30;48;5;153m", "\x1b[30;48;5;223m", "\x1b[30;48;5;157m", "\x1b[30;48;5;225m"}
-
-const (
-	framed     = "\x1b[97;48;5;240m"
-	endColours = "\x1b[0m"
-)
+const endColours = "\x1b[0m"
 
 // colourful reports whether to write colours to w: it is a terminal that has some, and the user did
 // not turn them off.
@@ -124,27 +115,13 @@ func (e *explainer) write(out io.Writer, text []byte) error {
 	return err
 }
 
-// renderSegments returns the text of segments with the borders between them.
+// renderSegments returns the text of segments on one line, with the borders between them.
 func renderSegments(segments []segment, colours bool) string {
-	var b strings.Builder
-	tokens := 0
-	for i, s := range segments {
-		shown := shownToken(s.text)
-		switch {
-		case colours && s.special:
-			b.WriteString(framed + shown + endColours)
-		case colours && len(s.ids) > 0:
-			b.WriteString(grounds[tokens%len(grounds)] + shown + endColours)
-		case colours || i == 0:
-			b.WriteString(shown)
-		default:
-			b.WriteString(borderMark + shown)
-		}
-		if len(s.ids) > 0 {
-			tokens++
-		}
+	var pieces []marked.Piece
+	for _, s := range segments {
+		pieces = append(pieces, marked.Piece{Text: s.text, Tokens: len(s.ids), Loss: true, Special: s.special})
 	}
-	return b.String()
+	return strings.Join(marked.Screen{Colour: colours, Tokens: true}.Lines(pieces), "")
 }
 
 // shownToken is a token's text on one line, without anything that a terminal would act on.

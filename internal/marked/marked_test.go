@@ -127,7 +127,7 @@ func TestHighlight(t *testing.T) {
 	}
 }
 
-var ownColours = regexp.MustCompile(`\x1b\[(30;48;5;157|97;48;5;240|97;48;5;28|30;48;5;221|2|0)m`)
+var ownColours = regexp.MustCompile(`\x1b\[(30;48;5;153|30;48;5;223|30;48;5;157|97;48;5;240|97;48;5;28|30;48;5;221|2|0)m`)
 
 // TestScreenIsHarmless holds a screen to its own escape sequences, its width, and the words of the text.
 func TestScreenIsHarmless(t *testing.T) {

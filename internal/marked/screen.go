@@ -20,6 +20,8 @@ const (
 	special
 	match
 	soft // ours, about the text
+	even // tokens in turn
+	odd
 )
 
 // A run is harmless text of one class, on one line.
@@ -30,8 +32,10 @@ type run struct {
 
 // lay lays out the texts of a row in lines. Stretches that carry loss are told apart, by brackets if that is set, only if
 // others do not; then, and between tokens, the ends of lines get a sign, since it matters which token they belong to.
+// Tokens have colours in turn where colours say nothing else.
 func lay(tokens, brackets bool, texts ...[]Piece) [][]run {
 	partly := slices.ContainsFunc(slices.Concat(texts...), func(p Piece) bool { return !p.Loss })
+	turn, inTurn := 0, tokens && !brackets && !partly
 	lines, inside := [][]run{nil}, false
 	put := func(c class, text string) { lines[len(lines)-1] = append(lines[len(lines)-1], run{c, text}) }
 	end := func() { lines = append(lines, nil) }
@@ -63,11 +67,14 @@ func lay(tokens, brackets bool, texts ...[]Piece) [][]run {
 				heading(fmt.Sprintf("── document %d of %d, %s ──", p.Segment+1, len(lengths),
 					units.Plural(lengths[p.Segment], "token")))
 			}
-			if tokens && !begins && p.Tokens > 0 {
+			if tokens && !inTurn && !begins && p.Tokens > 0 {
 				put(soft, "│")
 			}
 			mark(p.Loss && partly)
 			c := p.class(inside)
+			if turn += min(p.Tokens, 1); inTurn && p.Tokens > 0 {
+				c |= even << (turn % 2)
+			}
 			for k, line := range strings.Split(p.Text, "\n") {
 				if k > 0 && (partly || tokens) {
 					put(c, "⏎")
@@ -97,7 +104,7 @@ func (p *Piece) class(shown bool) (c class) {
 type Screen struct {
 	Colour  bool // else ⟦ and ⟧ stand around what carries loss, if not everything does
 	Columns int  // lines are broken there; 0 leaves them as they are
-	Tokens  bool // pieces are tokens: │ stands between them
+	Tokens  bool // pieces are tokens: │ stands between them, or they have colours in turn
 }
 
 // Legend says how a screen marks what carries loss.
@@ -118,10 +125,14 @@ func (c class) colour() string {
 		return "\x1b[30;48;5;221m"
 	case c == loss|special:
 		return "\x1b[97;48;5;28m"
-	case c == special:
+	case c&special != 0:
 		return "\x1b[97;48;5;240m"
 	case c == loss:
 		return "\x1b[30;48;5;157m"
+	case c == even:
+		return "\x1b[30;48;5;153m"
+	case c == odd:
+		return "\x1b[30;48;5;223m"
 	case c == soft:
 		return "\x1b[2m"
 	}
@@ -181,6 +192,7 @@ const Style = `.dsload-row{margin:0 0 20px;overflow-wrap:anywhere}
 .dsload-row .special{outline:1px solid #888;outline-offset:-1px}
 .dsload-row .match{background:#ffd75f;color:#241a00}
 .dsload-row .soft{opacity:.6}
+.dsload-row .odd{background:#88888850}
 `
 
 // PageStyle is that of a page of rows.
@@ -196,7 +208,7 @@ func HTML(head string, tokens bool, texts ...[]Piece) markup.HTML {
 	body := markup.Each(lay(tokens, false, texts...), func(_ int, line []run) markup.HTML {
 		return markup.Each(line, func(_ int, r run) markup.HTML {
 			var names []string
-			for i, name := range []string{"loss", "special", "match", "soft"} {
+			for i, name := range []string{"loss", "special", "match", "soft", "even", "odd"} {
 				if r.class&(1<<i) != 0 {
 					names = append(names, name)
 				}

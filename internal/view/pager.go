@@ -28,7 +28,7 @@ type Pager struct {
 
 	row    *Row
 	at     int64   // its number in the list
-	top    int     // the first line that is shown
+	top    int     // the first line that is shown, -1 for where a match is in the middle
 	height int     // lines that are shown
 	lines  int     // lines of the row
 	typed  []byte  // that is still to be followed
@@ -114,11 +114,11 @@ func (p *Pager) follow(ctx context.Context, key string) error {
 	case "j", "\x1b[B", "\x1bOB":
 		p.top++
 	case "k", "\x1b[A", "\x1bOA":
-		p.top--
+		p.top = max(p.top-1, 0)
 	case " ", "\x1b[6~":
 		p.top += p.height
 	case "b", "\x1b[5~":
-		p.top -= p.height
+		p.top = max(p.top-p.height, 0)
 	case "g", "\x1b[H":
 		p.top = 0
 	case "G", "\x1b[F":
@@ -189,7 +189,7 @@ func (p *Pager) find(ctx context.Context, at, step int64) error {
 		return ctx.Err()
 	})
 	if err == nil {
-		p.row, p.at, p.top = row, at, 0
+		p.row, p.at, p.top = row, at, -1
 	}
 	return err
 }
@@ -203,6 +203,9 @@ func (p *Pager) draw() error {
 	screen := p.Screen
 	screen.Columns = max(columns, 2)
 	lines := append(marked.Screen{Columns: columns}.Lines([]marked.Piece{{Text: p.row.Title(p.Screen), Loss: true}}), "")
+	if p.top == -1 {
+		p.top = len(lines) + p.row.found(screen) - p.height/2
+	}
 	lines = append(lines, p.row.Lines(screen)...)
 	p.lines = len(lines)
 	p.top = max(min(p.top, p.lines-p.height), 0)

@@ -150,6 +150,24 @@ func TestPagerFits(t *testing.T) {
 	}
 }
 
+// TestPagerShowsTheMatch searches in a row of many lines.
+func TestPagerShowsTheMatch(t *testing.T) {
+	text := strings.Repeat("line\n", 500) + "needle\n" + strings.Repeat("line\n", 500)
+	read := func(i int64) (*Row, error) {
+		return &Row{of: &Split{}, Split: "train", Text: text, Marks: []marked.Piece{{Text: text}}}, nil
+	}
+	row, _ := read(0)
+	row.match(regexp.MustCompile("needle"))
+	row.Marks = marked.Highlight(row.Marks, row.matches)
+	for _, height := range []int{5, 24} {
+		var b strings.Builder
+		p := Pager{row: row, top: -1, Out: &b, List: &List{Len: 1}, Size: func() (int, int) { return 80, height }}
+		if err := p.draw(); err != nil || !strings.Contains(b.String(), "needle") {
+			t.Errorf("of %d lines none has the match: %q, %v", height, b.String(), err)
+		}
+	}
+}
+
 func TestPagerEnds(t *testing.T) {
 	if _, err := page(t, listOf()); err != io.EOF {
 		t.Errorf("no rows: %v", err)
@@ -198,7 +216,8 @@ func ExampleRow_Head() {
 	source, record, step, rank, zero := "b.jsonl", int64(15), int64(4), 0, int64(0)
 	r := Row{Split: "train", Origin: Origin{Example: 104, Document: 104, Source: &source, Record: &record}, Tokens: 40, LossTokens: 10}
 	fmt.Println(r.Head())
-	r.Row, r.Step, r.Rank, r.Epoch, r.Matches, r.LossTokens = &record, &step, &rank, &zero, [][2]int{{3, 5}}, 40
+	r.Row, r.Step, r.Rank, r.Epoch, r.LossTokens = &record, &step, &rank, &zero, 40
+	r.Text, r.matches = "éèà found", [][]int{{6, 8}}
 	fmt.Println(r.Head())
 	// Output:
 	// row 104 of train: document 104, part 0, record 15 of b.jsonl; 40 tokens, loss on 10, 25.0%

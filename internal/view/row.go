@@ -61,8 +61,6 @@ type Row struct {
 	Labels     []uint32 `json:"labels,omitempty"`    // ids of the target
 	LossMask   []bool   `json:"loss_mask,omitempty"` // absent where every token of the row or of its target carries loss
 	Segments   []int32  `json:"segments,omitempty"`  // lengths of the documents of a packed row
-	// Matches are the characters, from and to, at which the text has what was searched for.
-	Matches [][2]int `json:"matches,omitempty"`
 	// Marks are the text, cut where its marks change.
 	Marks       []marked.Piece `json:"marks"`
 	TargetMarks []marked.Piece `json:"target_marks,omitempty"`
@@ -182,8 +180,8 @@ func (r *Row) Head() string {
 	default:
 		fmt.Fprintf(&b, ", loss on %s, %.1f%%", units.Count(r.LossTokens), 100*float64(r.LossTokens)/float64(r.Tokens))
 	}
-	if n := len(r.Matches); n > 0 {
-		fmt.Fprintf(&b, "; %s, at character %d", units.Plural(n, "place"), r.Matches[0][0])
+	if n := len(r.matches); n > 0 {
+		fmt.Fprintf(&b, "; %s, at character %d", units.Plural(n, "place"), utf8.RuneCountInString(r.Text[:r.matches[0][0]]))
 	}
 	return b.String()
 }
@@ -206,18 +204,21 @@ func (r *Row) Lines(s marked.Screen) (lines []string) {
 	return append(lines, s.Lines(r.Texts()...)...)
 }
 
+// found returns the line of a screen at which the first match is, 0 if there is none.
+func (r *Row) found(s marked.Screen) int {
+	before := *r
+	for i := range r.Marks {
+		if r.Marks[i].Match {
+			before.Marks, before.Labels = r.Marks[:i+1], nil
+			return len(before.Lines(s)) - 1
+		}
+	}
+	return 0
+}
+
 // match finds a pattern in the texts of a row.
 func (r *Row) match(pattern *regexp.Regexp) bool {
 	r.matches = pattern.FindAllStringIndex(r.Text, -1)
 	r.targetMatches = pattern.FindAllStringIndex(r.Target, -1)
-	at, n := 0, 0
-	count := func(to int) int { // characters before a byte
-		n += utf8.RuneCountInString(r.Text[at:to])
-		at = to
-		return n
-	}
-	for _, m := range r.matches {
-		r.Matches = append(r.Matches, [2]int{count(m[0]), count(m[1])})
-	}
 	return len(r.matches)+len(r.targetMatches) > 0
 }
