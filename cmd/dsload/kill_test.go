@@ -20,7 +20,7 @@ import (
 func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	wanted := effort.Count(t, "DSLOAD_KILLS", 3, 12, 1000)
 	exe, dir := builtProgram(t), t.TempDir()
-	rnd, paragraphs := effort.Random(t), effort.Of(1500, 10_000, 20_000)
+	rnd, paragraphs := effort.Random(t), effort.Of(700, 10_000, 20_000)
 	text := func(paragraphs int) string {
 		var b strings.Builder
 		for range paragraphs {
@@ -46,7 +46,7 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", strconv.Itoa(4*paragraphs),
 		"--max-val-examples",
 		"300", "--max-length", "128",
-		"--shard-bytes", "1MiB", "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
+		"--shard-bytes", effort.Of("256KiB", "1MiB", "1MiB"), "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
 	build := func(out string, workers int) *exec.Cmd {
 		return exec.Command(exe, append(args, "--out", filepath.Join(dir, out), "--workers", strconv.Itoa(workers))...)
 	}
