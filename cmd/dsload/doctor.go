@@ -23,7 +23,7 @@ func newDoctorCommand() *cobra.Command {
 	var html string
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE]",
-		Short: "This machine's limits, what is wrong in a configuration, or where memory went in a record",
+		Short: "This machine's limits; what is wrong in a configuration; where memory went in a record",
 		Long: `Without an argument: processors, memory and the control group's limit, shared memory, the disk of
 this folder and how fast it writes, each GPU with the processes that hold its memory (from
 nvidia-smi) and how to end them, Python and torch, and settings that fit, each with its reason.
