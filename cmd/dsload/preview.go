@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/preview"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
+	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/tokenize"
@@ -163,7 +164,7 @@ func (s *previewScreen) document(d *preview.Document) {
 	if !d.LeftOut.IsZero() {
 		s.printf(": left out: %s\n", oneLine(d.LeftOut.String()))
 		if d.Text != "" {
-			s.printf("    %s\n", shownToken(d.Text))
+			s.printf("    %s\n", tokenLine([]marked.Piece{{Text: d.Text}}, false))
 		}
 		return
 	}
@@ -235,7 +236,8 @@ func (s *previewScreen) tokens(label string, ids []uint32, mask []bool) {
 			to++
 		}
 		if shown[from] {
-			s.stretches(label, tokenSegments(s.tokenizer, ids[from:to]), mask, from)
+			s.stretches(label, marked.Cut(s.tokenizer, ids[from:to], mask[min(from, len(mask)):min(to, len(mask))], nil, true),
+				mask != nil)
 		} else {
 			s.printf("    %s… %s …\n", label, plural(to-from, "more token"))
 		}
@@ -243,39 +245,17 @@ func (s *previewScreen) tokens(label string, ids []uint32, mask []bool) {
 	}
 }
 
-// stretches writes segments whose first token is number at.
-func (s *previewScreen) stretches(label string, segments []segment, mask []bool, at int) {
-	for len(segments) > 0 {
-		n, next := 0, at
-		for ; n < len(segments) && (mask == nil || mask[next] == mask[at]); n++ {
-			next += len(segments[n].ids)
+// stretches writes tokens, on a line for each stretch with the same loss if loss is said.
+func (s *previewScreen) stretches(label string, tokens []marked.Piece, sayLoss bool) {
+	for n := 1; len(tokens) > 0; tokens, n = tokens[n:], 1 {
+		for n < len(tokens) && (!sayLoss || tokens[n].Loss == tokens[0].Loss) {
+			n++
 		}
-		if mask != nil {
-			label = map[bool]string{true: "loss on   ", false: "loss off  "}[mask[at]]
+		if sayLoss {
+			label = map[bool]string{true: "loss on   ", false: "loss off  "}[tokens[0].Loss]
 		}
-		s.printf("    %s%s\n", label, renderSegments(segments[:n], s.colours))
-		segments, at = segments[n:], next
+		s.printf("    %s%s\n", label, tokenLine(tokens[:n], s.colours))
 	}
-}
-
-// tokenSegments returns the text of ids, cut where tokens begin. Tokens that share a character share a segment.
-func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
-	const maxShared = 8 // tokens of one character, and of bytes that are none
-	shown, start := "", 0
-	for k := 1; k <= len(ids); k++ {
-		text := t.Decode(ids[:k])
-		if strings.HasSuffix(text, "\uFFFD") && k < len(ids) && k-start < maxShared {
-			continue
-		}
-		own, ok := strings.CutPrefix(text, shown)
-		if !ok {
-			own = text[min(len(shown), len(text)):]
-		}
-		special := len(t.AppendText(nil, ids[start:k], tokenize.DecodeOptions{SkipSpecial: true})) == 0 && own != ""
-		out = append(out, segment{own, slices.Clone(ids[start:k]), special})
-		shown, start = text, k
-	}
-	return out
 }
 
 // examples writes what all examples have in common.

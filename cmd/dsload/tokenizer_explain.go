@@ -33,22 +33,15 @@ func colourful(w io.Writer) bool {
 	return isTerminal(unguarded(w)) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// segment is a stretch of the text with the tokens that begin in it, none if it became no token.
-type segment struct {
-	text    string
-	ids     []uint32
-	special bool
-}
-
-// segments returns the text in order, cut where tokens begin. Tokens that share a character share a
-// segment.
-func (e *explainer) segments(text []byte) (out []segment, err error) {
+// cut returns the text in order, cut where tokens begin, and their ids. Tokens that share a character share a piece.
+func (e *explainer) cut(text []byte) (out []marked.Piece, ids []uint32, err error) {
 	t := e.tokenizer
-	around := func(ids []uint32) {
-		for _, id := range ids {
+	around := func(special []uint32) {
+		for _, id := range special {
 			name, _ := t.Token(id)
-			out = append(out, segment{name, []uint32{id}, true})
+			out = append(out, marked.Piece{Text: name, Tokens: 1, Special: true})
 		}
+		ids = append(ids, special...)
 	}
 	if e.special {
 		around(t.Prefix())
@@ -57,23 +50,24 @@ func (e *explainer) segments(text []byte) (out []segment, err error) {
 	switch {
 	case errors.Is(err, tokenize.ErrUnsupported): // a SentencePiece model has no offsets: its pieces are shown
 		err = nil
-		for _, id := range t.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(e.ids[:0], text) {
+		e.ids = t.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(e.ids[:0], text)
+		for _, id := range e.ids {
 			name, _ := t.Token(id)
-			out = append(out, segment{strings.ReplaceAll(name, "▁", " "), []uint32{id}, false})
+			out = append(out, marked.Piece{Text: strings.ReplaceAll(name, "▁", " "), Tokens: 1})
 		}
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	default:
-		out = append(out, e.cut(text)...)
+		out = e.cutAtOffsets(out, text)
 	}
+	ids = append(ids, e.ids...)
 	if e.special {
 		around(t.Suffix())
 	}
-	return out, nil
+	return out, ids, nil
 }
 
-// cut cuts the text at the offsets of its tokens.
-func (e *explainer) cut(text []byte) (out []segment) {
+func (e *explainer) cutAtOffsets(out []marked.Piece, text []byte) []marked.Piece {
 	done := 0
 	for i := 0; i < len(e.ids); {
 		start, end := e.offsets[i].Start, e.offsets[i].End
@@ -85,48 +79,45 @@ func (e *explainer) cut(text []byte) (out []segment) {
 		}
 		start = max(start, done)
 		if start > done {
-			out = append(out, segment{text: string(text[done:start])})
+			out = append(out, marked.Piece{Text: string(text[done:start])})
 		}
 		end = max(end, start)
-		out = append(out, segment{text: string(text[start:end]), ids: slices.Clone(e.ids[i:next])})
+		out = append(out, marked.Piece{Text: string(text[start:end]), Tokens: next - i})
 		done, i = end, next
 	}
 	if done < len(text) {
-		out = append(out, segment{text: string(text[done:])})
+		out = append(out, marked.Piece{Text: string(text[done:])})
 	}
 	return out
 }
 
 // write writes one text: its tokens, then how many there are and their ids.
 func (e *explainer) write(out io.Writer, text []byte) error {
-	segments, err := e.segments(text)
+	pieces, ids, err := e.cut(text)
 	if err != nil {
 		return err
 	}
-	var ids []string
-	n := 0
-	for _, s := range segments {
-		if n += len(s.ids); len(s.ids) > 0 {
-			ids = append(ids, string(appendIDs(nil, s.ids, '+')))
+	if _, err = fmt.Fprintf(out, "%s\n  %s:", tokenLine(pieces, e.colours), plural(len(ids), "token")); err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		if p.Tokens > 0 {
+			if _, err = fmt.Fprintf(out, " %s", appendIDs(nil, ids[:p.Tokens], '+')); err != nil {
+				return err
+			}
+			ids = ids[p.Tokens:]
 		}
 	}
-	_, err = fmt.Fprintf(out, "%s\n  %s: %s", renderSegments(segments, e.colours), plural(n, "token"),
-		strings.Join(ids, " "))
-	return err
+	return nil
 }
 
-// renderSegments returns the text of segments on one line, with the borders between them.
-func renderSegments(segments []segment, colours bool) string {
-	var pieces []marked.Piece
-	for _, s := range segments {
-		pieces = append(pieces, marked.Piece{Text: s.text, Tokens: len(s.ids), Loss: true, Special: s.special})
+// tokenLine returns tokens on one line, with the borders between them.
+func tokenLine(tokens []marked.Piece, colours bool) string {
+	alike := slices.Clone(tokens) // no loss is told apart
+	for i := range alike {
+		alike[i].Loss = true
 	}
-	return strings.Join(marked.Screen{Colour: colours, Tokens: true}.Lines(pieces), "")
-}
-
-// shownToken is a token's text on one line, without anything that a terminal would act on.
-func shownToken(text string) string {
-	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(printable(text))
+	return strings.Join(marked.Screen{Colour: colours, Tokens: true}.Lines(alike), "")
 }
 
 // runExplain shows each line of stdin with the borders of its tokens.
