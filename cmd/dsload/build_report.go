@@ -5,10 +5,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/visible"
 	"github.com/dsload/dsload/stats"
 	"github.com/spf13/cobra"
@@ -19,7 +21,25 @@ func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	for _, w := range s.Warnings {
 		warn(cmd.ErrOrStderr(), w.String())
 	}
-	return printResult(cmd.OutOrStdout(), f.asJSON, s, describe(s))
+	return printResult(cmd.OutOrStdout(), f.asJSON, s, describe(s)+f.next(s))
+}
+
+// next returns the lines to paste after a build.
+func (f *buildFlags) next(s *report.Summary) string {
+	part := f.partition.of
+	switch {
+	case part == nil, s.AlreadyBuilt && len(s.Splits) == 0: // merged
+		return nextOf(s.Out)
+	case part.Number+1 < part.Plan.Partitions:
+		return fmt.Sprintf("next: dsload build --plan %s --partition %d/%d --out %s\n", shell.Quote(f.partition.plan),
+			part.Number+1, part.Plan.Partitions, shell.Quote(s.Out))
+	}
+	return fmt.Sprintf("next: dsload merge %s\n", shell.Quote(s.Out))
+}
+
+// nextOf returns the lines to paste where there is a dataset.
+func nextOf(dir string) string {
+	return fmt.Sprintf("next: dsload view %s\n      dsload.Loader(%s, batch_size=32)\n", shell.Quote(dir), strconv.QuoteToASCII(dir))
 }
 
 func printMemory(w io.Writer, plan *setup.MemoryPlan, asJSON bool) error {

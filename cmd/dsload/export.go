@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/help"
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/internal/store"
 	"github.com/dsload/dsload/internal/tokenizers"
@@ -127,12 +128,35 @@ func describeExport(s *export.Summary) string {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
 	fmt.Fprintf(&b, "wrote %s to %s\n", strings.Join(s.Formats, ", "), s.Out)
-	if slices.Contains(s.Formats, export.HF) {
-		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", filepath.Join(s.Out, export.HF))
-	}
-	if slices.Contains(s.Formats, export.TRL) {
-		fmt.Fprintf(&b, "next: SFTTrainer(model, SFTConfig(max_length=None), train_dataset=datasets.load_from_disk(%q)[%q])\n",
-			filepath.Join(s.Out, export.TRL), s.Splits[0].Name)
+	for _, format := range s.Formats {
+		fmt.Fprintf(&b, "next: %s\n", opens(s, format))
 	}
 	return b.String()
+}
+
+// opens returns the line by which a program takes what was written in a format: in Python, a shell or its
+// configuration.
+func opens(s *export.Summary, format string) string {
+	split := s.Splits[0].Name
+	file := func(name string) string { return filepath.Join(s.Out, name) }
+	switch format {
+	case export.HF:
+		return fmt.Sprintf("datasets.load_from_disk(%q)", file(export.HF))
+	case export.TRL:
+		return fmt.Sprintf("datasets.load_from_disk(%q)[%q]  # SFTTrainer's train_dataset, with SFTConfig(max_length=None)",
+			file(export.TRL), split)
+	case export.LitData:
+		return fmt.Sprintf("litdata.StreamingDataset(%q, item_loader=litdata.TokensLoader(block_size=2048))", file(split))
+	case export.Parquet:
+		return fmt.Sprintf("pyarrow.parquet.read_table(%q)", file(split+".parquet"))
+	case export.JSONL:
+		return fmt.Sprintf(`datasets.load_dataset("json", data_files=%q, split="train")`, file(split+".jsonl"))
+	case export.NanoGPT:
+		return fmt.Sprintf(`numpy.memmap(%q, dtype="uint%d", mode="r")`, file(split+".bin"), 8*s.TokenSize)
+	case export.OLMo:
+		return fmt.Sprintf("data: {paths: [%s]}", file(split+".npy"))
+	case export.Nanotron:
+		return fmt.Sprintf("dataset: {dataset_folder: [%s]}", absOut(s.Out))
+	}
+	return fmt.Sprintf("torchrun pretrain_gpt.py --data-path %s", shell.Quote(file(split)))
 }

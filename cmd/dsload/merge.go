@@ -62,9 +62,9 @@ func describeMerge(s *merge.Summary) string {
 	}
 	if s.Already {
 		fmt.Fprintf(&b, "already merged: %s\n", s.Out)
-		return b.String()
+		return b.String() + nextOf(s.Out)
 	}
 	fmt.Fprintf(&b, "merged %s into %s in %.1f s, peak memory %s\n", plural(s.Partitions, "partition"), s.Out,
 		s.Seconds, formatSize(s.PeakRSS))
-	return b.String()
+	return b.String() + nextOf(s.Out)
 }

@@ -155,9 +155,9 @@ func printPlanned(stdout io.Writer, p *plan.Plan, out string, asJSON bool) error
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
 	}
-	fmt.Fprintf(&b,
-		"next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
-		shell.Quote(out), p.Partitions, p.Partitions-1, p.Partitions)
+	fmt.Fprintf(&b, "build each of 0/%d to %d/%d, on any machines, into one folder; then dsload merge joins them\n", p.Partitions,
+		p.Partitions-1, p.Partitions)
+	fmt.Fprintf(&b, "next: dsload build --plan %s --partition 0/%d --out parts\n", shell.Quote(out), p.Partitions)
 	return printResult(stdout, asJSON, map[string]any{"plan": out, "partitions": p.Partitions, "inputs": inputs,
 		"documents": documents, "largest_bytes": largest, "smallest_bytes": least, "seal": p.Seal()}, b.String())
 }

@@ -15,7 +15,7 @@ import (
 func newTokenizerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokenizer",
-		Short: "Encode, decode, render chats, compare, inspect, extend and train tokenizers",
+		Short: "Encode, decode, render chats, inspect, digest, extend and train tokenizers",
 		Example: `  echo 'Hello, world' | dsload tokenizer encode
   dsload tokenizer inspect path/to/tokenizer.json
   dsload tokenizer train corpus/*.txt --vocab-size 32000 --out my-tokenizer`,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pathlib
 from typing import Any
@@ -104,3 +105,10 @@ def test_over_ranks(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
                     sums[s], numbers[s] = sums.get(s, 0) + x, numbers.get(s, 0) + 1
     for *_, means in got:
         assert means == pytest.approx({s: sums[s] / numbers[s] for s in sums}) and len(means) == 2
+
+
+def test_the_loader_shows_its_parameters() -> None:
+    """help() and notebooks show those of __init__, although torch's class for output="torch" is chosen by __new__."""
+    names = list(inspect.signature(dsload.Loader).parameters)
+    assert names[0] == "dataset" and {"batch_size", "bucket", "group", "rank", "world", "columns"} < set(names)
+    assert "self" not in names and "args" not in names

@@ -390,11 +390,13 @@ class Loader:
         return _unpickle, (self._output, self.__getstate__())
 
 
-_PARAMETERS = [
-    p.name
-    for p in inspect.signature(Loader.__init__).parameters.values()
-    if p.kind != p.VAR_KEYWORD and p.name != "self"
-]
+# Of __init__, without self: what help() and notebooks show would be that of __new__.
+_SIGNATURE = inspect.signature(Loader.__init__)
+_SIGNATURE = _SIGNATURE.replace(
+    parameters=list(_SIGNATURE.parameters.values())[1:], return_annotation=inspect.Signature.empty
+)
+Loader.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+_PARAMETERS = [p.name for p in _SIGNATURE.parameters.values() if p.kind != p.VAR_KEYWORD]
 
 
 def _unpickle(output: str, state: dict[str, Any]) -> Loader:
