@@ -143,7 +143,11 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 	if err := checkPage(f.html); err != nil {
 		return fmt.Errorf("view --html %s: %w", f.html, err)
 	}
-	show := onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
+	o := store.ReaderOptions{BlockBytes: 256 << 10} // about a record batch
+	if f.grep != "" || f.longest || f.shortest {
+		o.BlockBytes = 0 // much is read
+	}
+	show := onDatasets(o, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 		return f.show(cmd, args, at, asked)
 	})
 	if !f.ofText {
@@ -258,7 +262,9 @@ func (f *viewFlags) show(cmd *cobra.Command, args []string, at *datasetFS, asked
 	if err != nil {
 		return err
 	}
-	list.Pattern = f.pattern
+	if list.Pattern = f.pattern; f.more != "" && asked != "row" && (asked != "" || f.grep != "") {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+strings.TrimPrefix(f.more, "; "))
+	}
 	out, limit, hasLimit := cmd.OutOrStdout(), f.limit, cmd.Flags().Changed("limit")
 	if !hasLimit && asked != "document" && asked != "step" && f.grep == "" {
 		limit = 1

@@ -109,6 +109,9 @@ func shared(a, b string) int {
 func Highlight(pieces []Piece, matches [][]int) (out []Piece) {
 	at := 0 // of the piece's rest
 	for _, p := range pieces {
+		if p.Text == "" { // ids without a token
+			out = append(out, p)
+		}
 		for len(p.Text) > 0 {
 			for len(matches) > 0 && (matches[0][1] <= at || matches[0][0] == matches[0][1]) {
 				matches = matches[1:]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -52,7 +53,11 @@ func OpenSplit(fsys shardfile.ReadFS, dir string, m *shard.Manifest, split strin
 
 func (o *Split) open(fsys shardfile.ReadFS, path string) (err error) {
 	f := originFile{path: path}
-	if f.file, err = fsys.OpenFile(path, os.O_RDONLY); err != nil {
+	f.file, err = fsys.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = shardfile.Wrong(path, fmt.Errorf("%w: the file is missing", shard.ErrCorrupt))
+	}
+	if err != nil {
 		return err
 	}
 	info, err := f.file.Stat()

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (p *Pager) Run(ctx context.Context, at int64) error {
 		switch err {
 		case nil:
 		case io.EOF:
-			p.said = "no more rows; "
+			p.said = cmp.Or(p.said, "no more rows; ")
 		case errStopped:
 			p.said = "stopped; "
 		default:
@@ -158,6 +159,9 @@ func (p *Pager) ask(ctx context.Context, key string) error {
 		}
 		if err != nil {
 			p.List = before
+		}
+		if err == io.EOF {
+			p.said = "no row matches " + text + "; "
 		}
 		return err
 	default:

@@ -93,17 +93,17 @@ func TestPagerSearches(t *testing.T) {
 		{"/ words \r n n", "4", "no more rows"},
 		{"/ words \r n p", "2", ""},
 		{"/ wordz \x7f s \r", "2", ""},
-		{"n n n / one \r", "1", ""},             // it goes on at the first row
-		{"n / nothing \r", "1", "no more rows"}, // the list stays as it was
-		{"n / (x \r", "1", "missing closing"},   //
-		{"/ w \x1b n", "1", ""},                 // Escape leaves the question
-		{"/ words \r / \r", "2", ""},            // an empty one ends the search
-		{"/ q \x1b", "0", "q quit"},             // q is a letter of what is asked
-		{"/ \x1b[A \x1b", "0", "q quit"},        // and an arrow is none
-		{"/ words \r / \r n", "3", "4 of 5"},    //
-		{"n n t", "2", "q quit"},                //
-		{"n \x03 n", "1", "q quit"},             // Ctrl-C ends it
-		{"/ 2 \r", "0", "no more rows"},         // the text is searched, not the ids
+		{"n n n / one \r", "1", ""},                       // it goes on at the first row
+		{"n / nothing \r", "1", "no row matches nothing"}, // the list stays as it was
+		{"n / (x \r", "1", "missing closing"},             //
+		{"/ w \x1b n", "1", ""},                           // Escape leaves the question
+		{"/ words \r / \r", "2", ""},                      // an empty one ends the search
+		{"/ q \x1b", "0", "q quit"},                       // q is a letter of what is asked
+		{"/ \x1b[A \x1b", "0", "q quit"},                  // and an arrow is none
+		{"/ words \r / \r n", "3", "4 of 5"},              //
+		{"n n t", "2", "q quit"},                          //
+		{"n \x03 n", "1", "q quit"},                       // Ctrl-C ends it
+		{"/ 2 \r", "0", "no row matches 2"},               // the text is searched, not the ids
 	} {
 		got := last(strings.Split(c.keys, " ")...)
 		if row := rowShown.FindStringSubmatch(got)[1]; row != c.row || !strings.Contains(got, c.says) {
