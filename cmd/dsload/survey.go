@@ -67,17 +67,12 @@ file cannot be read whole.`,
 	return cmd
 }
 
-// surveyFieldsTold is how many fields of a file are named.
-const surveyFieldsTold = 12
-
 // surveyed returns the lines about a file.
 func surveyed(f *survey.File) string {
 	var b strings.Builder
+	b.WriteString(oneLine(f.URI+": "+strings.Join(surveyParts(f), ", ")+surveyFields(f)) + "\n")
 	line := func(format string, args ...any) { b.WriteString("    " + oneLine(fmt.Sprintf(format, args...)) + "\n") }
-	b.WriteString(oneLine(f.URI + ": " + strings.Join(surveyParts(f), ", ") + surveyFields(f)))
-	b.WriteByte('\n')
-	for i := range f.Members {
-		m := &f.Members[i]
+	for _, m := range f.Members {
 		line("%s: %s, %s", m.Name, m.Format, plural(m.Records, "record"))
 	}
 	if f.MoreMembers > 0 {
@@ -99,90 +94,76 @@ func surveyed(f *survey.File) string {
 }
 
 // surveyParts returns what a file is.
-func surveyParts(f *survey.File) (parts []string) {
-	if f.Format != "" {
-		format := f.Format
-		if f.Compression != decompress.Plain && string(f.Compression) != format {
-			format += " in " + string(f.Compression)
-		}
-		parts = append(parts, format)
+func surveyParts(f *survey.File) []string {
+	format, n, size, encoding := f.Format, "", "", ""
+	if f.Compression != decompress.Plain && string(f.Compression) != format {
+		format += " in " + string(f.Compression)
 	}
 	switch {
-	case f.Records == 0 && f.Bad == 0 && f.Error.IsZero() && f.Format != survey.Unfinished:
-		parts = append(parts, "empty")
 	case f.Records > 0:
-		n := plural(f.Records, "record")
-		if f.Sampled {
-			n += " in what was read of it"
-		}
-		if f.Estimated > f.Records {
-			n += ", about " + formatCount(f.Estimated) + " in all"
-		}
-		parts = append(parts, n)
+		n = plural(f.Records, "record")
 	case !f.Error.IsZero():
-		parts = append(parts, "not read")
+		n = "not read"
+	case f.Bad == 0 && f.Format != survey.Unfinished:
+		n = "empty"
+	}
+	if f.Sampled {
+		n += " in what was read of it"
 	}
 	if f.Bytes > 0 {
-		parts = append(parts, formatSize(f.Bytes))
+		size = formatSize(f.Bytes)
 	}
 	if f.Encoding != "" {
-		parts = append(parts, "not UTF-8: looks like "+f.Encoding)
+		encoding = "not UTF-8 but " + f.Encoding
 	}
-	return parts
+	return slices.DeleteFunc([]string{format, n, size, encoding}, func(part string) bool { return part == "" })
 }
 
+// surveyFieldsTold is how many fields of a file are named.
+const surveyFieldsTold = 12
+
 // surveyFields returns what the records of a file are made of.
-func surveyFields(f *survey.File) string {
-	var fields, shapes []string
+func surveyFields(f *survey.File) (said string) {
 	for _, shape := range slices.Sorted(maps.Keys(f.Shapes)) {
-		shapes = append(shapes, fmt.Sprintf("%s as %s", plural(f.Shapes[shape], "conversation"), shape))
+		said += fmt.Sprintf("; %s as %s", plural(f.Shapes[shape], "conversation"), shape)
 	}
-	for _, field := range f.Fields {
+	switch {
+	case said != "":
+	case f.Prompt != "":
+		said = "; pairs of " + f.Prompt + " and " + f.Target
+	case f.Text != "":
+		said = "; text in " + f.Text
+	case len(f.Fields) > 0:
+		said = "; no text found"
+	}
+	for i, field := range f.Fields {
+		said += map[bool]string{true: "; fields: ", false: ", "}[i == 0]
+		if i == surveyFieldsTold {
+			return said + "…"
+		}
 		types := slices.SortedFunc(maps.Keys(field.Types), func(a, b string) int {
 			return cmp.Or(cmp.Compare(field.Types[b], field.Types[a]), strings.Compare(a, b))
 		})
-		text := field.Name + " " + strings.Join(types, "/")
+		said += field.Name + " " + strings.Join(types, "/")
 		if field.Records < f.Decoded {
-			text += fmt.Sprintf(" %.3g%%", 100*float64(field.Records)/float64(f.Decoded))
-		}
-		if fields = append(fields, text); len(fields) == surveyFieldsTold && len(f.Fields) > len(fields) {
-			fields = append(fields, "…")
-			break
+			said += fmt.Sprintf(" %.3g%%", 100*float64(field.Records)/float64(f.Decoded))
 		}
 	}
-	s := ""
-	switch {
-	case len(shapes) > 0:
-		s = "; " + strings.Join(shapes, ", ")
-	case f.Prompt != "":
-		s = "; pairs of " + f.Prompt + " and " + f.Target
-	case f.Text != "":
-		s = "; text in " + f.Text
-	case len(fields) > 0:
-		s = "; no text found"
-	}
-	if len(fields) > 0 {
-		s += "; fields: " + strings.Join(fields, ", ")
-	}
-	return s
+	return said
 }
 
 // surveyEnd returns what was passed over, and the commands.
-func surveyEnd(r *survey.Report) string {
-	var b strings.Builder
+func surveyEnd(r *survey.Report) (said string) {
 	if len(r.Files) == 0 {
-		b.WriteString("there are no files to read\n")
+		said = "there are no files to read\n"
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", oneLine(note.String()))
+		said += "note: " + oneLine(note.String()) + "\n"
 	}
 	for _, c := range r.Commands {
-		what := ""
-		if c.Damaged {
-			what = " that can be read of damaged files"
-		}
-		fmt.Fprintf(&b, "\nto build %s of %s as %s%s:\n  %s\n", plural(c.Records, "record"), plural(c.Files, "file"), c.What,
-			what, c.Command)
+		damaged := map[bool]string{true: ", without what is damaged"}[c.Damaged]
+		said += fmt.Sprintf("\nto build %s of %s as %s%s:\n  %s\n", plural(c.Records, "record"), plural(c.Files, "file"),
+			c.What, damaged, c.Command)
 	}
-	return b.String()
+	return said
 }

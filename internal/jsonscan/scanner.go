@@ -83,9 +83,6 @@ func (s *Scanner) Offset() int { return s.pos }
 // Rest returns what is in memory from the next byte on.
 func (s *Scanner) Rest() []byte { return s.data[s.pos:] }
 
-// From returns what was passed since an offset of a text that is whole.
-func (s *Scanner) From(offset int) []byte { return s.data[offset:s.pos] }
-
 // A Span is the inside of a string, between its quotes.
 type Span struct {
 	Start, End int

@@ -62,7 +62,7 @@ func (f *IllFormed) Looks() (name, iconv string) {
 	case f.High == 0:
 		return "", ""
 	case 4*f.Valid > f.High || 3*f.Runs < 2*f.High || 2*f.Usual < f.High || f.Undef > 0: // it does not show which it is
-		return "an unknown encoding", "ENCODING"
+		return "in an encoding that it does not show", "ENCODING"
 	case f.C1 == 0:
 		return "Latin-1 (ISO 8859-1)", "LATIN1"
 	}

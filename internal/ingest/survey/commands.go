@@ -37,37 +37,41 @@ type group struct {
 
 // takes reports whether a file can be built with the group, and adds its choices if so.
 func (g *group) takes(f *File) bool {
-	if g.way != f.way || g.prompt != f.Prompt || g.target != f.Target || g.damaged != f.Damaged() || !slices.Equal(g.flags, f.flags) {
+	switch {
+	case g.way != f.way || g.prompt != f.Prompt || g.target != f.Target || g.damaged != f.Damaged() ||
+		!slices.Equal(g.flags, f.flags):
 		return false
-	}
-	if len(f.choices) == 0 || len(g.choices) == 0 { // lines of text go with any
+	case len(f.choices) == 0 || len(g.choices) == 0: // lines of text go with any
 		g.choices, g.alone = slices.Concat(g.choices, f.choices), g.alone || f.alone
 		return true
-	}
-	if g.alone || f.alone {
+	case g.alone || f.alone:
 		return g.alone && f.alone && slices.Equal(g.choices, f.choices)
 	}
-	has := func(of []*File, name string) bool {
-		return slices.ContainsFunc(of, func(f *File) bool {
-			return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Name == name })
-		})
-	}
-	all := slices.Clone(g.choices)
+	all, files := slices.Clone(g.choices), []*File{f}
 	for _, name := range f.choices {
 		if !slices.Contains(all, name) {
-			all = append(all, name)
+			all, files = append(all, name), append(slices.Clone(g.files), f)
 		}
 	}
-	for i, name := range all { // no file may have another's field before its own
-		for _, other := range all[i+1:] {
-			if slices.Contains(f.choices, other) && !slices.Contains(f.choices, name) && has([]*File{f}, name) ||
-				slices.Contains(g.choices, other) && !slices.Contains(g.choices, name) && has(g.files, name) {
-				return false
-			}
-		}
+	if slices.ContainsFunc(files, func(f *File) bool { return f.misreads(all) }) {
+		return false
 	}
 	g.choices = all
 	return true
+}
+
+// misreads reports whether one of the choices that is not the file's own comes before its own, and is a field of it.
+func (f *File) misreads(choices []string) bool {
+	last := 0
+	for i, name := range choices {
+		if slices.Contains(f.choices, name) {
+			last = i
+		}
+	}
+	return slices.ContainsFunc(choices[:last], func(name string) bool {
+		return !slices.Contains(f.choices, name) &&
+			slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Name == name })
+	})
 }
 
 // commands adds the commands that build what was found.
@@ -205,8 +209,9 @@ func (s *surveyor) out(g *group, taken map[string]bool) string {
 	base := "dsload"
 	if len(s.Paths) == 1 {
 		name := path.Base(filepath.ToSlash(filepath.Clean(uris.WithoutQuery(s.Paths[0]))))
-		if name, _, _ = strings.Cut(strings.TrimLeft(name, "."), "."); name != "" && !strings.ContainsAny(name, "/*?[{:") {
-			base = name
+		name, _, _ = strings.Cut(strings.TrimLeft(name, "."), ".")
+		if base = cmp.Or(name, base); strings.ContainsAny(base, "/*?[{:-") {
+			base = "dsload"
 		}
 	}
 	kind := map[way]string{asText: "-data", asChat: "-chats", asPairs: "-pairs"}[g.way]

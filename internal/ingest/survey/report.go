@@ -19,14 +19,11 @@ type File struct {
 	Encoding string `json:"encoding,omitempty"`
 	Bytes    int64  `json:"bytes"`   // as stored, -1 if unknown
 	Records  int64  `json:"records"` // those that a build reads, of what was read here; examples of a dataset
-	// Sampled is set where only the beginning was read; Estimated is then how many records all of it has, 0 if unknown.
-	Sampled   bool  `json:"sampled,omitempty"`
-	Estimated int64 `json:"estimated_records,omitempty"`
-	// Fields are those that have a value in a record, in the order in which they were met. MoreFields is set where
-	// there are more.
-	Fields     []Field `json:"fields,omitempty"`
-	MoreFields bool    `json:"more_fields,omitempty"`
-	Decoded    int64   `json:"decoded_records,omitempty"` // those whose fields were counted
+	// Sampled is set where only the beginning was read.
+	Sampled bool `json:"sampled,omitempty"`
+	// Fields are those of the records, in the order in which they were met, 64 at most.
+	Fields  []Field `json:"fields,omitempty"`
+	Decoded int64   `json:"decoded_records,omitempty"` // those whose fields were counted
 	// Text is the field that holds the text, or a|b|c where it is the first of these that a record has.
 	Text   string               `json:"text_field,omitempty"`
 	Shapes map[chat.Shape]int64 `json:"shapes,omitempty"` // of conversations

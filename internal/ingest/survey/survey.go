@@ -171,26 +171,3 @@ func (s *surveyor) built(dir string) {
 	}
 	s.add(f)
 }
-
-// again surveys one file with other options, given by flags of the command that builds it.
-func (s *surveyor) again(ctx context.Context, in *source.Input, flags []string, change func(*source.Options)) (found *File) {
-	name := in.Path
-	if name == "" {
-		name = in.URI
-	}
-	o := s.options(ctx, name)
-	change(&o)
-	o.Each = func(set *source.Set, in *source.Input, _ skip.Kind, err error) error {
-		l := s.look(ctx, set, in, err)
-		l.flags, found = flags, l.File
-		return nil
-	}
-	set, err := source.Open(ctx, o)
-	if err == nil {
-		err = set.Close()
-	}
-	if err != nil {
-		return nil
-	}
-	return found
-}

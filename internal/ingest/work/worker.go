@@ -147,7 +147,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		}
 		if d.First {
 			d.Rendered, d.Foreign = w.rendered(f.Prompt)
-			d.Markup = isMarkup(f.Prompt)
+			d.Markup = IsMarkup(f.Prompt)
 		}
 		d.IDs, d.Bad = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.Bad == nil {
@@ -246,8 +246,8 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 	d.Unused = w.noted
 }
 
-// isMarkup reports whether a text begins as a page of HTML.
-func isMarkup(text []byte) bool {
+// IsMarkup reports whether a text begins as a page of HTML.
+func IsMarkup(text []byte) bool {
 	text = bytes.TrimLeft(text, "\ufeff \t\r\n")
 	for _, begins := range []string{"<!doctype html", "<html"} {
 		if len(text) > len(begins) && bytes.EqualFold(text[:len(begins)], []byte(begins)) {
