@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/internal/markup"
@@ -133,6 +134,10 @@ func sample(s Sample) markup.HTML {
 	if s.Cut() {
 		cut = fmt.Sprintf(", the first %d or so shown", len(s.Pieces))
 	}
+	partly := slices.ContainsFunc(s.Pieces, func(p Piece) bool { return !p.Loss })
+	if partly {
+		cut += "; what is underlined carries loss"
+	}
 	return markup.Format(`<p class="soft">row %s, document %s, part %s, %s tokens%s</p>
 <div class="tokens" dir="auto">%s</div>`, units.Count(s.Row), units.Count(s.Document), s.Part, units.Count(s.Tokens), cut,
 		markup.Each(s.Pieces, func(i int, p Piece) markup.HTML {
@@ -141,7 +146,8 @@ func sample(s Sample) markup.HTML {
 			if text == "" {
 				text = ids + " "
 			}
-			return markup.Format(`<span class="%s" title="%s">%s</span>`, []string{"a", "b"}[i%2], ids, text)
+			class := []string{"a", "b"}[i%2] + map[bool]string{true: " loss"}[p.Loss && partly]
+			return markup.Format(`<span class="%s" title="%s">%s</span>`, class, ids, text)
 		}))
 }
 

@@ -129,4 +129,5 @@ func (s Sample) Cut() bool { return s.Tokens > sampleTokens }
 type Piece struct {
 	IDs  []uint32 `json:"ids"`
 	Text string   `json:"text"`
+	Loss bool     `json:"loss"` // it carries loss
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -257,37 +258,29 @@ func samples(split *shard.Split, tok *tokenize.Tokenizer, n int64) ([]Sample, er
 	for k := range min(n, rows) {
 		at := k * rows / min(n, rows)
 		var row shard.Row
-		if err := split.ReadColumns(at, shard.ColumnDocument, &row); err != nil {
+		if err := split.ReadColumns(at, shard.ColumnDocument|shard.ColumnLossMask, &row); err != nil {
 			return nil, err
 		}
 		ids := row.AppendInputIDs(nil)
 		s := Sample{Row: at, Document: row.Document, Part: row.Part, Tokens: len(ids)}
-		s.Pieces = pieces(tok, ids[:min(len(ids), sampleTokens)])
+		if len(row.LossMask) == 0 {
+			row.LossMask = nil
+		}
+		s.Pieces = pieces(tok, ids[:min(len(ids), sampleTokens)], row.LossMask)
 		out = append(out, s)
 	}
 	return out, nil
 }
 
-// pieces decodes ids one by one. Tokens that form a character together make one piece.
-func pieces(tok *tokenize.Tokenizer, ids []uint32) []Piece {
-	const mostTogether = 8 // no character has this many tokens: the text contains U+FFFD
+// pieces decodes the first tokens of a row. Tokens that form a character together make one piece.
+func pieces(tok *tokenize.Tokenizer, ids []uint32, loss []bool) []Piece {
 	out := []Piece{}
-	done := "" // the text of ids[:from]
-	for from, i := 0, 0; i < len(ids); i++ {
+	for _, p := range marked.Cut(tok, ids, loss, nil, true) {
 		if tok == nil {
-			out = append(out, Piece{IDs: ids[i : i+1]})
-			continue
+			p.Text = ""
 		}
-		text := string(tok.AppendText(nil, ids[:i+1], tokenize.DecodeOptions{}))
-		if strings.HasSuffix(text, "\uFFFD") && i+1 < len(ids) && i-from < mostTogether {
-			continue
-		}
-		own, ok := strings.CutPrefix(text, done)
-		if !ok { // the decoder changed what came before
-			own = string(tok.AppendText(nil, ids[from:i+1], tokenize.DecodeOptions{}))
-		}
-		out = append(out, Piece{IDs: ids[from : i+1], Text: own})
-		done, from = text, i+1
+		out = append(out, Piece{IDs: ids[:p.Tokens], Text: p.Text, Loss: p.Loss})
+		ids = ids[p.Tokens:]
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -124,7 +125,7 @@ func TestPiecesAreTheTextOfTheirTokens(t *testing.T) {
 		ids := tok.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(nil, []byte(text))
 		var joined strings.Builder
 		var back []uint32
-		for _, p := range pieces(tok, ids) {
+		for _, p := range pieces(tok, ids, nil) {
 			joined.WriteString(p.Text)
 			back = append(back, p.IDs...)
 		}
@@ -132,7 +133,7 @@ func TestPiecesAreTheTextOfTheirTokens(t *testing.T) {
 			t.Errorf("%q: pieces %q of ids %v, want %v", text, joined.String(), back, ids)
 		}
 	}
-	got := pieces(tok, tok.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(nil, []byte("light 🦜")))
+	got := pieces(tok, tok.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(nil, []byte("light 🦜")), nil)
 	if last := got[len(got)-1]; len(got) != 2 || last.Text != " 🦜" || len(last.IDs) < 2 {
 		t.Errorf("%+v, want the parrot whole", got)
 	}
@@ -207,5 +208,21 @@ func TestRunsOfSuspectsAreEnough(t *testing.T) {
 		if found < 100 {
 			t.Errorf("%s: %d characters replaced in all rows", name, found)
 		}
+	}
+}
+
+func TestSamplesSayWhatCarriesLoss(t *testing.T) {
+	rows := []dataset.Example{{InputIDs: []uint32{5, 6, 7}, LossMask: []bool{false, true, true}}}
+	r := run(t, datasetOf(t, shard.Schema{VocabSize: 1000, LossMask: true}, rows), Options{})
+	var loss []bool
+	for _, p := range r.Splits[0].Samples[0].Pieces {
+		loss = append(loss, p.Loss)
+	}
+	var page bytes.Buffer
+	if err := WriteHTML(&page, []*Report{r}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(page.String(), ` loss" title=`); !slices.Equal(loss, rows[0].LossMask) || n != 2 {
+		t.Errorf("loss on %v, %d pieces on the page", loss, n)
 	}
 }

@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"cmd/dsload": {"internal", "loader", "shard", "export", "stats", "tokenize"},
 	"loader":     {"internal/arrowipc", "internal/counts", "internal/fault", "internal/ingest", "internal/pack", "internal/serve"},
 	"export":     {"internal/arrowipc", "internal/counts", "internal/fault", "internal/shardfile", "shard"},
-	"stats": {"internal/counts", "internal/markup", "internal/pack", "internal/serve/sampler", "internal/units", "internal/visible",
+	"stats": {"internal/counts", "internal/marked", "internal/markup", "internal/pack", "internal/serve/sampler", "internal/units", "internal/visible",
 		"shard", "tokenize"},
 	"shard":    {"internal/shardfile"},
 	"tokenize": {},
