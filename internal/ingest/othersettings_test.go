@@ -44,7 +44,7 @@ func TestOtherSettingsInWords(t *testing.T) {
 	other.LoadedTokenizer, other.Tokenizer = nil, "cl100k"
 	refused("another tokenizer", other, "tokenizer = \"gpt2\", not \"cl100k\"")
 	other.Sources, other.Append = []string{b}, true
-	refused("an addition by another tokenizer", other, "built with tokenizer = \"gpt2\" (fingerprint ",
+	refused("an addition by another tokenizer", other, "built with `tokenizer` = \"gpt2\" (fingerprint ",
 		"not \"cl100k\" (fingerprint ")
 
 	added := o
