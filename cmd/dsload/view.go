@@ -235,7 +235,7 @@ func (f *viewFlags) find(cmd *cobra.Command, run *view.Run, asked string) (l *vi
 		}
 		start = rand.New(rand.NewPCG(seed, 0)).Int64N(l.Len)
 	case "document":
-		if l, err = s.Document(f.document); err == nil && l.Len == 0 {
+		if l, err = s.Documents(f.document, f.document+1); err == nil && l.Len == 0 {
 			err = noDocument(cmd, f.name, run, f.document)
 		}
 	case "source":
@@ -330,14 +330,14 @@ func (p *rowPrinter) printAll(ctx context.Context, l *view.List, at, limit int64
 func (p *rowPrinter) print(row *view.Row) error {
 	switch {
 	case p.page != nil:
-		p.page.WriteString(string(marked.HTML(row.Head(), p.screen.Tokens, row.Texts()...)))
+		p.page.WriteString(string(marked.HTML(row.Head(""), p.screen.Tokens, row.Texts()...)))
 		return nil
 	case p.asJSON:
 		e := json.NewEncoder(p.out)
 		e.SetEscapeHTML(false)
 		return e.Encode(row)
 	}
-	text := oneLine(row.Title(p.screen)) + "\n\n" + strings.Join(row.Lines(p.screen), "\n") + "\n"
+	text := oneLine(row.Head(p.screen.Legend())) + "\n\n" + strings.Join(row.Lines(p.screen), "\n") + "\n"
 	if p.n > 0 {
 		text = "\n" + text
 	}

@@ -120,7 +120,7 @@ var allowed = map[string][]string{
 		"tokenize"},
 
 	"internal/marked": {"internal/markup", "internal/units", "internal/visible", "tokenize"},
-	"internal/view": {"internal/fault", "internal/marked", "internal/markup", "internal/origins", "internal/serve",
+	"internal/view": {"internal/fault", "internal/lazy", "internal/marked", "internal/markup", "internal/origins", "internal/serve",
 		"internal/shardfile", "internal/tokenizers", "internal/units", "internal/visible", "shard", "tokenize"},
 
 	// What both use.

@@ -22,8 +22,8 @@ type List struct {
 // All returns the rows of a split.
 func (s *Split) All() *List { return &List{Len: s.Rows.NumRows(), read: s.Read} }
 
-// ofDocuments returns the rows of the documents from first up to end.
-func (s *Split) ofDocuments(first, end int64) (*List, error) {
+// Documents returns the rows of the documents from first up to end, none if they have none in the split.
+func (s *Split) Documents(first, end int64) (*List, error) {
 	if s.Rows.Schema().Segments {
 		return nil, fault.Errorf("the rows are packed, and each names only the first of its documents; search their text " +
 			"with {grep}, or look into a dataset built without {pack}")
@@ -31,9 +31,6 @@ func (s *Split) ofDocuments(first, end int64) (*List, error) {
 	from, to, err := serve.RowsOf(s.Rows, first, end)
 	return &List{Len: to - from, read: func(i int64) (*Row, error) { return s.Read(from + i) }}, err
 }
-
-// Document returns the rows of a document, none if it has none in the split.
-func (s *Split) Document(document int64) (*List, error) { return s.ofDocuments(document, document+1) }
 
 // Source returns the rows of the first source that a build named so, or whose path ends so, and the names of some that
 // there are.
@@ -57,7 +54,7 @@ func (s *Split) Source(name string) (_ *List, names []string, err error) {
 	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
-	l, err := s.ofDocuments(first, end)
+	l, err := s.Documents(first, end)
 	return l, names, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/internal/visible"
@@ -93,17 +94,13 @@ func (p *Pager) key(ctx context.Context) (string, error) {
 			p.typed = typed
 		}
 	}
-	n := 1
-	if end := bytes.IndexFunc(p.typed[min(2, len(p.typed)):], func(r rune) bool { return r >= '@' }); end >= 0 &&
-		(bytes.HasPrefix(p.typed, []byte("\x1b[")) || bytes.HasPrefix(p.typed, []byte("\x1bO"))) {
-		n = 2 + end + 1
-	} else if p.typed[0] >= utf8.RuneSelf {
-		_, n = utf8.DecodeRune(p.typed)
-	}
-	key := string(p.typed[:n])
-	p.typed = p.typed[n:]
-	return key, nil
+	key := keys().Find(p.typed)
+	p.typed = p.typed[len(key):]
+	return string(key), nil
 }
+
+// keys matches the first key of what is typed: a sequence that a terminal sends for it, or a character.
+var keys = lazy.Regexp(`(?s)^(\x1b[\[O][0-9;]*[A-Za-z~]|.)`)
 
 // follow does what a key asks for.
 func (p *Pager) follow(ctx context.Context, key string) error {
@@ -206,7 +203,7 @@ func (p *Pager) draw() error {
 	p.height = max(height-1, 1)
 	screen := p.Screen
 	screen.Columns = max(columns, 2)
-	lines := append(marked.Screen{Columns: columns}.Lines([]marked.Piece{{Text: p.row.Title(p.Screen), Loss: true}}), "")
+	lines := append(marked.Screen{Columns: columns}.Lines([]marked.Piece{{Text: p.row.Head(p.Screen.Legend()), Loss: true}}), "")
 	if p.top == -1 {
 		p.top = len(lines) + p.row.found(screen) - p.height/2
 	}

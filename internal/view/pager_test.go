@@ -215,10 +215,10 @@ func TestPagerStopsSearching(t *testing.T) {
 func ExampleRow_Head() {
 	source, record, step, rank, zero := "b.jsonl", int64(15), int64(4), 0, int64(0)
 	r := Row{Split: "train", Origin: Origin{Example: 104, Document: 104, Source: &source, Record: &record}, Tokens: 40, LossTokens: 10}
-	fmt.Println(r.Head())
+	fmt.Println(r.Head(""))
 	r.Row, r.Step, r.Rank, r.Epoch, r.LossTokens = &record, &step, &rank, &zero, 40
 	r.Text, r.matches = "éèà found", [][]int{{6, 8}}
-	fmt.Println(r.Head())
+	fmt.Println(r.Head(""))
 	// Output:
 	// row 104 of train: document 104, part 0, record 15 of b.jsonl; 40 tokens, loss on 10, 25.0%
 	// row 15 (epoch 0, step 4, rank 0): example 104, document 104, part 0, record 15 of b.jsonl; 40 tokens, all with loss; 1 place, at character 3

@@ -145,8 +145,8 @@ func (o *Origin) String() string {
 	return text
 }
 
-// Head says which row it is, where it came from, and how much of it carries loss.
-func (r *Row) Head() string {
+// Head says which row it is, where it came from, and how much of it carries loss, with how that is shown, if it is.
+func (r *Row) Head(legend string) string {
 	var b strings.Builder
 	if r.Row != nil {
 		fmt.Fprintf(&b, "row %d (epoch %d", *r.Row, *r.Epoch)
@@ -180,21 +180,16 @@ func (r *Row) Head() string {
 	default:
 		fmt.Fprintf(&b, ", loss on %s, %.1f%%", units.Count(r.LossTokens), 100*float64(r.LossTokens)/float64(r.Tokens))
 	}
+	if legend != "" && r.LossTokens > 0 && r.LossTokens < r.Tokens {
+		b.WriteString(" (loss " + legend + ")")
+	}
 	if n := len(r.matches); n > 0 {
 		fmt.Fprintf(&b, "; %s, at character %d", units.Plural(n, "place"), utf8.RuneCountInString(r.Text[:r.matches[0][0]]))
 	}
 	return b.String()
 }
 
-// Title is the head with what the marks of a screen mean.
-func (r *Row) Title(s marked.Screen) string {
-	if r.LossTokens == r.Tokens || r.LossTokens == 0 {
-		return r.Head()
-	}
-	return r.Head() + " (loss " + s.Legend() + ")"
-}
-
-// Lines returns the row as a screen shows it, without its title.
+// Lines returns the row as a screen shows it, without its head.
 func (r *Row) Lines(s marked.Screen) (lines []string) {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
