@@ -147,7 +147,7 @@ func comparison(splits []*Split) []figure {
 		return []line{
 			{what + ", mean", func(s *Split) string { return fmt.Sprintf("%.1f", of(s).Mean) }},
 			{what + ", median", func(s *Split) string { return units.Count(of(s).P50) }},
-			{what + ", 95% up to", func(s *Split) string { return units.Count(of(s).P95) }},
+			{what + ", 95th percentile", func(s *Split) string { return units.Count(of(s).P95) }},
 			{what + ", longest", func(s *Split) string { return units.Count(of(s).Max) }},
 		}
 	}

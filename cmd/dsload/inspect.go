@@ -244,7 +244,7 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 	}
 	fmt.Fprintf(b, ", %s in %s, %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"), lossOn(s.Loss, s.Share))
 	b.WriteString(stats.SourceText(s.Sources, sourcesListed))
-	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d", s.Lengths.Min,
+	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95th percentile %d", s.Lengths.Min,
 		s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
 	// Rows that were cut or filled pile up at the longest length. Of the others in its bucket, none is shorter by more
 	// than what the bucket's tokens leave.

@@ -47,6 +47,17 @@ func TestProcessesOfGPUs(t *testing.T) {
 	if diff := cmp.Diff(want, gpus); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	var b strings.Builder
+	writeGPUs(&b, gpus, nil)
+	for _, want := range []string{ // how to end each is offered, where it is
+		"    process 217, 58.6GiB: python3 train.py --lr 1e-4; to end it: kill 217, and kill -9 217 if it is there after 10 s\n",
+		"    process 9999, 1000MiB: tritonserver, --model-store=/a, b (not visible from here: another container's or another " +
+			"user's; to end it, kill 9999 there, once ps -p 9999 shows it)\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s\nwithout\n%s", b.String(), want)
+		}
+	}
 }
 
 func TestGPUsThatDoNotTell(t *testing.T) {

@@ -146,6 +146,11 @@ def test_what_an_absurd_value_would_take() -> None:
 def test_lengths_and_positions() -> None:
     c = check_configuration({**HF, "max_length": 4096})  # of 2048: the positions may be scaled
     assert [(f.key, f.absurd) for f in c.findings] == [("max_length", False)]
+    t5 = {"model_type": "t5", "d_model": 64, "num_layers": 2, "num_heads": 4, "d_ff": 128, "d_kv": 16,
+          "n_positions": 512, "relative_attention_num_buckets": 32, "is_encoder_decoder": True, "vocab_size": 32128}  # fmt: skip
+    pathlib.Path("t5").mkdir()
+    pathlib.Path("t5/config.json").write_text(json.dumps(t5))
+    assert not check_configuration({**HF, "model_name_or_path": "t5", "max_source_length": 8192}).findings
     c = check_configuration({**HF, "model_max_length": 1000000000000000019884624838656})
     assert not c.findings
     c = check_configuration({**HF, "vocab_size": 1000})

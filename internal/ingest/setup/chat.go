@@ -119,7 +119,7 @@ func (p *Prepared) unknownTokens() (warning fault.Text) {
 		unknown = append(unknown[:maxTokensTold], "…")
 	}
 	return fault.Textf("the chat template uses control tokens that %s does not have and splits like text: %s; "+
-		"give the tokenizer of a model that was trained on chats, another {chat-template}, or the folder in which "+
-		"'dsload tokenizer add' puts it with them",
+		"give the tokenizer of a model that was trained on chats, another {chat-template}, or one with these tokens, "+
+		"which 'dsload tokenizer add' makes",
 		p.Tokenizer.Name(), strings.Join(unknown, ", "))
 }

@@ -219,7 +219,7 @@ class _Check:
             made = plain(Fields(merged))
         except (ValueError, TypeError, ZeroDivisionError):
             return None, 0
-        return made, int(merged.get("max_position_embeddings") or 0)
+        return made, 0 if made.relative_bias else int(merged.get("max_position_embeddings") or 0)
 
     def need(self, c: Mapping[str, Any], fallback: Optional[ModelShape] = None) -> Optional[int]:
         """The peak of a combination in bytes; None where the model is not known."""

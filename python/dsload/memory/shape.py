@@ -128,6 +128,7 @@ def plain(c: Fields) -> ModelShape:
     # Since Llama, decoders have gated blocks, RMS norms and rotary positions, and no biases.
     recent = activation in ("silu", "swish") or c.get("rms_norm_eps") is not None
     gated = recent or str(c.get("feed_forward_proj")).startswith("gated")
+    relative = c.get("relative_attention_num_buckets") is not None  # T5's, without a limit
     experts = c.number("num_experts")
     chosen = min(c.number("num_experts_per_tok", 1), experts)
     width = c.number("intermediate_size", 4 * hidden)
@@ -141,7 +142,7 @@ def plain(c: Fields) -> ModelShape:
         kv_heads=c.number("num_key_value_heads", heads),
         head_dim=c.number("head_dim", hidden // heads),
         feed_forward=chosen * c.number("moe_intermediate_size", width) if experts else width,
-        positions=0 if recent else c.number("max_position_embeddings"),
+        positions=0 if recent or relative else c.number("max_position_embeddings"),
         is_encoder_decoder=pairs,
         is_gated=gated,
         rms_norm=recent,
@@ -152,7 +153,7 @@ def plain(c: Fields) -> ModelShape:
         attention_dropout=float(of_attention),
         caps_scores=c.get("attn_logit_softcapping") is not None,
         caps_logits=c.get("final_logit_softcapping") is not None,
-        relative_bias=c.get("relative_attention_num_buckets") is not None,
+        relative_bias=relative,
         family=str(c.get("model_type", "")),
         experts=experts,
         experts_per_token=chosen,
