@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/ingest/jinja",
 		"internal/jsonscan", "internal/lazy", "internal/spelling", "tokenize"},
 	"internal/ingest/jinja": {"internal/lazy"},
-	"internal/ingest/filter": {"internal/fault", "internal/ingest/example", "internal/jsonscan", "internal/lazy",
+	"internal/ingest/filter": {"internal/cputime", "internal/fault", "internal/ingest/example", "internal/jsonscan", "internal/lazy",
 		"internal/shardfile", "shard"},
 	"internal/ingest/command": {"internal/procgroup"},
 	"internal/ingest/advice": {"internal/dataset", "internal/fault", "internal/ingest/example",

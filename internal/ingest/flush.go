@@ -83,6 +83,11 @@ func (f *flusher) run(ctx context.Context) error {
 		}
 		f.b.waits.flusher.Since(idle)
 		for i, j := range p.Jobs {
+			if f.seen != nil {
+				f.seen.Expect(i == 0, j.Keys)
+			}
+		}
+		for i, j := range p.Jobs {
 			if err := f.job(j); err != nil {
 				job.Release(p.Jobs[i+1:])
 				return err

@@ -164,69 +164,6 @@ func bandEntry(sketch []byte, band int) uint64 {
 	return mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)
 }
 
-// indexNear adds the bands of a sketch that no earlier document had.
-func (s *Seen) indexNear(sketch []byte, number uint64) error {
-	for band := range bands {
-		if _, err := s.table.put(bandEntry(sketch, band), number+1, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addNear adds the bands of a sketch that findNear found to be new.
-func (s *Seen) addNear(firsts *[bands]uint64, number uint64, unseen bandSet) error {
-	for band, first := range firsts {
-		if unseen&(1<<band) == 0 {
-			continue
-		}
-		if err := s.table.add(first, number+1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bandSet has a bit for each band.
-type bandSet uint16
-
-// findNear reports whether a document that shares a band with a sketch is near it, and else which bands no
-// document has.
-func (s *Seen) findNear(sketch []byte, firsts *[bands]uint64) (isNear bool, unseen bandSet, err error) {
-	var compared [bands]uint64
-	n := 0
-	memory, runs := s.table.look(firsts)
-	for band, first := range firsts {
-		var number uint64
-		found := false
-		if memory&(1<<band) != 0 {
-			number, found = s.table.inMemory(first, 0, 0)
-		}
-		if !found && runs&(1<<band) != 0 {
-			if number, found, err = s.table.inRuns(first, 0, 0); err != nil {
-				return false, 0, err
-			}
-		}
-		if !found {
-			unseen |= 1 << band
-			continue
-		}
-		if slices.Contains(compared[:n], number) {
-			continue
-		}
-		compared[n] = number
-		n++
-		other, err := s.key(number - 1)
-		if err != nil {
-			return false, 0, err
-		}
-		if agreeing(sketch, other) >= nearMatches {
-			return true, 0, nil
-		}
-	}
-	return false, unseen, nil
-}
-
 // agreeing counts the values in which two sketches agree.
 func agreeing(a, b []byte) (n int) {
 	for i := range sketchBytes {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/shard"
@@ -69,10 +70,18 @@ type Seen struct {
 	dirty bool   // written, not synced
 	named bool   // its name is durable
 	hash  *xxh3.Hasher
-	table *table
 	read  [sketchBytes]byte
 	base  []keyFile // keys of earlier builds, before the log
 	count uint64    // keys in base
+
+	lanes        [bands]*lane
+	running      sync.WaitGroup // of lanes
+	tables       *scratch
+	coming       [][]byte // keys that Add is given next, after those of the batch
+	batch        [][]byte // keys that the lanes have looked for
+	at           int      // those that were added
+	most         int      // keys in a batch
+	kept, before []uint64 // numbers+1 of those that stay, 0 for others; the same of the last batch
 }
 
 // tailBytes is how much of the log is buffered before it is written.
@@ -88,11 +97,28 @@ func PoolBytes(capBytes int64) int64 { return max(minPool, capBytes/16) }
 // SeenBytes returns the memory of a Seen.
 func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailBytes }
 
+// roomOfTables returns what the tables may take of a pool.
+func roomOfTables(poolBytes int64) int64 {
+	if poolBytes >= lanesFrom {
+		poolBytes -= batchBytes + (bands-1)*tableBytes(0)
+	}
+	return poolBytes
+}
+
 // NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
 // is open.
 func NewSeen(kind Dedup, fsys shardfile.FS, logPath, tablePath string, poolBytes int64) *Seen {
-	return &Seen{kind: kind, log: scratch{fs: fsys, path: logPath}, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
-		table: newTable(fsys, tablePath, poolBytes)}
+	tables := &scratch{fs: fsys, path: tablePath}
+	s := &Seen{kind: kind, log: scratch{fs: fsys, path: logPath}, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
+		tables: tables, lanes: newLanes(kind, tables, roomOfTables(poolBytes))}
+	s.most = 64 // what they look at stays in the nearest cache
+	for _, l := range s.lanes {
+		if l.steps != nil {
+			s.running.Go(l.run)
+			s.most = batchKeys
+		}
+	}
+	return s
 }
 
 // Restore restores the state at a Mark and drops what the log holds beyond it.
@@ -191,46 +217,30 @@ func (s *Seen) key(number uint64) ([]byte, error) {
 	return out, nil
 }
 
-// index adds a key with its number to the table.
+// index adds a key with its number to the tables.
 func (s *Seen) index(key []byte, number uint64) error {
-	if s.kind == Near {
-		return s.indexNear(key, number)
+	for _, l := range s.lanes {
+		if e, ok := l.entryOf(key); ok {
+			if err := l.put(e, number+1); err != nil {
+				return err
+			}
+		}
 	}
-	first, second := exactEntry(key)
-	_, err := s.table.put(first, second, ^uint64(0))
-	return err
-}
-
-// exactEntry returns the table entry for a hash: 127 bits of it.
-func exactEntry(key []byte) (first, second uint64) {
-	return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:]) | 1
+	return nil
 }
 
 // Add reports whether the document with a key is a copy of an earlier one. If not, it remembers the
 // key.
 func (s *Seen) Add(key []byte) (isCopy bool, err error) {
-	var unseen bandSet
-	var firsts [bands]uint64
-	if s.kind == Near {
-		for band := range firsts {
-			firsts[band] = bandEntry(key, band)
-		}
-		isCopy, unseen, err = s.findNear(key, &firsts)
-	} else {
-		first, second := exactEntry(key)
-		isCopy, err = s.table.put(first, second, ^uint64(0))
-	}
-	if isCopy || err != nil {
-		return isCopy, err
-	}
-	number := s.count + uint64(s.size)/uint64(len(key))
-	if err := s.Keep(key); err != nil {
+	place, err := s.place(key)
+	if err != nil {
 		return false, err
 	}
-	if s.kind == Near {
-		err = s.addNear(&firsts, number, unseen)
+	if isCopy, err = s.seenBefore(place, key); isCopy || err != nil {
+		return isCopy, err
 	}
-	return false, err
+	s.kept[place] = s.count + uint64(s.size)/uint64(len(key)) + 1
+	return false, s.Keep(key)
 }
 
 // Keep adds a key to the log alone: who calls it knows from elsewhere which documents are copies.
@@ -288,7 +298,13 @@ func (s *Seen) Keys() (io.Reader, error) {
 
 // Close closes the log and removes the table.
 func (s *Seen) Close() error {
-	errs := []error{s.table.file.remove(), s.log.close()}
+	for _, l := range s.lanes {
+		if l.steps != nil {
+			close(l.steps)
+		}
+	}
+	s.running.Wait()
+	errs := []error{s.tables.remove(), s.log.close()}
 	for _, b := range s.base {
 		errs = append(errs, b.file.Close())
 	}

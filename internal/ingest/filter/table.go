@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
+	"sync"
 
 	"github.com/dsload/dsload/internal/shardfile"
 )
@@ -21,7 +23,7 @@ const entryBytes = 16
 // it is full. A filter of all entries in runs answers for most words that no run has them. The file is
 // created when it is needed, and a later process ignores it.
 type table struct {
-	file  scratch
+	file  *scratch
 	slots []entry // open addressing by the highest bits of the first word, so that they are nearly sorted
 	shift int     // shift of a first word, to its slot
 	used  int
@@ -35,13 +37,13 @@ type table struct {
 const levelFactor = 8
 
 // newTable returns a table that takes up to poolBytes of memory, and what tableBytes adds.
-func newTable(fsys shardfile.FS, path string, poolBytes int64) *table {
+func newTable(file *scratch, poolBytes int64) *table {
 	slotBits := 4
 	for int64(2*entryBytes)<<slotBits <= poolBytes/8 {
 		slotBits++
 	}
 	fences := max(16, poolBytes/16/fenceBytes)
-	return &table{file: scratch{fs: fsys, path: path}, slots: make([]entry, 1<<slotBits), shift: 64 - slotBits,
+	return &table{file: file, slots: make([]entry, 1<<slotBits), shift: 64 - slotBits,
 		runsHave: bloom{make([][8]uint64, max(1, poolBytes*11/16/64))}, fences: int(fences / 2)}
 }
 
@@ -69,50 +71,52 @@ func (t *table) inMemory(first, second, mask uint64) (value uint64, found bool) 
 
 func (t *table) inRuns(first, second, mask uint64) (value uint64, found bool, err error) {
 	for i := range t.levels {
-		if value, found, err = t.levels[i].find(&t.file, &t.read, first, second, mask); found || err != nil {
+		if value, found, err = t.levels[i].find(t.file, &t.read, first, second, mask); found || err != nil {
 			return value, found, err
 		}
 	}
 	return 0, false, nil
 }
 
-// look looks for the entries of all bands at once: which have one with their first word in memory, perhaps, and which
-// in a run. None of its loads waits for another one, as they would if the bands were looked for in turns, and they
-// rarely are in the cache.
-func (t *table) look(firsts *[bands]uint64) (memory, runs bandSet) {
-	for band, first := range firsts {
-		second := t.slots[first>>t.shift].second
-		memory |= bandSet((second|-second)>>63) << band
+// Where look found that an entry may be.
+const inSlots, inRuns = 1, 2
+
+// look sets where entries with these first words may be. None of its loads waits for another one, as they would if each
+// entry were looked for in turn, and they rarely are in the cache.
+func (t *table) look(entries []entry, where []uint64) {
+	where = where[:len(entries)]
+	for i := range entries {
+		second := t.slots[entries[i].first>>t.shift].second
+		where[i] = (second | -second) >> 63 * inSlots
 	}
 	if len(t.levels) == 0 {
-		return memory, 0
+		return
 	}
-	for band, first := range firsts {
-		runs |= bandSet(t.runsHave.bit(first)) << band
+	for i := range entries {
+		where[i] |= t.runsHave.bit(entries[i].first) * inRuns
 	}
-	return memory, runs
 }
 
-// put adds an entry unless get would find one. second must not be 0.
-func (t *table) put(first, second, mask uint64) (found bool, err error) {
-	if _, found, err = t.get(first, second, mask); found || err != nil {
+// put adds an entry unless get would find one. Its second word must not be 0.
+func (t *table) put(e entry, mask uint64) (found bool, err error) {
+	if _, found, err = t.get(e.first, e.second, mask); found || err != nil {
 		return found, err
 	}
-	return false, t.add(first, second)
+	return false, t.add(e)
 }
 
 // add adds an entry that get does not find.
-func (t *table) add(first, second uint64) error {
+func (t *table) add(e entry) error {
 	if t.used >= len(t.slots)/4*3 {
 		if err := t.flush(); err != nil {
 			return err
 		}
 	}
-	i, last := int(first>>t.shift), len(t.slots)-1
+	i, last := int(e.first>>t.shift), len(t.slots)-1
 	for t.slots[i].second != 0 {
 		i = (i + 1) & last
 	}
-	t.slots[i] = entry{first, second}
+	t.slots[i] = e
 	t.used++
 	return nil
 }
@@ -135,10 +139,11 @@ func (t *table) flush() error {
 		if room *= levelFactor; into.entries <= room {
 			return nil
 		}
-		full := into.entriesOf(&t.file)
-		if into, err = t.merge(full, into.entries, level+1); err != nil {
+		full := into
+		if into, err = t.merge(full.entriesOf(t.file), full.entries, level+1); err != nil {
 			return err
 		}
+		t.file.give(&full)
 		t.levels[level] = run{}
 	}
 }
@@ -181,26 +186,12 @@ func (t *table) merge(from blocks, n, level int) (run, error) {
 	}
 	old := &t.levels[level]
 	total := n + old.entries
-	w := newRunWriter(&t.file, t.place(total), total, t.fences)
-	if err := w.merge(from, old.entriesOf(&t.file)); err != nil {
+	w := newRunWriter(t.file, t.file.take(total), total, t.fences)
+	if err := w.merge(from, old.entriesOf(t.file)); err != nil {
 		return run{}, err
 	}
+	t.file.give(old)
 	return w.finish()
-}
-
-// place returns the first place in the file where n entries fit between the runs.
-func (t *table) place(n int) int64 {
-	at, size := int64(0), int64(n)*entryBytes
-	for moved := true; moved; {
-		moved = false
-		for i := range t.levels {
-			r := &t.levels[i]
-			if end := r.at + int64(r.entries)*entryBytes; r.entries > 0 && at < end && r.at < at+size {
-				at, moved = end, true
-			}
-		}
-	}
-	return at
 }
 
 // A bloom is a Bloom filter (1970) in lines of the cache, with two bits for an entry in one line.
@@ -225,14 +216,39 @@ func (f *bloom) bit(first uint64) uint64 {
 	return line[first&7] >> (first >> 3 & 63) & (line[first>>9&7] >> (first >> 12 & 63)) & 1
 }
 
-// scratch is a file that is created when it is first written.
+// scratch is a file that is created when it is first written, and may be shared by tables.
 type scratch struct {
 	fs   shardfile.FS
 	path string
 	file shardfile.File // nil until then
+
+	mutex sync.Mutex
+	taken [][2]int64 // where runs lie, in order
 }
 
-func (s *scratch) writeAt(data []byte, at int64) error {
+// take returns the first place where n entries fit between the runs.
+func (s *scratch) take(n int) (at int64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	i, size := 0, int64(n)*entryBytes
+	for ; i < len(s.taken) && s.taken[i][0] < at+size; i++ {
+		at = s.taken[i][1]
+	}
+	s.taken = slices.Insert(s.taken, i, [2]int64{at, at + size})
+	return at
+}
+
+// give gives the place of a run back.
+func (s *scratch) give(r *run) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.taken = slices.DeleteFunc(s.taken, func(t [2]int64) bool { return r.entries > 0 && t[0] == r.at })
+}
+
+// open returns the file, which it creates the first time.
+func (s *scratch) open() (shardfile.File, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	if s.file == nil {
 		const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
 		f, err := s.fs.OpenFile(s.path, flag)
@@ -242,11 +258,19 @@ func (s *scratch) writeAt(data []byte, at int64) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("create %s: %w", s.path, err)
+			return nil, fmt.Errorf("create %s: %w", s.path, err)
 		}
 		s.file = f
 	}
-	if _, err := s.file.WriteAt(data, at); err != nil {
+	return s.file, nil
+}
+
+func (s *scratch) writeAt(data []byte, at int64) error {
+	file, err := s.open()
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(data, at); err != nil {
 		return fmt.Errorf("write %s at byte %d: %w", s.path, at, err)
 	}
 	return nil
