@@ -147,7 +147,8 @@ def test_lengths_and_positions() -> None:
     c = check_configuration({**HF, "max_length": 4096})  # of 2048: the positions may be scaled
     assert [(f.key, f.absurd) for f in c.findings] == [("max_length", False)]
     t5 = {"model_type": "t5", "d_model": 64, "num_layers": 2, "num_heads": 4, "d_ff": 128, "d_kv": 16,
-          "n_positions": 512, "relative_attention_num_buckets": 32, "is_encoder_decoder": True, "vocab_size": 32128}  # fmt: skip
+          "n_positions": 512, "relative_attention_num_buckets": 32, "is_encoder_decoder": True,
+          "vocab_size": 32128}  # fmt: skip
     pathlib.Path("t5").mkdir()
     pathlib.Path("t5/config.json").write_text(json.dumps(t5))
     assert not check_configuration({**HF, "model_name_or_path": "t5", "max_source_length": 8192}).findings
@@ -171,6 +172,14 @@ def test_settings_of_need() -> None:
     assert any("sharding" in n for n in c.notes) and c.combinations == 1
 
 
+def test_what_varies_is_not_assumed() -> None:
+    c = check_configuration(
+        wandb(model={"value": "gpt2-like"}, optim={"values": ["sgd", "adamw"]}, bf16={"values": [True, False]})
+    )
+    assert "optimizer" not in c.assumptions and "float32" not in c.assumptions and len(c.points) == 4
+    assert len({p.bytes for p in c.points}) == 4 and "a row, 512 tokens a row" in c.assumptions
+
+
 def test_what_fits() -> None:
     c = check_configuration(wandb(model={"value": "gpt2-like"}, batch_size={"values": [1, 512]}), memory_bytes=16 << 30)
     assert [p.fits for p in c.points] == [True, False] and str(c).count("does not fit") == 1
@@ -188,7 +197,9 @@ def test_models(tmp_path: pathlib.Path) -> None:
 
     assert of("some/thing").points == of("llama-like/config.json").points == of("llama-like").points
     assert not of("google/flan-t5-base").notes and "247." in of("google/flan-t5-base").model
-    assert "guessed from the 8B" in of("meta-llama/Llama-3.1-8B").notes[0]
+    guessed = of("meta-llama/Llama-3.1-8B")
+    assert "guessed from the 8B" in guessed.notes[0] and guessed.parts == {} and "wide" not in str(guessed)
+    assert abs(guessed.points[0].bytes - 16 * 8e9) < 0.2 * 16 * 8e9 and sum(of("gpt2-like").parts.values()) > 4e8
     for name, said in (("who/knows", "is not on this machine"), ("bad", "cannot be read"), ("a\0b", "is not on this")):
         c = of(name)
         assert not c.points and said in c.notes[0] and not c.findings

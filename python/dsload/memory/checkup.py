@@ -140,6 +140,7 @@ class _Check:
         self.notes: list[str] = []
         self.shapes: dict[Any, Optional[ModelShape]] = {}
         self.limits: dict[Any, int] = {}  # the positions of models
+        self.guessed = False
 
     def run(self) -> Checkup:
         relevant = {
@@ -174,17 +175,24 @@ class _Check:
                 "no model is named (model_name_or_path, base_model, or sizes as n_layer and n_embd), so that its need "
                 "is not known"
             )
-        config = self.config
-        return Checkup(config.kind, self._model(shape), findings, tuple(points), config.combinations,
-                       _parts(shape) if shape else {}, self._assumptions(), tuple(dict.fromkeys(self.notes)),
-                       self.free)  # fmt: skip
+        return Checkup(
+            kind=self.config.kind,
+            model=self._model(shape),
+            findings=findings,
+            points=tuple(points),
+            combinations=self.config.combinations,
+            parts=_parts(shape) if shape and not self.guessed else {},
+            assumptions=self._assumptions(),
+            notes=tuple(dict.fromkeys(self.notes)),
+            free_bytes=self.free,
+        )
 
     def _shown(self, s: Setting) -> bool:
         return len(s.values) > 1 or s.meaning in _ALWAYS_SHOWN
 
     def _model(self, shape: Optional[ModelShape]) -> str:
         names = ", ".join(str(v) for v in self.settings["model"].values) if "model" in self.settings else ""
-        if shape is None or len(self.shapes) > 1:
+        if shape is None or len(self.shapes) > 1 or self.guessed:
             return names
         facts = f"{shape.parameters() / 1e6:,.1f} million parameters, {shape.layers} layers {shape.hidden:,} wide, "
         return f"{names}{': ' if names else ''}{facts}a vocabulary of {shape.vocab_size:,}"
@@ -204,7 +212,7 @@ class _Check:
             if note:
                 self.notes.append(note)
         if base and "parameters" in base:
-            guessed = shape_of_size(int(base["parameters"]))
+            self.guessed, guessed = True, shape_of_size(int(base["parameters"]))
             return replace(guessed, vocab_size=int(sizes.get("vocab_size", guessed.vocab_size))), 0
         fields = Fields(text_config(base)) if base else None
         named = {name: (fields.get(name) if fields else None) for name in _SIZES}
@@ -253,15 +261,17 @@ class _Check:
             return None  # a size that is no size, which is a finding
 
     def _assumptions(self) -> str:
-        c = {slot: s.values[0] for slot, s in self.settings.items()}
+        varied = {s.meaning for s in self.settings.values() if len(s.values) > 1}
+        c = {slot: s.values[0] for slot, s in self.settings.items() if s.meaning not in varied}
         kinds = {"mixed": "16-bit autocast", "bfloat16": "bfloat16", "float16": "float16"}
-        said = [kinds.get(_dtype(c), "float32"), f"optimizer {_optimizer(c.get('optimizer'))}"]
+        said = [kinds.get(_dtype(c), "float32")] if "precision" not in varied else []
+        said += [f"optimizer {_optimizer(c.get('optimizer'))}"] if "optimizer" not in varied else []
         said += ["gradient checkpointing"] if _on(c.get("checkpointing")) else []
         said += (
             [f"adapters alone are trained{f', weights of {_bits(c)} bits' if _bits(c) else ''}"] if _adapts(c) else []
         )
-        said += ["a row"] if "batch" not in c else []
-        said += [f"{_USUAL_LENGTH} tokens a row"] if "length" not in c else []
+        said += ["a row"] if "batch" not in self.settings else []
+        said += [f"{_USUAL_LENGTH} tokens a row"] if "length" not in self.settings else []
         return ", ".join(said)
 
     # What cannot be meant
@@ -373,7 +383,9 @@ def _dtype(c: Mapping[str, Any]) -> str:
             mixed = "mixed" if is_half or _on(v) else mixed
         elif is_half:
             loaded = half
-    return loaded or mixed or "float32"
+    return (
+        loaded or (mixed and ("bfloat16" if _adapts(c) else mixed)) or "float32"
+    )  # a frozen model is loaded in 16 bits
 
 
 def _bits(c: Mapping[str, Any]) -> int:

@@ -372,7 +372,7 @@ def suggest_batch_size(
 def shape_of_size(count: int) -> ModelShape:
     """A decoder of about `count` parameters with the usual proportions: 64 hidden units a layer, heads of 64, 4 ×
     hidden inside."""
-    hidden = max(64, 64 * round((64 * count / 12) ** (1 / 3) / 64))
+    hidden = min(range(64, 1 << 15, 64), key=lambda h: abs(50257 * h + 12 * h * h * (h // 64) - count))
     return ModelShape(
         vocab_size=50257,
         hidden=hidden,
