@@ -177,7 +177,7 @@ def test_what_varies_is_not_assumed() -> None:
         wandb(model={"value": "gpt2-like"}, optim={"values": ["sgd", "adamw"]}, bf16={"values": [True, False]})
     )
     assert "optimizer" not in c.assumptions and "float32" not in c.assumptions and len(c.points) == 4
-    assert len({p.bytes for p in c.points}) == 4 and "a row, 512 tokens a row" in c.assumptions
+    assert len({p.bytes for p in c.points}) == 3 and "a row, 512 tokens a row" in c.assumptions
 
 
 def test_what_fits() -> None:
@@ -199,7 +199,7 @@ def test_models(tmp_path: pathlib.Path) -> None:
     assert not of("google/flan-t5-base").notes and "247." in of("google/flan-t5-base").model
     guessed = of("meta-llama/Llama-3.1-8B")
     assert "guessed from the 8B" in guessed.notes[0] and guessed.parts == {} and "wide" not in str(guessed)
-    assert abs(guessed.points[0].bytes - 16 * 8e9) < 0.2 * 16 * 8e9 and sum(of("gpt2-like").parts.values()) > 4e8
+    assert abs(guessed.points[0].bytes - 20 * 8e9) < 0.1 * 20 * 8e9 and sum(of("gpt2-like").parts.values()) > 4e8
     for name, said in (("who/knows", "is not on this machine"), ("bad", "cannot be read"), ("a\0b", "is not on this")):
         c = of(name)
         assert not c.points and said in c.notes[0] and not c.findings
