@@ -184,7 +184,7 @@ func stepTicks(points []*line, x func(int) float64) (ticks markup.HTML) {
 			continue
 		}
 		last, at = *l.Step, x(i)
-		ticks += markup.Format(`<text x="%s" y="360" text-anchor="middle">step %s</text>`, fixed(at), units.Count(last))
+		ticks += markup.Format(`<text class="x" x="%s" y="360" text-anchor="middle">step %s</text>`, fixed(at), units.Count(last))
 	}
 	return ticks
 }
