@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"sort"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -106,13 +107,7 @@ func lossOf(e *Example, from, to int) int {
 	case e.LossMask == nil:
 		return to - from
 	}
-	n := 0
-	for _, trained := range e.LossMask[from:to] {
-		if trained {
-			n++
-		}
-	}
-	return n
+	return bytes.Count(MaskBytes(e.LossMask[from:to]), []byte{1})
 }
 
 // addTo adds the sources of a split to those of documents before.

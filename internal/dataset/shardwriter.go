@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+	"unsafe"
 
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -226,8 +227,8 @@ func (c *batchColumn) addBools(v []bool) {
 		}
 	}
 	for ; len(v) >= 8; v = v[8:] {
-		c.values = append(c.values, bit(v[0])|bit(v[1])<<1|bit(v[2])<<2|bit(v[3])<<3|
-			bit(v[4])<<4|bit(v[5])<<5|bit(v[6])<<6|bit(v[7])<<7)
+		const gather = 1<<7 | 1<<14 | 1<<21 | 1<<28 | 1<<35 | 1<<42 | 1<<49 | 1<<56 // moves byte i to bit 56 + i
+		c.values = append(c.values, byte(binary.LittleEndian.Uint64(MaskBytes(v))*gather>>56))
 	}
 	for i, on := range v {
 		if i == 0 {
@@ -236,6 +237,11 @@ func (c *batchColumn) addBools(v []bool) {
 		c.values[len(c.values)-1] |= bit(on) << i
 	}
 	c.endList(n)
+}
+
+// MaskBytes returns a mask as the bytes 0 and 1, which it is in memory.
+func MaskBytes(mask []bool) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(mask))), len(mask))
 }
 
 func bit(on bool) byte {

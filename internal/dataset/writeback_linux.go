@@ -19,5 +19,8 @@ func startWriteback(f shardfile.File, from, n int64) {
 		return
 	}
 	const write = 2 // SYNC_FILE_RANGE_WRITE
-	_ = conn.Control(func(fd uintptr) { _ = syscall.SyncFileRange(int(fd), from, n, write) })
+	go func() {     // a file that was closed meanwhile is not touched
+		syncer.Set()
+		_ = conn.Control(func(fd uintptr) { _ = syscall.SyncFileRange(int(fd), from, n, write) })
+	}()
 }

@@ -93,6 +93,7 @@ func (f *flusher) run(ctx context.Context) error {
 				return err
 			}
 		}
+		f.show()
 	}
 }
 
@@ -119,7 +120,6 @@ func (f *flusher) job(j *job.Job) error {
 	if mark != nil {
 		f.b.scan.Border(mark, f.hold, f.state.TextBytes)
 	}
-	f.show()
 	if f.due() {
 		return f.checkpoint(false)
 	}

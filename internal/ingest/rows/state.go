@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
+
+	"github.com/dsload/dsload/internal/dataset"
 )
 
 // The open windows of packing follow the cursor in a checkpoint, after a line feed, as they are:
@@ -27,14 +28,9 @@ func (p *Packing) Save() (parts [][]byte) {
 			head = binary.LittleEndian.AppendUint32(head, uint32(piece.part))
 			head = binary.LittleEndian.AppendUint32(head, uint32(piece.length))
 		}
-		parts = append(parts, head, w.ids, asBytes(w.mask))
+		parts = append(parts, head, w.ids, dataset.MaskBytes(w.mask))
 	}
 	return parts
-}
-
-// asBytes returns a mask as the bytes 0 and 1, which it is in memory: a copy would take as much again.
-func asBytes(mask []bool) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(mask))), len(mask))
 }
 
 // Restore fills the windows from what Save returned, joined.
