@@ -1,5 +1,6 @@
 """Counts the instructions of fixed workloads, and compares them and the peak memory with numbers.json: a change that moves instructions by more than 3%, or
-peak memory by more than 10%, says so by changing the file.
+peak memory by more than 10%, says so by changing the file. Of builds it also counts those of what is alone at its work (the reader, the flusher, the writer and
+the hasher: `alone` of dsload bench build --profile), by functions that nothing else calls and without what these call of the runtime; 5% are the limit.
 
     python bench/gate/gate.py DSLOAD            # make gate
     python bench/gate/gate.py DSLOAD --update   # make gate-update: counts all anew and writes the file
@@ -36,12 +37,18 @@ sys.path.insert(0, str(HERE.parent))
 import text  # noqa: E402
 
 NUMBERS = HERE / "numbers.json"
-TOLERANCE = {"instructions": 0.03, "peak_bytes": 0.10}
+TOLERANCE = {"instructions": 0.03, "alone_instructions": 0.05, "peak_bytes": 0.10}
 SERVE = "serve an epoch"
 SERVE_TOLERANCE = 0.06  # of its instructions
-RUNS = {"instructions": 2, "peak_bytes": 5}  # when numbers are made; a check stops at the first run that is within the tolerance
+RUNS = {"instructions": 2, "alone_instructions": 2, "peak_bytes": 5}  # when numbers are made; a check stops at the first run that is within the tolerance
 MORE = 3  # times as many runs before a check fails
-VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--log-fd=2"]
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--log-fd=2"]
+# Functions of the goroutines of a build that are alone at what they do. Workers call those of WORKERS, too.
+ALONE = re.compile(
+    r"/internal/(dataset|shardfile|origins|pack)\.|/internal/ingest\.\(\*(flusher|originFiles)\)|/internal/ingest/(read|rows|source)\b"
+    r"|/internal/ingest/example\.\(\*Cutter\)|/zeebo/blake3"
+)
+WORKERS = re.compile(r"/internal/dataset\.(AppendIDs|narrow|putUint|grow)")
 BUILD = "--workers 1 --progress none --max-examples 0 --out {out}".split()
 
 # Starts a program from a small process: the kernel counts the memory of the process that starts one as the program's. Passes its exit code on, and prints
@@ -115,13 +122,26 @@ def drain(path: str, server: subprocess.Popen) -> None:
     os.killpg(server.pid, signal.SIGTERM)
 
 
-def run(dsload: str, arguments: list[str], paths: dict[str, str], counted: bool) -> int:
-    """Instructions of one run, or the peak of its resident memory in bytes."""
+def of_alone(counts: str) -> int:
+    """The instructions of what is alone, of a file of cachegrind's."""
+    total, alone = 0, False
+    with open(counts, encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("fn="):
+                alone = bool(ALONE.search(line)) and not WORKERS.search(line)
+            elif alone and line[0].isdigit():
+                total += int(line.split()[1])
+    return total
+
+
+def run(dsload: str, arguments: list[str], paths: dict[str, str], figure: str) -> int:
+    """One of RUNS, of one run."""
+    counted = figure != "peak_bytes"
     with tempfile.TemporaryDirectory(prefix="gate-") as folder:
         out = f"{folder}/out"
         command = [a if "{2}" in a else a.format(out=out, **paths) for a in arguments]
         env = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "GOMAXPROCS": "1"} | ({"GOGC": "off"} if counted else {})
-        launch = VALGRIND if counted else [sys.executable, "-I", "-S", "-c", LAUNCH]
+        launch = [*VALGRIND, f"--cachegrind-out-file={folder}/counts"] if counted else [sys.executable, "-I", "-S", "-c", LAUNCH]
         with open(f"{folder}/messages", "w+") as messages:
             process = subprocess.Popen([*launch, dsload, *command], stdout=subprocess.PIPE, stderr=messages, text=True, env=env, start_new_session=True)
             if arguments[0] == "serve":
@@ -129,6 +149,8 @@ def run(dsload: str, arguments: list[str], paths: dict[str, str], counted: bool)
             process.communicate()
             messages.seek(0)
             said = messages.read()
+        if figure == "alone_instructions" and not process.returncode:
+            return of_alone(f"{folder}/counts")
     if process.returncode:
         raise SystemExit(f"gate: dsload {' '.join(command)} ended with {process.returncode}:\n{said[-2000:]}")
     found = re.search(r"I\s+refs:\s+([\d,]+)" if counted else r"peak KiB (\d+)", said)
@@ -191,9 +213,10 @@ def main() -> None:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             def measure(name: str, figure: str) -> int:
                 before = None if args.update else known["workloads"].get(name, {}).get(figure)
-                return least(lambda: run(dsload, WORKLOADS[name], paths, figure == "instructions"), RUNS[figure], before, tolerance(name, figure))
+                return least(lambda: run(dsload, WORKLOADS[name], paths, figure), RUNS[figure], before, tolerance(name, figure))
 
-            running = {(name, figure): pool.submit(measure, name, figure) for figure in RUNS for name in WORKLOADS}
+            running = {(name, figure): pool.submit(measure, name, figure) for figure in RUNS for name in WORKLOADS
+                       if figure != "alone_instructions" or WORKLOADS[name][0] == "build"}
             try:
                 for (name, figure), future in running.items():
                     figures.setdefault(name, {})[figure] = future.result()
