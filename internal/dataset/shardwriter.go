@@ -226,10 +226,13 @@ func (c *batchColumn) addBools(v []bool) {
 			v = v[1:]
 		}
 	}
-	for ; len(v) >= 8; v = v[8:] {
+	at, ones := len(c.values), MaskBytes(v[:len(v)&^7])
+	for c.values = grow(c.values, len(ones)/8); len(ones) > 0; ones = ones[8:] {
 		const gather = 1<<7 | 1<<14 | 1<<21 | 1<<28 | 1<<35 | 1<<42 | 1<<49 | 1<<56 // moves byte i to bit 56 + i
-		c.values = append(c.values, byte(binary.LittleEndian.Uint64(MaskBytes(v))*gather>>56))
+		c.values[at] = byte(binary.LittleEndian.Uint64(ones) * gather >> 56)
+		at++
 	}
+	v = v[len(v)&^7:]
 	for i, on := range v {
 		if i == 0 {
 			c.values = append(c.values, 0)

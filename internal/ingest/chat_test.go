@@ -117,6 +117,7 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	}
 	o = chatOptions(chats, template)
 	o.CheckpointEvery, o.CheckpointInterval = 5, 1
+	o.Workers, o.Memory = 3, 96<<20 // so that jobs are short
 	fsys, interrupts := o.FS.(*shardtest.FS), 0
 	for {
 		ctx, cancel := context.WithCancel(context.Background())

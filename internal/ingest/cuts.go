@@ -6,7 +6,6 @@ import (
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/job"
-	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/work"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -65,9 +64,9 @@ func (f *flusher) cutMasked(ids []uint32, mask []bool) error {
 const maxMadeRow = 8 << 10
 
 // rowMaker returns what makes, in a worker, what the cutter would make of a whole text that fits one row. It leaves
-// others to the flusher, and those whose row takes more room than their ids.
+// others to the flusher: those whose row takes more room than their ids, and masks that change.
 func (b *build) rowMaker(around around) func(*job.Job, *job.Document) {
-	if b.kind() != report.Texts || b.scan != nil {
+	if b.HasTarget() || b.scan != nil || b.Chat != nil && b.Chat.SplitTurns() {
 		return nil
 	}
 	o, row := b.CutterOptions(), []byte(nil)
@@ -76,6 +75,9 @@ func (b *build) rowMaker(around around) func(*job.Job, *job.Document) {
 		ids := j.IDs[d.IDs.Start:d.IDs.End]
 		tokens := len(before) + len(ids) + len(after)
 		if start, end := around.repeated(ids, true, true); len(ids) == 0 || tokens > min(o.MaxLength, maxMadeRow) || start+end > 0 {
+			return
+		}
+		if b.Shards.Schema.LossMask && (tokens > len(ids) || !slices.Contains(d.MaskIn(j), true)) {
 			return
 		}
 		row = row[:0]

@@ -37,7 +37,14 @@ func (f *flusher) document(j *job.Job, d *job.Document) error {
 			return err
 		}
 	}
-	return f.cut(f, t)
+	if t.row == nil {
+		return f.cut(f, t)
+	}
+	f.made = example.Example{Row: t.row, Length: t.Made.Tokens, Document: f.b.number(t.Ordinal)}
+	if f.b.Shards.Schema.LossMask {
+		f.made.LossMask = t.MaskIn(j)
+	}
+	return f.emitExample(&f.made)
 }
 
 // tokens returns how many tokens its text has. A conversation that is split has them in its turns.
@@ -131,7 +138,7 @@ func (b *build) cut() cut {
 		return (*flusher).cutTurns
 	case b.Chat != nil && b.Chat.Masked():
 		return func(f *flusher, t *arrival) error {
-			return f.cutMasked(t.text, t.Job.Mask[t.Document.Mask.Start:t.Document.Mask.End])
+			return f.cutMasked(t.text, t.MaskIn(t.Job))
 		}
 	case b.HasTarget() && b.opts.CausalPairs:
 		return func(f *flusher, t *arrival) error {
@@ -143,10 +150,6 @@ func (b *build) cut() cut {
 		}
 	}
 	return func(f *flusher, t *arrival) error {
-		if t.row != nil {
-			f.made = example.Example{Row: t.row, Length: t.Made.Tokens, Document: b.number(t.Ordinal)}
-			return f.emitExample(&f.made)
-		}
 		if err := f.cutter.Add(f.around.once(t.text, t.First, t.last), f.emit); err != nil || !t.last {
 			return err
 		}

@@ -125,8 +125,10 @@ func (t *Template) render(dst []byte, root *scope, o Options) (out []byte, spans
 		case nil:
 		case *RunError:
 			out, spans, err = dst, nil, r
-			if errors.Is(r, ErrStopped) {
+			select {
+			case <-o.Done: // the next run finds out what is wrong
 				err = ErrStopped
+			default:
 			}
 		default:
 			panic(r)

@@ -113,6 +113,9 @@ func (j *Job) IDBytes(d *Document) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(ids))), WorstIDBytes*len(ids))
 }
 
+// MaskIn returns the mask of the ids of a conversation, nil for other texts.
+func (d *Document) MaskIn(j *Job) []bool { return j.Mask[d.Mask.Start:d.Mask.End] }
+
 // A Turn is a row of a conversation: the first ids of the row before, without loss, and ids of its own.
 type Turn struct {
 	Kept      int

@@ -121,7 +121,7 @@ func (p *Prepared) DivideMemory(n Needs) (err error) {
 func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 	o, t, phases := from.Options, from.Tokenizer, from.Phases
 	p := &MemoryPlan{Cap: o.Memory}
-	p.sizeJobs(o, phases[0].Formatter, from.Chat)
+	p.sizeJobs(o, phases[0].Formatter, from.Chat, job.TextBytes)
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 
@@ -161,9 +161,17 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 		need += kept
 	}
 	p.Parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
-	p.Jobs = min((o.Memory-need)/p.JobLease, int64(job.ParcelJobs*(p.Parcels+2)))
+	most := int64(job.ParcelJobs * (p.Parcels + 2))
+	p.Jobs = min((o.Memory-need)/p.JobLease, most)
 	if p.Jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
+	}
+	for own := int64(2 * job.TextBytes); own <= 32*job.TextBytes; own *= 2 { // up to half of the room for longer jobs
+		longer := *p
+		if longer.sizeJobs(o, phases[0].Formatter, from.Chat, own); longer.JobLease*most > (o.Memory-need)/2 {
+			break
+		}
+		*p = longer
 	}
 	if p.sizeAhead(from, need); p.Ahead > 0 {
 		fixed = append(fixed, budget.Share{Name: "ahead", Bytes: p.Ahead, Why: "what is decompressed before its turn"})
@@ -214,19 +222,20 @@ func (p *Prepared) metadataBytes() int64 {
 	return max(1<<20, o.Memory-parts)
 }
 
-// sizeJobs sets the records that a usual job may hold, and its lease.
-func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.Conversations) {
+// sizeJobs sets the records that a usual job may hold, for which a template may write own bytes besides theirs, and its
+// lease.
+func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.Conversations, own int64) {
 	p.MaxRecords = job.MaxRecords
 	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
 		p.MaxRecords = job.MaxRecords * job.RecordBytes / (job.RecordBytes + key)
 	}
 	templateBytes := f.OverheadBytes()
 	if templateBytes > 0 {
-		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), job.TextBytes/templateBytes)))
+		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), own/templateBytes)))
 	}
 	p.JobLease = job.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.MaxRecords), templateBytes)
 	if c != nil {
-		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), job.TextBytes/c.OverheadBytes())))
+		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), own/c.OverheadBytes())))
 		p.JobLease = c.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.MaxRecords))
 	}
 }

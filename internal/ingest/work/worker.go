@@ -142,7 +142,9 @@ func (w *Worker) Do(j *job.Job) bool {
 			continue
 		}
 		if isChat {
-			w.chat.encode(j, d)
+			if w.chat.encode(j, d); w.MakeRow != nil && d.Bad == nil {
+				w.MakeRow(j, d)
+			}
 			continue
 		}
 		if d.First {
