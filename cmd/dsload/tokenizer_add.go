@@ -66,6 +66,7 @@ chat template among them, are copied. A model needs an embedding for each new id
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	help.NameValues(flags, "DIR", "out")
 	help.InGroup(flags, help.GroupOutput, "out")
+	help.InGroup(flags, "Tokens", "lstrip", "rstrip", "single-word")
 	likeOption(flags, "tokenizer")
 	return cmd
 }

@@ -183,6 +183,7 @@ def test_what_varies_is_not_assumed() -> None:
 def test_what_fits() -> None:
     c = check_configuration(wandb(model={"value": "gpt2-like"}, batch_size={"values": [1, 512]}), memory_bytes=16 << 30)
     assert [p.fits for p in c.points] == [True, False] and str(c).count("does not fit") == 1
+    assert "free on the device with the most: 16GiB" in str(c)
 
 
 def test_models(tmp_path: pathlib.Path) -> None:

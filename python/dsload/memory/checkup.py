@@ -19,7 +19,7 @@ from .fields import Fields, text_config
 from .shape import ModelShape, plain
 
 _MAX_POINTS = 4096  # that are estimated
-_MAX_SHOWN = 64
+_MAX_SHOWN = 512
 _NO_RANK_HAS = 16 << 40  # bytes beside parameters and their state: a rack of accelerators holds less
 _USUAL_LENGTH = 512
 _GPT2 = "gpt2"
@@ -104,6 +104,8 @@ class Checkup:
             if more := self.points[_MAX_SHOWN:]:
                 least, most = min(p.bytes for p in more), max(p.bytes for p in more)
                 lines.append(f"  and {len(more):,} more, from {show(least)} to {show(most)}")
+        if self.points and self.free_bytes is not None:
+            lines.append(f"  free on the device with the most: {show(self.free_bytes)}")
         if self.parts:
             lines.append("of the model's parameters, by memory:")
             width = max(map(len, self.parts))
