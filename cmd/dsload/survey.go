@@ -38,7 +38,7 @@ file cannot be read whole.`,
 			setSoftLimit(o.Memory)
 			out := cmd.OutOrStdout()
 			so := survey.Options{Paths: args, Include: o.Include, Exclude: o.Exclude, Limit: limit, Memory: o.Memory,
-				Stdin: cmd.InOrStdin(), Notice: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), oneLine(text)) }}
+				Lines: !asJSON, Stdin: cmd.InOrStdin(), Notice: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), oneLine(text)) }}
 			var writeErr error
 			so.Each = func(f *survey.File) {
 				notesInFlags(f.Notes, f.Problems)
@@ -159,6 +159,10 @@ func surveyEnd(r *survey.Report) (said string) {
 	}
 	for _, note := range r.Notes {
 		said += "note: " + oneLine(note.String()) + "\n"
+	}
+	if r.MoreFiles > 0 {
+		said += fmt.Sprintf("note: these are more than %s: survey their folders one by one for the commands\n",
+			plural(int64(survey.MaxFiles), "file"))
 	}
 	for _, c := range r.Commands {
 		damaged := map[bool]string{true: ", without what is damaged"}[c.Damaged]

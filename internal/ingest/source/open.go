@@ -41,11 +41,13 @@ func (a *adder) add(f *listing.File) (listing.Added, error) {
 	if each == nil || errors.Is(err, context.Canceled) {
 		return added, err
 	}
-	why := added.Skipped
-	if err != nil && why == skip.Readable {
+	if ended := each(a.set, &in, added.Skipped, err); ended != nil {
+		return listing.Added{}, ended
+	}
+	if err != nil && added.Skipped == skip.Readable {
 		added.Skipped = skip.OtherFolder // what is noted apart
 	}
-	return added, each(a.set, &in, why, err)
+	return added, nil
 }
 
 // addInput is add for the input that the file is.

@@ -131,18 +131,19 @@ func (l *look) object(raw []byte) (bits uint64, err error) {
 	s := &l.fields.scan
 	s.Reset(raw)
 	err = s.Members(func(key []byte) error {
-		name, first, start, has := string(key), s.Token(), s.Offset(), s.HasValue()
+		column, bit := l.field(key)
+		first, start, has := s.Token(), s.Offset(), s.HasValue()
 		if err := s.Skip(); err != nil {
 			return err
 		}
-		kind := map[byte]string{'"': "string", '[': "list", '{': "object", 't': "bool", 'f': "bool", 'n': ""}
-		is, known := kind[first]
-		if _, isFloat := jsonscan.NumberLen(raw[start:s.Offset()]); !known && isFloat {
+		is := jsonKinds[first]
+		if _, isFloat := jsonscan.NumberLen(raw[start:s.Offset()]); is == "" && isFloat {
 			is = "float"
-		} else if !known {
-			is = "int"
 		}
-		bits |= l.field(name, is, has)
+		if is = cmp.Or(is, "int"); is == "string" {
+			bits |= bit
+		}
+		column.count(is, has)
 		return nil
 	})
 	if err == nil {
@@ -150,6 +151,9 @@ func (l *look) object(raw []byte) (bits uint64, err error) {
 	}
 	return bits, values.Problem(err)
 }
+
+// jsonKinds are the kinds of values by their first bytes; the others are numbers.
+var jsonKinds = map[byte]string{'"': "string", '[': "list", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}
 
 // row is object for a row of CSV.
 func (l *look) row(layout example.Record, raw []byte) (bits uint64, err error) {
@@ -164,35 +168,35 @@ func (l *look) row(layout example.Record, raw []byte) (bits uint64, err error) {
 		} else if _, err := strconv.ParseFloat(text, 64); err == nil {
 			is = "float"
 		}
-		bits |= l.field(name, is, text != "")
+		column, bit := l.field([]byte(name))
+		if column.count(is, text != ""); is == "string" {
+			bits |= bit
+		}
 	}
 	return bits, nil
 }
 
-// field counts a value of a field, and returns its bit if that is a string.
-func (l *look) field(name, kind string, has bool) uint64 {
-	f := &l.fields
-	if f.index == nil {
-		f.index, f.forms = map[string]int{}, map[uint64]*form{}
-	}
-	i, known := f.index[name]
+// field returns a field by its name, and its bit; of a file with very many fields, nothing.
+func (l *look) field(name []byte) (f *Field, bit uint64) {
+	i, known := l.fields.index[string(name)]
 	switch {
 	case known:
 	case len(l.Fields) == maxFields:
-		return 0
+		return nil, 0
 	default:
 		i = len(l.Fields)
-		f.index[name] = i
-		l.Fields = append(l.Fields, Field{Name: name, Types: map[string]int64{}})
+		l.fields.index[string(name)] = i
+		l.Fields = append(l.Fields, Field{Name: string(name), Types: map[string]int64{}})
 	}
-	if has {
-		l.Fields[i].Records++
-		l.Fields[i].Types[kind]++
+	return &l.Fields[i], 1 << i
+}
+
+// count counts a value.
+func (f *Field) count(kind string, has bool) {
+	if f != nil && has {
+		f.Records++
+		f.Types[kind]++
 	}
-	if kind != "string" {
-		return 0
-	}
-	return 1 << i
 }
 
 // finish decides how the file is read, and counts the records that are not.

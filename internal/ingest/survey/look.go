@@ -96,7 +96,7 @@ func (s *surveyor) again(ctx context.Context, in *source.Input, change func(*sou
 // look reads a file, or as much of it as Options.Limit allows.
 func (s *surveyor) look(ctx context.Context, set *source.Set, in *source.Input, err error) *look {
 	l := &look{File: &File{URI: in.URI, Format: string(in.Format), Bytes: in.Size, Compression: in.Compression},
-		chat: chat.NewReader()}
+		chat: chat.NewReader(), fields: fields{index: map[string]int{}, forms: map[uint64]*form{}}}
 	f, formatErr := example.NewFormatter(example.FormatOptions{})
 	if err = cmp.Or(err, formatErr); err == nil && set.NeedsOf(in) > s.Memory/2 {
 		err = fault.Errorf("reading it takes %v of memory; raise {memory}", units.Size(set.NeedsOf(in)))
@@ -107,7 +107,7 @@ func (s *surveyor) look(ctx context.Context, set *source.Set, in *source.Input, 
 		reader, err = set.FirstRecords(set.Len() - 1)
 	}
 	if err != nil {
-		l.Error = reason(err)
+		l.fail(err)
 		return l
 	}
 	defer reader.Close()
@@ -121,7 +121,7 @@ func (s *surveyor) look(ctx context.Context, set *source.Set, in *source.Input, 
 		}
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, cause.NoDocuments) {
-		l.Error = reason(err)
+		l.fail(err)
 	}
 	l.finish()
 	l.Notes = slices.Concat(report.Skipped(reader.Note()), report.Rendered(l.pages))
@@ -132,16 +132,14 @@ func (s *surveyor) look(ctx context.Context, set *source.Set, in *source.Input, 
 	return l
 }
 
-// reason returns why a file cannot be read, or be read on.
-func reason(err error) fault.Text {
-	input, ok := errors.AsType[*cause.InputError](err)
-	switch {
-	case ok && input.Hint != "":
-		return fault.Textf("%v; %s", input.Err, input.Hint)
-	case ok:
-		return fault.Textf("%v", input.Err)
+// fail notes why a file cannot be read, or be read on.
+func (f *File) fail(err error) {
+	f.err, f.Error = err, fault.Textf("%v", err)
+	if input, ok := errors.AsType[*cause.InputError](err); ok && input.Hint != "" {
+		f.Error = fault.Textf("%v; %s", input.Err, input.Hint)
+	} else if ok {
+		f.Error = fault.Textf("%v", input.Err)
 	}
-	return fault.Textf("%v", err)
 }
 
 // record takes a record, or a piece of one.

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/fault"
@@ -40,24 +41,30 @@ type Options struct {
 	Limit            int64    // bytes of records that are read of a file; 0 for all
 	Memory           int64    // the most that reading a file may take
 	Stdin            io.Reader
-	// Each, where not nil, is called with each file once it was read.
-	Each func(*File)
+	// Each is called with each file once it was read. Lines says that it is enough: the report lacks the details.
+	Each  func(*File)
+	Lines bool
 	// Notice, where not nil, takes what a user wants to know while a remote file is waited for.
 	Notice func(string)
 }
 
+// MaxFiles is how many files a report has room for.
+const MaxFiles = 50_000
+
 // A Report is what there is.
 type Report struct {
-	Files    []*File      `json:"files"`
-	Notes    []fault.Text `json:"notes,omitempty"` // what was passed over, counted
-	Commands []Command    `json:"commands"`
+	Files     []*File      `json:"files"`
+	MoreFiles int64        `json:"more_files,omitempty"` // there are then no commands
+	Notes     []fault.Text `json:"notes,omitempty"`      // what was passed over, counted
+	Commands  []Command    `json:"commands"`
 }
 
 type surveyor struct {
 	Options
-	report *Report
-	seen   map[string]bool
-	failed []error // of arguments and remote files
+	report  *Report
+	seen    map[string]bool
+	failed  []error // of arguments
+	damaged skip.Sample
 }
 
 // Run surveys all paths. The report is not nil; an error is about what could not be listed or reached, or says that
@@ -72,18 +79,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			s.failed = append(s.failed, err)
 		}
 	}
-	s.commands()
-	damaged, first := 0, ""
-	for _, f := range s.report.Files {
-		if f.Damaged() {
-			if damaged++; damaged == 1 {
-				first = f.URI
-			}
-		}
+	if s.report.MoreFiles == 0 {
+		s.commands()
 	}
-	if damaged > 0 {
+	if n := s.damaged.N; n > 0 {
 		s.failed = append(s.failed, fault.Kindf(fault.Corrupt, "survey: %s of %d cannot be read whole, the first is %s",
-			units.Plural(damaged, "file"), len(s.report.Files), first))
+			units.Plural(n, "file"), int64(len(s.report.Files))+s.report.MoreFiles, s.damaged.First))
 	}
 	return s.report, errors.Join(s.failed...)
 }
@@ -96,19 +97,21 @@ func (s *surveyor) path(ctx context.Context, path string) error {
 	}
 	o := s.options(ctx, path)
 	o.Each = func(set *source.Set, in *source.Input, why skip.Kind, err error) error {
-		if s.seen[in.URI] || err == nil && why != skip.Readable {
+		text := []skip.Kind{skip.Readable, skip.UTF16, skip.Archive, skip.Unread}
+		if s.seen[in.URI] || in.Listed && !slices.Contains(text, why) { // what is no text is counted in a note
 			return nil
 		}
-		if counted := in.Listed && why != skip.Readable && why != skip.UTF16 && why != skip.Archive && why != skip.Unread; counted {
-			return nil
+		if len(s.Paths) > 1 {
+			s.seen[in.URI] = true
 		}
-		s.seen[in.URI] = true
 		f := s.file(ctx, set, in, err)
 		f.arg, f.name, f.refused = path, in.Path, why != skip.Readable
 		if f.name == "" {
 			f.name = in.URI
 		}
-		s.add(f)
+		if s.add(f); fault.KindOf(f.err) == fault.Unreachable { // each further file would be waited for as long
+			return f.err
+		}
 		return ctx.Err()
 	}
 	o.Passed = func(uri string, err error) {
@@ -116,7 +119,9 @@ func (s *surveyor) path(ctx context.Context, path string) error {
 			s.built(uri)
 			return
 		}
-		s.add(&File{URI: uri, Bytes: -1, Error: reason(err), arg: path, name: uri})
+		f := &File{URI: uri, Bytes: -1, arg: path, name: uri}
+		f.fail(err)
+		s.add(f)
 	}
 	set, err := source.Open(ctx, o)
 	if err != nil {
@@ -145,9 +150,18 @@ const defaultField = "text"
 
 func (s *surveyor) add(f *File) {
 	f.URI = uris.Shown(f.URI)
-	s.report.Files = append(s.report.Files, f)
-	if s.Each != nil {
-		s.Each(f)
+	if s.Each(f); f.Damaged() {
+		s.damaged.Add(f.URI)
+	}
+	if len(s.report.Files) == MaxFiles {
+		s.report.MoreFiles++
+		return
+	}
+	if s.report.Files = append(s.report.Files, f); s.Lines {
+		f.Members, f.Problems, f.Notes = nil, nil, nil
+		for i := range f.Fields {
+			f.Fields[i].Types = nil
+		}
 	}
 }
 
@@ -163,7 +177,8 @@ func (s *surveyor) built(dir string) {
 	case errors.Is(err, shard.ErrUnfinished):
 		f.Format = Unfinished
 	case err != nil:
-		f.Error, f.refused = reason(err), false
+		f.fail(err)
+		f.refused = false
 	default:
 		for _, split := range m.Splits {
 			f.Records += split.Examples
