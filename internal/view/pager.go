@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/lazy"
 	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/units"
@@ -171,9 +171,10 @@ func (p *Pager) ask(ctx context.Context, key string) error {
 
 // find shows the next row from a number of the list on. While it looks for one, q, Escape and Ctrl-C end the search.
 func (p *Pager) find(ctx context.Context, at, step int64) error {
-	if p.row != nil && p.List.Pattern != nil {
-		p.said = "searching, q stops; "
-		if err := p.draw(); err != nil {
+	if p.List.Pattern != nil {
+		if p.said = "searching, q stops; "; p.row == nil {
+			_, _ = io.WriteString(p.Out, p.said+"\r") // what is wrong with the terminal shows soon
+		} else if err := p.draw(); err != nil {
 			return err
 		}
 		p.said = ""
@@ -195,7 +196,7 @@ func (p *Pager) find(ctx context.Context, at, step int64) error {
 	return err
 }
 
-var errStopped = errors.New("stopped")
+var errStopped = fault.New(fault.Interrupted, "the search was stopped")
 
 // draw shows the row and the keys.
 func (p *Pager) draw() error {
