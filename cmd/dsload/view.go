@@ -57,8 +57,9 @@ func newViewCommand() *cobra.Command {
 		Short: "Show a row, whole, as text: what carries loss, where documents begin, where it came from",
 		Long: `Shows rows of a dataset, whole, as text: what carries loss in colour, or between ⟦ and ⟧
 where there are no colours, the borders of documents in packed rows, special tokens, and
-where the row came from. Without a flag it begins with the first row. On a terminal, keys
-go to the next row and to the previous one, and search.
+where the row came from. Without a flag it begins with the first row. On a terminal n and p
+go to the next row and to the previous one, / searches, and n and p then go through what it
+finds; t shows tokens, space, b, j and k scroll, q quits.
 
 A SOURCE is shown as a build would make rows of it: its first rows are built, with the
 build's flags, into a folder that is removed again.
