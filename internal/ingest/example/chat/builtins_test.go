@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,17 @@ func TestBuiltinsAsModels(t *testing.T) {
 		}
 		if compared < 2 {
 			t.Errorf("%s: %d conversations were compared", name, compared)
+		}
+	}
+}
+
+// What the assistant says in the conversations of testdata is trained on, and nothing else.
+func TestTurnsOfBuiltins(t *testing.T) {
+	var records map[string]json.RawMessage
+	readTestJSON(t, "testdata/conversations.json", &records)
+	for _, name := range Builtins {
+		if turns := turnsOf(t, name, builtinTemplate(t, name), records); len(turns) < 4 {
+			t.Errorf("%s takes %d of %d conversations", name, len(turns), len(records))
 		}
 	}
 }
