@@ -97,50 +97,6 @@ type SplitInfo struct {
 	List *ListInfo `json:"shard_list,omitempty"`
 }
 
-// SourceCounts is what one of the manifest's sources gave to a split.
-type SourceCounts struct {
-	URI        string `json:"uri"`
-	Documents  int64  `json:"documents"` // that have rows
-	Rows       int64  `json:"rows"`      // that hold any of them: a packed row counts for each of its sources
-	Tokens     int64  `json:"tokens"`    // of input_ids
-	LossTokens int64  `json:"loss_tokens"`
-	// TextBytes and TextTokens are of the texts that were tokenized for the split, before rows were cut: without the
-	// special tokens around them.
-	TextBytes  int64 `json:"text_bytes"`
-	TextTokens int64 `json:"text_tokens"`
-}
-
-// BytesPerToken returns the bytes of UTF-8 of a token, 0 if they are unknown.
-func (c *SourceCounts) BytesPerToken() float64 {
-	return float64(c.TextBytes) / float64(max(1, c.TextTokens))
-}
-
-// Add adds what the source gave elsewhere.
-func (c *SourceCounts) Add(other SourceCounts) {
-	c.Documents += other.Documents
-	c.Rows += other.Rows
-	c.Tokens += other.Tokens
-	c.LossTokens += other.LossTokens
-	c.TextBytes += other.TextBytes
-	c.TextTokens += other.TextTokens
-}
-
-// Loss returns how many tokens of a split carry loss, and their share; nil for a dataset with a mask of a version
-// that did not count them.
-func (m *Manifest) Loss(s *SplitInfo) (tokens *int64, share *float64) {
-	n := s.LossTokens
-	switch {
-	case s.Sources != nil:
-	case m.Schema.Labels:
-		n = s.LabelTokens
-	case m.Schema.LossMask:
-		return nil, nil
-	default:
-		n = s.Tokens
-	}
-	return &n, new(float64(n) / float64(s.Tokens+s.LabelTokens))
-}
-
 // ShardInfo describes a shard. The i-th of a split is the file Part{}.ShardName(split, i); those of a part
 // or of a merged dataset are named by Part.ShardName, ascending.
 type ShardInfo struct {
@@ -224,12 +180,7 @@ func (m *Manifest) EncodeTo(to io.Writer, shards func(split string, add func(Sha
 		if s.Sources != nil {
 			w.Field("loss_tokens", s.LossTokens)
 			w.Field("loss_share", s.LossShare)
-			w.FieldLines("sources", func(add func(any) error) error {
-				for i := range s.Sources {
-					add(s.Sources[i]) // its error is w's
-				}
-				return nil
-			})
+			w.FieldLines("sources", len(s.Sources), func(i int) any { return s.Sources[i] })
 		}
 		if s.List != nil {
 			w.LastField("shard_list", s.List)
@@ -399,19 +350,8 @@ func (s *SplitInfo) validateLengths() error {
 		s.MaxLabels > shardfile.MaxRowTokens || s.LabelTokens < 0 {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
 	}
-	var sum SourceCounts
-	for i := range s.Sources {
-		c := &s.Sources[i]
-		if min(c.Documents, c.Rows, c.Tokens, c.LossTokens, c.TextBytes, c.TextTokens) < 0 ||
-			max(c.Rows, c.Tokens) > s.Tokens || c.LossTokens > s.Tokens+s.LabelTokens {
-			return fmt.Errorf("source %s: %d documents, %d rows, %d tokens, %d with loss", c.URI, c.Documents, c.Rows,
-				c.Tokens, c.LossTokens)
-		}
-		sum.Rows, sum.Tokens, sum.LossTokens = sum.Rows+c.Rows, sum.Tokens+c.Tokens, sum.LossTokens+c.LossTokens
-	}
-	if s.Sources != nil && (sum.Rows < s.Examples || sum.Tokens != s.Tokens || sum.LossTokens != s.LossTokens) {
-		return fmt.Errorf("its sources have %d rows, %d tokens and %d with loss, it has %d, %d and %d", sum.Rows, sum.Tokens,
-			sum.LossTokens, s.Examples, s.Tokens, s.LossTokens)
+	if err := s.validateSources(); err != nil {
+		return err
 	}
 	return checkLengths(s)
 }

@@ -61,7 +61,7 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 	}
 	c := &chart{Unit: unit}
 	longest := max(reach, pairs[len(pairs)-1][0])
-	last := longest // of the lengths that there are
+	last := longest // length that occurs
 	for _, m := range marks {
 		longest = max(longest, int64(math.Ceil(m.at)))
 		if m.name == "longest" {

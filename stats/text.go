@@ -35,28 +35,24 @@ func WriteText(w io.Writer, reports []*Report) error {
 		table = append(table, append([]string{f.Name}, f.Values...))
 	}
 	b.WriteString("\n" + aligned(table))
-	for i, s := range splits {
-		if table := SourceText(s.Sources, maxSources); table != "" {
-			fmt.Fprintf(&b, "\n%s: what each source gave\n%s", titles[i], table)
+	each := func(what string, table func(*Split) string) {
+		for i, s := range splits {
+			if text := table(s); text != "" {
+				fmt.Fprintf(&b, "\n%s: %s\n%s", titles[i], what, text)
+			}
 		}
 	}
-	for i, s := range splits {
-		fmt.Fprintf(&b, "\n%s: padding in batches, when windows of the shuffled order are sorted by length\n",
-			titles[i])
-		b.WriteString(aligned(paddingHeat(s, named("batch"), func(n int) string {
+	each("what each source gave", func(s *Split) string { return SourceText(s.Sources, maxSources) })
+	each("padding in batches, when windows of the shuffled order are sorted by length", func(s *Split) string {
+		return aligned(paddingHeat(s, named("batch"), func(n int) string {
 			if n == 0 {
 				return "no bucket"
 			}
 			return named("bucket")(n)
-		}).text()))
-	}
-	for i, s := range splits {
-		fmt.Fprintf(&b, "\n%s: how full rows are when packed\n", titles[i])
-		b.WriteString(aligned(packingHeat(s, named("length")).text()))
-	}
-	for i, s := range splits {
-		fmt.Fprintf(&b, "\n%s: most frequent tokens\n%s", titles[i], topText(s))
-	}
+		}).text())
+	})
+	each("how full rows are when packed", func(s *Split) string { return aligned(packingHeat(s, named("length")).text()) })
+	each("most frequent tokens", topText)
 	for i, s := range splits {
 		for _, x := range s.Samples[:min(1, len(s.Samples))] {
 			fmt.Fprintf(&b, "\n%s: row %d, %s\n%s\n", titles[i], x.Row, units.Plural(x.Tokens, "token"),

@@ -59,11 +59,7 @@ func describe(s *report.Summary) string {
 	if s.Partition != "" {
 		fmt.Fprintf(&b, "partition %s\n", s.Partition)
 	}
-	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s, %s in %s, %s\n", split.Name, plural(split.Examples, "example"),
-			plural(split.Tokens, "token"), plural(split.Shards, "shard"), lossOn(split.LossTokens, split.LossShare))
-		b.WriteString(stats.SourceText(split.Sources, sourcesListed))
-	}
+	describeSplits(&b, s.Splits)
 	if s.AlreadyBuilt && s.Partition != "" {
 		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
 		return b.String()
@@ -114,6 +110,15 @@ func describe(s *report.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// describeSplits writes how much the splits hold, and what each source gave.
+func describeSplits(b *strings.Builder, splits []report.SplitSummary) {
+	for _, s := range splits {
+		fmt.Fprintf(b, "%s: %s, %s in %s, %s\n", s.Name, plural(s.Examples, "example"), plural(s.Tokens, "token"),
+			plural(s.Shards, "shard"), lossOn(s.LossTokens, s.LossShare))
+		b.WriteString(stats.SourceText(s.Sources, sourcesListed))
+	}
 }
 
 // sourcesListed is how many sources of a split are listed.

@@ -50,10 +50,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 
 func describeMerge(s *merge.Summary) string {
 	var b strings.Builder
-	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
-			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
-	}
+	describeSplits(&b, s.Splits)
 	for _, note := range s.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}

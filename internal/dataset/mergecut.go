@@ -120,7 +120,7 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 		t.keep[n]++
 		*tokens -= size
 		m.splits[n].stats.Add(length, labels)
-		if err := walks[n].addSource(&m.splits[n], length, labels); err != nil {
+		if err := walks[n].addSource(n, length, labels); err != nil {
 			return false, err
 		}
 		if err := walks[n].advance(); err != nil {
@@ -131,6 +131,7 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 		*tokens = 0
 	}
 	for n := range walks {
+		m.splits[n].sources = walks[n].by.addTo(m.splits[n].sources, n)
 		shorten := -1
 		if n == last {
 			shorten = short
@@ -190,39 +191,37 @@ type rowWalk struct {
 	labels    []shard.Span
 	rows      []int64
 
-	sources  []shard.SourceCounts // the row's and those after it
-	ended    int64                // rows of those before
-	entered  bool                 // the text of the row's was counted
-	document int64                // after that of the last row
+	sources []shard.SourceCounts // the row's and those after it
+	ended   int64                // how many rows came before the first of them
+	by      BySource
+	ids     []uint32
 }
 
-// addSource adds the row, of which length tokens are kept, to what its source gave to a split. All text of a source of
-// which a row is kept counts.
-func (w *rowWalk) addSource(t *mergedSplit, length, labels int) error {
+// addSource counts the row, of which length tokens are kept, for its source. Of a source with such a row all text counts.
+func (w *rowWalk) addSource(split, length, labels int) error {
 	for len(w.sources) > 0 && w.at >= w.ended+w.sources[0].Rows {
-		w.ended, w.sources, w.entered = w.ended+w.sources[0].Rows, w.sources[1:], false
+		w.ended, w.sources = w.ended+w.sources[0].Rows, w.sources[1:]
 	}
 	if len(w.sources) == 0 {
 		return nil
 	}
-	c := shard.SourceCounts{URI: w.sources[0].URI, Rows: 1, Tokens: int64(length), LossTokens: int64(length)}
-	if !w.entered {
-		w.entered, c.TextBytes, c.TextTokens = true, w.sources[0].TextBytes, w.sources[0].TextTokens
+	document, before := w.documents[w.pos], len(w.by.Sources)
+	w.by.Enter(0, int(w.ended), document, func(int) string { return w.sources[0].URI })
+	if len(w.by.Sources) > before {
+		w.by.Text(split, w.sources[0].TextBytes, int(w.sources[0].TextTokens))
 	}
-	if d := w.documents[w.pos] + 1; d != w.document {
-		w.document, c.Documents = d, 1
-	}
+	w.ids = slices.Grow(w.ids[:0], max(length, labels))
+	row, e := shard.Row{}, Example{InputIDs: w.ids[:length], Document: document}
 	switch schema := w.r.Schema(); {
 	case schema.Labels:
-		c.LossTokens = int64(labels)
+		e.Labels = w.ids[:labels]
 	case schema.LossMask:
-		var row shard.Row
 		if err := w.r.ReadColumns(w.at, shard.ColumnLossMask, &row); err != nil {
 			return err
 		}
-		c.LossTokens = int64(lossOf(&Example{LossMask: row.LossMask}, 0, length))
+		e.LossMask = row.LossMask[:length]
 	}
-	t.sources = addSources(t.sources, c)
+	w.by.Row(split, &e)
 	return nil
 }
 

@@ -128,9 +128,8 @@ func (r *record) chart(a *Analysis) markup.HTML {
 		drawing += markup.Format(`<line class="grid" x1="72" x2="912" y1="%[1]s" y2="%[1]s"/>`+
 			`<text class="y" x="66" y="%[1]s" dy="4" text-anchor="end">%[2]s</text>`, fixed(y(at)), units.Size(at))
 	}
-	drawing += stepTicks(points, x)
 	strip, phases := phaseStrip(points, x)
-	drawing += strip
+	drawing += stepTicks(points, x) + strip
 	if total > 0 {
 		words = append(words, "the device has "+units.Size(total).String())
 	}
@@ -138,8 +137,7 @@ func (r *record) chart(a *Analysis) markup.HTML {
 		drawing += markup.Format(`<line class="cap" x1="72" x2="912" y1="%[1]s" y2="%[1]s"/>`+
 			`<text class="capname" x="76" y="%[1]s" dy="-6">the device has %[2]s</text>`, fixed(y(total)), units.Size(total))
 	}
-	drawing += lines
-	if r.oom != nil {
+	if drawing += lines; r.oom != nil {
 		at, text := x(len(points)-1), headline(r, a)
 		drawing += markup.Format(`<line class="fail" x1="%[1]s" x2="%[1]s" y1="%[2]s" y2="340"/>`+
 			`<text class="failname" x="%[3]s" y="%[2]s" dy="10" text-anchor="end">%[4]s</text>`, fixed(at),

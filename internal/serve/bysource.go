@@ -16,7 +16,7 @@ const mostCounted = 256
 // splitSources knows which source each row of a split came from.
 type splitSources struct {
 	starts  []int64 // how many rows come before each source; nil if rows do not tell theirs
-	counter []int   // of each source, in counted
+	counter []int   // the index in counted of each source's
 	counted []*feed.Counted
 }
 

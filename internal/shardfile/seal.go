@@ -105,13 +105,24 @@ func (w *sealedWriter) Member(name string, v any) {
 // Lines writes a member that is a list of n elements, each on its own line.
 func (w *sealedWriter) Lines(name string, n int, at func(int) any) {
 	fmt.Fprintf(&w.b, "  %q: ", name)
-	w.list("    ", func(add func(any) error) error {
+	w.elements("    ", n, at)
+	w.b.WriteString(",\n")
+}
+
+// FieldLines writes a field that is a list of n elements, each on its own line.
+func (w *sealedWriter) FieldLines(name string, n int, at func(int) any) {
+	fmt.Fprintf(&w.b, "%q: ", name)
+	w.elements("      ", n, at)
+	w.b.WriteString(",\n     ")
+}
+
+func (w *sealedWriter) elements(indent string, n int, at func(int) any) {
+	w.list(indent, func(add func(any) error) error {
 		for i := range n {
 			add(at(i)) // its error is w's
 		}
 		return nil
 	})
-	w.b.WriteString(",\n")
 }
 
 func (w *sealedWriter) list(indent string, each func(add func(any) error) error) {
@@ -146,12 +157,6 @@ func (w *sealedWriter) Element(first bool) {
 
 func (w *sealedWriter) Field(name string, v any) {
 	w.LastField(name, v)
-	w.b.WriteString(",\n     ")
-}
-
-// FieldLines writes a field that is a list, each of its elements on its own line.
-func (w *sealedWriter) FieldLines(name string, each func(add func(any) error) error) {
-	w.LastLines(name, each)
 	w.b.WriteString(",\n     ")
 }
 

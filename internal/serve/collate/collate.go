@@ -62,7 +62,7 @@ type Options struct {
 	LossMask    bool   // rows may have a loss mask; only Bytes and LabelsAreIDs use it
 	// MaskBorders ignores the causal label of the first token of each segment.
 	MaskBorders bool
-	Counters    int // of Count
+	Counters    int // how many Count adds to
 }
 
 // Row identifies a row.

@@ -82,7 +82,7 @@ type Server struct {
 	mu      sync.Mutex
 	nextID  uint64
 	streams map[uint64]*stream
-	asked   map[string]map[string]float64 // by split, what the latest stream asked for
+	asked   map[string]map[string]float64 // what the latest stream of each split asked for
 	running sync.WaitGroup
 }
 
