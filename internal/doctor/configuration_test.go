@@ -99,6 +99,23 @@ func TestAskingPython(t *testing.T) {
 	}
 }
 
+// A python3 in this folder is not one of the environment or on PATH.
+func TestPythonOfThisFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("VIRTUAL_ENV", "")
+	t.Setenv("PATH", "")
+	t.Setenv("DSLOAD_PYTHON", "")
+	if err := os.Mkdir("bin", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("bin/python3", []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := pythons(); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
 func FuzzConfiguration(f *testing.F) {
 	f.Add("a: 1\nb: [.nan, {x: y}]\n")
 	f.Add("? [a]\n: &x {<<: {b: 2}}\n")

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,8 +166,11 @@ except m.PackageNotFoundError: print()`
 // pythons returns the interpreters of the active environment, on PATH, and the one that started the program, as far as
 // there are such.
 func pythons() (paths []string) {
-	for _, name := range []string{filepath.Join(os.Getenv("VIRTUAL_ENV"), "bin", "python3"), "python3",
-		os.Getenv("DSLOAD_PYTHON")} {
+	names := []string{"python3", os.Getenv("DSLOAD_PYTHON")}
+	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
+		names = slices.Insert(names, 0, filepath.Join(env, "bin", "python3"))
+	}
+	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			paths = append(paths, path)
 		}
