@@ -165,9 +165,9 @@ func surveyEnd(r *survey.Report) (said string) {
 			plural(int64(survey.MaxFiles), "file"))
 	}
 	for _, c := range r.Commands {
-		damaged := map[bool]string{true: ", without what is damaged"}[c.Damaged]
-		said += fmt.Sprintf("\nto build %s of %s as %s%s:\n  %s\n", plural(c.Records, "record"), plural(c.Files, "file"),
-			c.What, damaged, c.Command)
+		more, damaged := map[bool]string{true: " and more"}[c.Sampled], map[bool]string{true: ", without what is damaged"}[c.Damaged]
+		said += fmt.Sprintf("\nto build %s%s of %s as %s%s:\n  %s\n", plural(c.Records, "record"), more,
+			plural(c.Files, "file"), c.What, damaged, c.Command)
 	}
 	return said
 }

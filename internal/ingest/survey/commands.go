@@ -21,6 +21,7 @@ type Command struct {
 	What    string `json:"what"` // what the files hold
 	Files   int    `json:"files"`
 	Records int64  `json:"records"`
+	Sampled bool   `json:"sampled,omitempty"` // there are more records
 	Damaged bool   `json:"damaged,omitempty"` // it leaves out what cannot be read
 }
 
@@ -81,11 +82,13 @@ func (s *surveyor) commands() {
 		if f.way == "" || f.Records == 0 || !nameable(f.name) {
 			continue
 		}
-		if i := slices.IndexFunc(groups, func(g *group) bool { return g.takes(f) }); i >= 0 {
-			groups[i].files = append(groups[i].files, f)
-			continue
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.takes(f) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{f.way, f.flags, f.Prompt, f.Target, f.choices, f.alone, f.Damaged(), nil})
 		}
-		groups = append(groups, &group{f.way, f.flags, f.Prompt, f.Target, f.choices, f.alone, f.Damaged(), []*File{f}})
+		f.group = groups[i]
+		f.group.files = append(f.group.files, f)
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { // what is damaged comes last
 		return cmp.Compare(map[bool]int{true: 1}[a.damaged], map[bool]int{true: 1}[b.damaged])
@@ -102,6 +105,7 @@ func (s *surveyor) commands() {
 		}
 		for _, f := range g.files {
 			c.Records += f.Records
+			c.Sampled = c.Sampled || f.Sampled
 		}
 		c.Command = strings.Join(append(words, "--out", shell.Quote(s.out(g, taken))), " ")
 		s.report.Commands = append(s.report.Commands, c)
@@ -136,7 +140,7 @@ func (s *surveyor) sources(g *group) (names []string) {
 	var others []string        // below the only argument
 	literal := len(s.Paths) == 1
 	for _, f := range s.report.Files {
-		if f.refused || f.Records == 0 && f.Bad == 0 && f.Error.IsZero() || slices.Contains(g.files, f) {
+		if f.refused || f.Records == 0 && f.Bad == 0 && f.Error.IsZero() || f.group == g {
 			continue
 		}
 		mixed[f.arg] = true
@@ -147,6 +151,7 @@ func (s *surveyor) sources(g *group) (names []string) {
 		others = append(others, "/"+rest)
 		literal = literal && below && !strings.ContainsAny(rest, `*?[{\`)
 	}
+	named := map[string]bool{}
 	for _, f := range g.files {
 		name := f.name
 		if !mixed[f.arg] {
@@ -158,7 +163,8 @@ func (s *surveyor) sources(g *group) (names []string) {
 		if literal = literal && len(f.Members) == 0; strings.HasPrefix(name, "-") && name != "-" {
 			name = "./" + name
 		}
-		if name = uris.Redact(name); !slices.Contains(names, name) {
+		if name = uris.Redact(name); !named[name] {
+			named[name] = true
 			names = append(names, name)
 		}
 	}

@@ -38,6 +38,7 @@ type File struct {
 	MoreMembers int64        `json:"records_of_more_members,omitempty"`
 	Error       fault.Text   `json:"error,omitzero"` // why it cannot be read, or be read on
 
+	group   *group
 	err     error    // why it cannot be read
 	name    string   // as an argument
 	arg     string   // that led to it

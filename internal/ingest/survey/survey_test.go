@@ -91,7 +91,8 @@ func TestSourcesLeadToTheGroup(t *testing.T) {
 		for _, f := range s.report.Files {
 			if key := fmt.Sprint(f.way, f.Damaged()); f.way != "" && f.Records > 0 {
 				groups[key] = cmpOr(groups[key], &group{way: f.way, damaged: f.Damaged()})
-				groups[key].files = append(groups[key].files, f)
+				f.group = groups[key]
+				f.group.files = append(f.group.files, f)
 			}
 		}
 		for _, g := range groups {
