@@ -5,6 +5,7 @@ import (
 
 	"github.com/dsload/dsload/internal/arrowipc"
 	"github.com/dsload/dsload/internal/serve/collate"
+	"github.com/dsload/dsload/internal/serve/feed"
 )
 
 // A Batch is one training batch: rows of tokens, padded to one length. The caller owns it.
@@ -41,14 +42,17 @@ type Batch struct {
 	// shape is (Rows).
 	Positions []int64
 	// Datasets are the indexes of the rows' datasets in a mix. Its shape is (Rows); nil where one dataset is
-	// served.
+	// served and the query has no sources=yes.
 	Datasets []int64
+	// Sources are the indexes of the rows' sources among those of the manifests' splits, of all datasets one after
+	// another. Its shape is (Rows); nil without sources=yes.
+	Sources []int64
 	// Next is the start of the step after this one: a query with start=Next continues there.
 	Next int64
 }
 
 // collated returns a batch as a folder's rows make it.
-func collated(b *collate.Batch, mixed bool) *Batch {
+func collated(b *collate.Batch, o *feed.Opening) *Batch {
 	padded := func(c collate.Column) []int64 {
 		if !b.Has(c) {
 			return nil
@@ -72,8 +76,11 @@ func collated(b *collate.Batch, mixed bool) *Batch {
 		Examples: plain(b.Example), Positions: plain(b.Position), Next: b.Next,
 	}
 	out.LabelLength = len(out.Labels) / out.Rows
-	if mixed {
+	if o.Mixed || o.Sources {
 		out.Datasets = plain(func(i int) int64 { return int64(b.SourceOf(i)) })
+	}
+	if o.Sources {
+		out.Sources = plain(func(i int) int64 { return int64(b.OriginOf(i)) })
 	}
 	return out
 }
@@ -85,7 +92,7 @@ func received(r *arrowipc.Reader, rows int) (*Batch, error) {
 	columns := map[string]*[]int64{
 		"input_ids": &out.InputIDs, "attention_mask": &out.AttentionMask, "labels": &out.Labels,
 		"position_ids": &out.PositionIDs, "segments": &out.Segments, "length": &out.Lengths, "example": &out.Examples,
-		"row": &out.Positions, "next": &next, "dataset": &out.Datasets,
+		"row": &out.Positions, "next": &next, "dataset": &out.Datasets, "source": &out.Sources,
 	}
 	for i, f := range r.Fields {
 		if column := columns[f.Name]; column != nil { // a later version may have more

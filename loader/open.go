@@ -131,7 +131,7 @@ func openFolder(ctx context.Context, dir string, q feed.Query) (*Loader, error) 
 				yield(nil, refused(err))
 				return
 			}
-			if !yield(collated(b, opening.Mixed), nil) {
+			if !yield(collated(b, opening), nil) {
 				return
 			}
 		}

@@ -63,7 +63,8 @@ type Split struct {
 	TopTokens []TopToken `json:"top_tokens"`
 	Samples   []Sample   `json:"samples"`
 
-	// LossTokens counts the tokens that carry loss, LossShare is their share.
+	// LossTokens counts the tokens that carry loss, LossShare is their share; nil for a mask of a dataset that does not
+	// record them.
 	LossTokens *int64   `json:"loss_tokens"`
 	LossShare  *float64 `json:"loss_share"`
 	// Sources is what each source gave, in the order of documents; nil if the dataset does not record it.

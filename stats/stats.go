@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,9 +36,8 @@ func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.countLoss(ctx, m, split); err != nil {
-			return nil, err
-		}
+		s.Sources = m.Splits[i].Sources
+		s.LossTokens, s.LossShare = m.Loss(&m.Splits[i])
 		r.Splits = append(r.Splits, *s)
 		counts[i] = ids
 	}
@@ -121,28 +119,6 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 		return // text may have been truncated
 	}
 	r.Splits[0].BytesPerToken = new(float64(c.TextBytes) / float64(r.Splits[0].Tokens))
-}
-
-// countLoss takes what the dataset records of loss and sources. It reads the masks of datasets of earlier versions.
-func (s *Split) countLoss(ctx context.Context, m *shard.Manifest, split *shard.Split) error {
-	info := split.Info()
-	s.Sources = info.Sources
-	if s.LossTokens, s.LossShare = m.Loss(info); s.LossTokens != nil {
-		return nil
-	}
-	n := int64(0)
-	for row, err := range split.Rows(0, info.Examples) {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-		for _, trained := range row.LossMask {
-			if trained {
-				n++
-			}
-		}
-	}
-	s.LossTokens, s.LossShare = &n, new(float64(n)/float64(info.Tokens))
-	return nil
 }
 
 // describeSources lists the sources. Without a record of what each gave, only a single source has figures.

@@ -246,15 +246,11 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 	b.WriteString(stats.SourceText(s.Sources, sourcesListed))
 	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95th percentile %d", s.Lengths.Min,
 		s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
-	// Rows that were cut or filled pile up at the longest length. Of the others in its bucket, none is shorter by more
-	// than what the bucket's tokens leave.
+	// Rows that were cut or filled pile up at the longest length. Shorter ones in its bucket have at least a token less.
 	last := s.histogram[len(s.histogram)-1]
-	if n := last[2] - last[1]*(s.Lengths.Max-1); n > max(1, s.Examples/pileShare) && s.Lengths.Min < s.Lengths.Max {
-		atLeast := "at least "
-		if n == last[1] {
-			atLeast = ""
-		}
-		fmt.Fprintf(b, "; %s%s of the longest length, %d", atLeast, plural(n, "row"), s.Lengths.Max)
+	if n := last[2] - last[1]*(s.Lengths.Max-1); n > 1 {
+		fmt.Fprintf(b, "; %s%s of the longest length, %d", map[bool]string{false: "at least "}[n == last[1]], plural(n, "row"),
+			s.Lengths.Max)
 	}
 	b.WriteByte('\n')
 	b.WriteString(histogram(s.histogram, s.Lengths.Max, min(width, defaultColumns)))
@@ -273,9 +269,6 @@ func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
 		}
 	}
 }
-
-// pileShare is the part of the rows from which those of the longest length are named.
-const pileShare = 100
 
 // maxShownRunes is the length of a sample's text, so that it fits a screen.
 const maxShownRunes = 600
