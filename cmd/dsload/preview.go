@@ -92,7 +92,9 @@ func (s *previewScreen) write(p *preview.Preview, whole bool) {
 	}
 	s.examples(p)
 	s.estimate(p)
-	if s.explain {
+	if !s.explain {
+		s.printf("memory: within the cap of %s; --explain-memory shows how it is divided\n", formatSize(p.Memory.Cap))
+	} else {
 		s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
 		_ = printMemory(&s.b, p.Memory, false) // a Builder takes everything
 	}
