@@ -48,12 +48,7 @@ func (f *flusher) unmetRoles() (notes []fault.Text) {
 // countChat counts a conversation by its shape, and what the template did not write of it.
 func (f *flusher) countChat(d *job.Document) {
 	s := &f.state
-	if d.Shape != "" {
-		s.CountShape(string(d.Shape))
-	}
-	if d.Field != "" {
-		s.CountField(d.Field)
-	}
+	s.CountShape(string(d.Shape))
 	if d.ToolsLeftOut {
 		s.ToolsLeftOut++
 	}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -28,8 +27,8 @@ var rules = []func(*flusher, *arrival) (keep bool, err error){
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job.Job, d *job.Document) error {
 	t := &f.arrival // reused, since rules are values that it would escape to
-	*t = arrival{Job: j, Document: d, text: j.IDs[d.IDs.Start:d.IDs.End], bytes: d.TextBytes, last: d.Last}
-	if d.Made.Bytes > 0 {
+	t.Job, t.Document, t.text, t.bytes, t.last = j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last
+	if t.row = nil; d.Made.Bytes > 0 {
 		t.row = j.IDBytes(d)[:d.Made.Bytes]
 	}
 	for _, rule := range rules {
@@ -40,7 +39,7 @@ func (f *flusher) document(j *job.Job, d *job.Document) error {
 	if t.row == nil {
 		return f.cut(f, t)
 	}
-	f.made = example.Example{Row: t.row, Length: t.Made.Tokens, Document: f.b.number(t.Ordinal)}
+	f.made.Row, f.made.Length, f.made.Document = t.row, t.Made.Tokens, f.b.number(t.Ordinal)
 	if f.b.Shards.Schema.LossMask {
 		f.made.LossMask = t.MaskIn(j)
 	}
@@ -83,7 +82,12 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 		s.Verdict = f.split(t.Hash)
 		s.Documents++
 		s.ColumnNulls += int64(t.Nulls)
-		f.countChat(t.Document)
+		if t.Shape != "" {
+			f.countChat(t.Document)
+		}
+		if t.Field != "" {
+			s.CountField(t.Field)
+		}
 		if t.Rendered {
 			s.Rendered++
 		}
@@ -96,7 +100,9 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 		if f.pack != nil {
 			f.pack.BeginDocument()
 		}
-		f.cutter.Begin(f.b.number(t.Ordinal))
+		if t.row == nil {
+			f.cutter.Begin(f.b.number(t.Ordinal))
+		}
 		s.Sources.Enter(s.Phase, t.Input, f.b.number(t.Ordinal), f.b.Phases[s.Phase].Set.LineURI)
 	}
 	s.TextBytes += t.bytes

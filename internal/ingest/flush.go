@@ -140,8 +140,8 @@ func (f *flusher) flush(j *job.Job) error {
 		if d.First {
 			f.read(d).Records += max(1, d.Rows)
 		}
-		if err := cmp.Or(d.Err, d.Bad); err != nil {
-			if err := f.reject(d, err); err != nil {
+		if d.Err != nil || d.Bad != nil {
+			if err := f.reject(d, cmp.Or(d.Err, d.Bad)); err != nil {
 				return err
 			}
 			continue
@@ -205,12 +205,12 @@ func (f *flusher) emitExample(ex *example.Example) error {
 	if f.pack != nil && !f.full(split) {
 		return f.packExample(window, ex)
 	}
-	f.row = dataset.Example{InputIDs: ex.InputIDs, Parts: f.row.Parts[:0], Length: ex.Length, Labels: ex.Labels, LossMask: ex.LossMask,
-		Document: ex.Document, Part: ex.Part}
-	if ex.Row != nil {
-		f.row.Parts = append(f.row.Parts, ex.Row)
+	r := &f.row // the other fields are those of packed rows
+	r.InputIDs, r.Length, r.Labels, r.LossMask, r.Document, r.Part = ex.InputIDs, ex.Length, ex.Labels, ex.LossMask, ex.Document, ex.Part
+	if r.Parts = r.Parts[:0]; ex.Row != nil {
+		r.Parts = append(r.Parts, ex.Row)
 	}
-	return f.write(split, &f.row)
+	return f.write(split, r)
 }
 
 // full reports whether a split has all the rows that its budget allows.
@@ -222,14 +222,14 @@ func (f *flusher) full(split string) bool {
 // counted.
 func (f *flusher) write(split string, row *dataset.Example) error {
 	o, s := &f.b.opts, &f.state
-	switch {
-	case f.full(split) && split == splitTrain:
+	switch full := f.full(split); {
+	case full && split == splitTrain:
 		f.cutBy("max-examples")
 		return nil
-	case f.full(split) && s.Phase == setup.Val:
+	case full && s.Phase == setup.Val:
 		f.cutBy("max-val-examples")
 		return nil
-	case f.full(split):
+	case full:
 		s.ValRest++
 		return nil
 	case o.MaxTokens > 0 && f.cutTokens(row):
