@@ -4,7 +4,8 @@
 //
 // Run runs one reader, some workers and one flusher. The reader frames records into jobs; a job
 // goes to the workers in any order and to the flusher in the order of reading; the flusher waits
-// for each in turn and decides everything that depends on order. Jobs change hands by the parcel.
+// for each in turn and decides everything that depends on order, by counts and lengths: workers make the bytes of
+// rows, and a dataset.Builder writes and hashes them beside the flusher. Jobs change hands by the parcel.
 // Rows go to a dataset.Writer: of a dataset, an addition to one, or a partition of a plan. A build that makes a plan
 // keeps none.
 //
