@@ -1,11 +1,20 @@
 package dataset
 
-import "github.com/dsload/dsload/internal/cputime"
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/internal/cputime"
+	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/shard"
+)
 
 // A finished shard is synced in the background while rows follow: the disk takes as long for it as two workers
 // for some megabytes of text. It gets its name once it is synced, before the next checkpoint and before the next
 // shard is finished. A crash before that leaves it under its temporary name, as one in the middle of committing
 // it does.
+
+// A full batch is written in the background, too, and hashed beside that, while rows fill the next one. Whatever looks
+// at what a writer changes settles first.
 
 var syncer = cputime.Named("syncer") // in profiles
 
@@ -118,4 +127,80 @@ func (b *Builder) nameEnded() error {
 	}
 	b.namesNew = true
 	return b.syncNames()
+}
+
+// closeBatch has the pending rows written in the background, once those before them are.
+func (b *Builder) closeBatch(s *buildSplit) error {
+	if err := b.settle(); err != nil {
+		return err
+	}
+	full, next := s.pending, b.spare
+	if b.spare = full; next == nil {
+		next = newBatch(b.layout)
+	}
+	s.pending = next
+	if b.writing = true; b.written == nil {
+		b.written = make(chan error, 1)
+	}
+	go func() {
+		writer.Set()
+		b.written <- b.writeBatch(s, full)
+	}()
+	return nil
+}
+
+// settle waits for the batch that is being written. What the writer changes is the caller's until the next closeBatch.
+func (b *Builder) settle() error {
+	if b.writing {
+		b.writing = false
+		if err := <-b.written; err != nil {
+			return b.fail(err)
+		}
+		for i := range b.splits {
+			b.splits[i].countBegun()
+		}
+	}
+	return b.err
+}
+
+// writeBatch writes a batch, into a new shard if it would exceed the open one's size.
+func (b *Builder) writeBatch(s *buildSplit, full *batch) error {
+	if b.ended != nil && b.ended.synced.isDone() {
+		if err := b.nameEnded(); err != nil {
+			return err
+		}
+	}
+	if s.open != nil && s.open.pos+full.size(b.layout) > b.opts.ShardBytes {
+		if err := b.commitShard(s); err != nil {
+			return err
+		}
+	}
+	if s.open == nil {
+		if len(s.shards) > shardfile.MaxShardIndex {
+			return fmt.Errorf("%w: more than %d shards; use larger ones", shard.ErrTooLarge, shardfile.MaxShardIndex+1)
+		}
+		shards := 1
+		for i := range b.splits {
+			shards += len(b.splits[i].shards)
+			if b.splits[i].open != nil {
+				shards++
+			}
+		}
+		if err := b.opts.checkShards(b.dir, shards); err != nil {
+			return err
+		}
+		if err := b.holdsLock(); err != nil {
+			return err
+		}
+		open := newShard(b.fs, b.path(b.shardName(s.name, len(s.shards))), s.stage, s.hash)
+		if err := open.create(b.layout); err != nil {
+			return err
+		}
+		s.open, b.namesNew = open, true
+	}
+	if err := s.open.writeBatch(b.layout, full, &b.scratch); err != nil {
+		return err
+	}
+	full.reset(b.layout)
+	return nil
 }

@@ -166,13 +166,7 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 	if p.Jobs < leastJobs {
 		return nil, &CapError{o.Memory, p.Smallest, largestShare(fixed[1:], phases), o.Workers}
 	}
-	for own := int64(2 * job.TextBytes); own <= 32*job.TextBytes; own *= 2 { // up to half of the room for longer jobs
-		longer := *p
-		if longer.sizeJobs(o, phases[0].Formatter, from.Chat, own); longer.JobLease*most > (o.Memory-need)/2 {
-			break
-		}
-		*p = longer
-	}
+	p.lengthenJobs(from, most, (o.Memory-need)/2)
 	if p.sizeAhead(from, need); p.Ahead > 0 {
 		fixed = append(fixed, budget.Share{Name: "ahead", Bytes: p.Ahead, Why: "what is decompressed before its turn"})
 		need += p.Ahead
@@ -237,6 +231,17 @@ func (p *MemoryPlan) sizeJobs(o *option.Options, f *example.Formatter, c *work.C
 	if c != nil {
 		p.MaxRecords = int(max(1, min(int64(p.MaxRecords), own/c.OverheadBytes())))
 		p.JobLease = c.LeaseBytes(job.TextBytes+job.PieceBytes, int64(p.MaxRecords))
+	}
+}
+
+// lengthenJobs lets jobs hold more of a template's own text where most of them fit the room.
+func (p *MemoryPlan) lengthenJobs(from *Prepared, most, room int64) {
+	for own := int64(2 * job.TextBytes); own <= 32*job.TextBytes; own *= 2 {
+		longer := *p
+		if longer.sizeJobs(from.Options, from.Phases[0].Formatter, from.Chat, own); longer.JobLease*most > room {
+			return
+		}
+		*p = longer
 	}
 }
 
