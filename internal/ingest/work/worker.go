@@ -248,15 +248,15 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 	d.Unused = w.noted
 }
 
-// IsMarkup reports whether a text begins as a page of HTML.
+// IsMarkup reports whether a text begins as a page of HTML, perhaps after a declaration or a comment.
 func IsMarkup(text []byte) bool {
-	text = bytes.TrimLeft(text, "\ufeff \t\r\n")
-	for _, begins := range []string{"<!doctype html", "<html"} {
-		if len(text) > len(begins) && bytes.EqualFold(text[:len(begins)], []byte(begins)) {
-			return true
-		}
+	text = bytes.TrimLeft(text[:min(len(text), 512)], "\ufeff \t\r\n")
+	if !bytes.HasPrefix(text, []byte("<")) {
+		return false
 	}
-	return false
+	text = bytes.ToLower(text)
+	return bytes.HasPrefix(text, []byte("<html")) || bytes.HasPrefix(text, []byte("<!doctype html")) ||
+		(bytes.HasPrefix(text, []byte("<!")) || bytes.HasPrefix(text, []byte("<?"))) && bytes.Contains(text, []byte("<html"))
 }
 
 // format sets text to that of a document. Text that is valid as it stands is not copied.

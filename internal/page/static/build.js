@@ -70,7 +70,7 @@ const show = (s, ended) => {
     ...few.map((p, i) => ({label: p.name, value: p.bytes, color: "s" + [1, 3, 4][i], stacked: true})), {label: "others", value: rest, color: "s6", stacked: true},
     {label: "jobs", column: JOBS, color: "s2", stacked: true}, {label: "process holds", column: RESIDENT, color: "ink"}, {label: "cap", value: s.memory_cap, color: "ink", dash: true}]);
   const why = {"--map": "The command of --map answers slower than the others work; what it does for each record, or how often it is started, decides the speed.", reading: "The sources are slower than the tokenizer.", tokenizing: "The tokenizer is busy all the time; more workers would help where there are cores.", writing: "Writing waits for the disk, or for the order of rows."};
-  say("stage", s.limited ? why[s.limited] : "–");
+  say("stage", s.limited ? why[s.limited] : "No stage is busy all the time.");
   rows($("stages"), s.stages || [], x => x.name, x => { const li = make("li"); li.append(make("span", null, x.name), li.much = make("span", {class: "soft"}), li.bar = make("progress", {max: 1, "aria-label": x.name + ", busy"})); return li },
     (li, x) => { put(li.much, known(x.busy) ? "busy " + percent(x.busy) : "–"); li.bar.value = x.busy || 0 });
   rows($("splits"), s.splits || [], x => x.name, x => make("tr", null, make("th", {scope: "row"}, name(x.name)), make("td"), make("td"), make("td")),

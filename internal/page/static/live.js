@@ -161,7 +161,7 @@ class Chart {
       this.keyed.forEach(b => put(b, ""));
       put(this.when, this.say ? this.say() : "");
     } else {
-      this.series.forEach((s, k) => put(this.keyed[k], this.format(this.raw[k][at])));
+      this.series.forEach((s, k) => put(this.keyed[k], known(i) || known(this.raw[k][at]) ? this.format(this.raw[k][at]) : ""));
       put(this.when, !known(i) ? "" : bars ? this.bin(at) : "at " + clock(x[at]));
     }
     const words = this.title + ": " + (bars ? this.say ? this.say() : "" : this.series.map((s, k) => s.label + " " + this.format(this.raw[k][at])).join(", ") + (known(i) ? ", at " + clock(x[at]) : ""));
