@@ -146,6 +146,7 @@ and prints what it found.
 fields with a blank line, text|content to take the first that a record has. The default is "text"; if the first record has no such field, the error names the
 one that looks like the text.`),
 		examples: []string{
+			"dsload survey corpus/       # what its files hold, and the commands that build them",
 			"dsload build 'corpus/*.jsonl.gz' --text-field content",
 			"dsload build books/ --format document",
 			"dsload build table.csv --columns id,text,lang",

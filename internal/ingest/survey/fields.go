@@ -19,6 +19,7 @@ import (
 
 const (
 	maxFields  = 64      // of a file that are counted: one bit each
+	maxName    = 200     // bytes of the name of one
 	maxForms   = 1 << 10 // combinations of fields that hold a text
 	maxGuesses = 16      // records of one form whose text is guessed
 	maxChoices = 4       // fields of which one holds the text
@@ -181,7 +182,7 @@ func (l *look) field(name []byte) (f *Field, bit uint64) {
 	i, known := l.fields.index[string(name)]
 	switch {
 	case known:
-	case len(l.Fields) == maxFields:
+	case len(l.Fields) == maxFields, len(name) > maxName:
 		return nil, 0
 	default:
 		i = len(l.Fields)

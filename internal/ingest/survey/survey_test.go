@@ -192,3 +192,24 @@ func TestManyFiles(t *testing.T) {
 		t.Errorf("%+v", r.Commands)
 	}
 }
+
+// TestHostileRecords: what is kept of a file does not grow with its records.
+func TestHostileRecords(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "{%q: \"a b\", \"f%d\": \"c\"}\n", strings.Repeat("k", 100_000/(1+i)), i)
+	}
+	b.WriteString("{\"text\": \"" + strings.Repeat("long ", 2<<20) + "\"}\n" + strings.Repeat("[", 5000) + "\n\x00\x1b[2J\n")
+	write(t, "h.jsonl", b.String())
+	r, err := run(t, ".")
+	f := r.Files[0]
+	if len(r.Files) != 1 || len(f.Fields) != maxFields || len(f.Problems) != 2 || fault.KindOf(err) != fault.Corrupt {
+		t.Errorf("%d fields, %d problems, %v", len(f.Fields), len(f.Problems), err)
+	}
+	for _, field := range f.Fields {
+		if len(field.Name) > maxName {
+			t.Errorf("a name of %d bytes", len(field.Name))
+		}
+	}
+}
