@@ -186,7 +186,9 @@ func (s *Seen) Expect(instead bool, keys []byte) {
 	if instead {
 		s.coming, s.at = s.coming[:0], len(s.batch)
 	}
-	s.coming = slices.AppendSeq(s.coming, slices.Chunk(keys, s.kind.KeyBytes()))
+	for size := s.kind.KeyBytes(); len(keys) > 0; keys = keys[size:] {
+		s.coming = append(s.coming, keys[:size])
+	}
 }
 
 // place returns the place in the batch of the next key to be added.

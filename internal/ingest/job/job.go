@@ -186,18 +186,23 @@ type run struct {
 	ends      []int32
 }
 
-// AddRun reads a run of records into the job, which holds records documents at most. most is that of AddDocument.
-func (j *Job) AddRun(from Runner, records, most int) {
+// AddRun reads a run of records into the job, which holds records documents at most, and reports whether there was one.
+// most is that of AddDocument.
+func (j *Job) AddRun(from Runner, records, most int) bool {
 	if len(j.runs) == 0 {
 		j.ends = slices.Grow(j.ends, records)
 	}
-	r := run{at: len(j.Documents), start: len(j.Raw)}
-	used := len(j.ends)
+	used, n := len(j.ends), len(j.runs)
+	j.runs = append(j.runs, run{at: len(j.Documents), start: len(j.Raw)})
+	r := &j.runs[n]
 	j.Raw, r.ends = from.Run(j.Raw, TextBytes, j.ends[used:used:used+records-r.at], &r.first)
-	if len(r.ends) > 0 {
-		j.ends, j.runs = j.ends[:used+len(r.ends)], append(j.runs, r)
-		j.room(len(r.ends), most)
+	if len(r.ends) == 0 {
+		j.runs = j.runs[:n]
+		return false
 	}
+	j.ends = j.ends[:used+len(r.ends)]
+	j.room(len(r.ends), most)
+	return true
 }
 
 // Unroll makes documents of the records that were read many at a time. It is for the worker: the reader is alone.

@@ -131,10 +131,10 @@ func (r *Stage) begin(j *job.Job) {
 // fill moves the staged record into a job, reads as many into it as may follow, and stages the next one.
 func (r *Stage) fill(j *job.Job) {
 	r.begin(j)
-	for {
+	for runs := r.runner != nil; ; {
 		r.Mapping.Attach(j, &j.Documents[len(j.Documents)-1])
-		if r.runner != nil && len(j.Documents) < r.MaxRecords {
-			j.AddRun(r.runner, r.MaxRecords, r.most)
+		if runs && len(j.Documents) < r.MaxRecords {
+			runs = j.AddRun(r.runner, r.MaxRecords, r.most)
 		}
 		j.Mark = r.Borders.Inside(r.Note())
 		full := j.Mark != nil || len(j.Raw) >= job.TextBytes || len(j.Documents) == r.MaxRecords

@@ -46,11 +46,12 @@ func openTable(in *Input, o *Options, raw *rawFile, limit, planned int64) (colum
 
 // tableError turns an error of package columnar into ours.
 func tableError(err error) error {
+	if err == nil { // before what an error takes is allocated
+		return nil
+	}
 	var column *columnar.ColumnError
 	var size *columnar.SizeError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &column):
 		e := &ColumnError{Has: column.Has, text: err.Error()}
 		if i := slices.IndexFunc(chatLists,
