@@ -36,6 +36,7 @@
 //	        + scratch     a worker's decoded text
 //	        + source      list of inputs, decompressor, window, the staged record
 //	        + small files those that were read to find their format, until their turn comes
+//	        + ahead       what is decompressed before its turn, of what jobs leave
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case
 //	        + shards      open record batches, checksums, checkpoint
 //	        + list        sizes and checksums of the shards written so far

@@ -18,17 +18,24 @@ func (r *Reader) openInput() error {
 		r.open = &openedInput{g, g.At(), g, nil}
 		return nil
 	}
-	in.kept = r.set.kept.take(r.at.Input)
-	raw, err := openRaw(in, &r.set.opts)
-	in.kept = nil
+	r.openAhead()
+	raw := r.upcoming[r.at.Input]
+	if delete(r.upcoming, r.at.Input); raw == nil {
+		in.kept = r.set.kept.take(r.at.Input)
+		raw, err = openRaw(in, &r.set.opts)
+		in.kept = nil
+	}
 	if err != nil {
 		return r.inputError(err)
+	}
+	if len(r.upcoming) > 0 && raw.background == nil {
+		raw.label = in.aheadLabel()
 	}
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
 	}
 	// Large files are read on a goroutine of their own.
-	raw.concurrent = raw.size >= decompress.AheadFrom && (in.Path != "" || in.Compression != decompress.Plain) ||
+	raw.concurrent = raw.background != nil || raw.size >= decompress.AheadFrom && (in.Path != "" || in.Compression != decompress.Plain) ||
 		raw.size < 0 && in.Compression != decompress.Plain
 	r.win.Reset(raw, r.set.opts.chunkBytes, in.framed().windowBytes(&r.set.opts.Framing))
 	if in.Store != nil && in.Compression == decompress.Plain && in.archive == "" {
@@ -63,6 +70,55 @@ func (r *Reader) openInput() error {
 		}
 	}
 	return r.resume(raw)
+}
+
+// aheadFile is what a file may take that is decompressed before its turn.
+const aheadFile = 16 << 20
+
+// openAhead begins to decompress the files that come next, each on a goroutine. What is wrong with one is left for its
+// turn.
+func (r *Reader) openAhead() {
+	spare := r.set.opts.spare
+	n := min(int64(spare.Workers), spare.Bytes/aheadFile)
+	for i := r.at.Input + 1; i <= r.at.Input+int(n) && i < r.set.Len(); i++ {
+		in, err := r.set.Input(i)
+		if err != nil || r.upcoming[i] != nil || !in.isStream() {
+			continue
+		}
+		left := aheadFile - in.readerBytes(&r.set.opts)
+		if left < 0 {
+			continue
+		}
+		in.kept = r.set.kept.take(i)
+		raw, err := openRaw(&in, &r.set.opts)
+		if err != nil {
+			return
+		}
+		raw.concurrent, raw.aheadBytes, raw.label = true, left, in.aheadLabel()
+		if raw.open() != nil {
+			raw.Close()
+			return
+		}
+		if r.upcoming == nil {
+			r.upcoming = map[int]*rawFile{}
+		}
+		r.upcoming[i] = raw
+	}
+}
+
+// isStream reports whether the input is a compressed file of this machine that is read from its beginning to its end.
+func (in *Input) isStream() bool {
+	return in.Path != "" && in.once == nil && in.Compression != decompress.Plain && in.Compression != decompress.Zipped &&
+		!in.Format.isColumnar()
+}
+
+// aheadLabel names the goroutine of a file beside which others are decompressed: it is alone where most of it waits for
+// its turn.
+func (in *Input) aheadLabel() string {
+	if in.textBytes > aheadFile {
+		return "file"
+	}
+	return ""
 }
 
 // openTable opens a file of columns and goes to the position.

@@ -14,7 +14,7 @@ import (
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
 func openRaw(in *Input, o *Options) (*rawFile, error) {
-	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
+	r := &rawFile{label: "file", c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
 		dir: o.ScratchDir}
 	if in.Compression == decompress.Zipped {
 		r.inZip = o.membersOf(in.URI).inZip

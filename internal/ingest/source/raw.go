@@ -29,6 +29,8 @@ type rawFile struct {
 	size       int64
 	inZip      func(*zipfile.Entry) bool // the members of a zip archive that are read
 	concurrent bool                      // decompress on a goroutine
+	aheadBytes int64                     // how far ahead
+	label      string                    // of the goroutine
 	binary     bool                      // the text is an archive, and never in UTF-16
 	c          decompress.Compression
 	remote     *remote.File  // the same file, where it is one
@@ -92,7 +94,7 @@ func (r *rawFile) open() (err error) {
 		r.out = &decompress.UTF16Reader{Source: r.out}
 	}
 	if r.concurrent && !(r.c == decompress.Zipped && r.binary) {
-		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N })
+		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N }, r.aheadBytes, r.label)
 		r.out = r.background
 	}
 	return nil

@@ -29,6 +29,8 @@ type Reader struct {
 	list    hash.Hash
 	err     error // sticky
 
+	upcoming map[int]*rawFile // files that are decompressed before their turn
+
 	noted   Position // what Note noted
 	pending bool     // noted lacks what takes time
 
@@ -239,6 +241,10 @@ func (r *Reader) Close() error {
 		r.err = errors.New("reader is closed")
 	}
 	r.closeInput()
+	for _, raw := range r.upcoming {
+		raw.Close()
+	}
+	r.upcoming = nil
 	return nil
 }
 

@@ -44,7 +44,8 @@ type needs struct {
 	why                  string // why the window is so large
 	largest              int    // what the window of records grows to
 	generated, once      bool
-	remote, decodes      bool
+	remote               bool
+	streams, columns     bool // that may be decompressed ahead
 }
 
 // maxNotes bounds the notes about a call with many arguments.
@@ -189,10 +190,14 @@ func (s *Set) MemoryBytes() int64 {
 }
 
 // Spend lets the readers to come decompress what they read next beside each other, where that is of use.
-func (s *Set) Spend(spare Spare) { s.opts.spare = spare }
+func (s *Set) Spend(spare Spare) {
+	if s.opts.spare = spare; s.needs.streams && s.needs.columns {
+		s.opts.spare.Bytes /= 2 // either may be read while the other one is decompressed ahead
+	}
+}
 
 // Decodes reports whether Spend is of use.
-func (s *Set) Decodes() bool { return s.needs.decodes }
+func (s *Set) Decodes() bool { return s.needs.streams || s.needs.columns }
 
 // LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0
 // where none asks for more than Options.WindowBytes.

@@ -86,7 +86,7 @@ func TestReadAhead(t *testing.T) {
 		want := bytes.Repeat([]byte("x1y2"), n/4+1)[:n]
 		for _, end := range []error{io.EOF, failed} {
 			src := &Counted{Source: io.MultiReader(iotest.HalfReader(bytes.NewReader(want)), iotest.ErrReader(end))}
-			r := NewReadAhead(src, func() int64 { return src.N })
+			r := NewReadAhead(src, func() int64 { return src.N }, int64(n), "")
 			got, err := io.ReadAll(iotest.OneByteReader(r))
 			if ended := err == end || err == nil && end == io.EOF; !ended || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes until %v: %d bytes, %v", n, end, len(got), err)
@@ -97,7 +97,7 @@ func TestReadAhead(t *testing.T) {
 			r.Stop()
 		}
 	}
-	endless := NewReadAhead(iotest.DataErrReader(zeros{}), func() int64 { return 0 })
+	endless := NewReadAhead(iotest.DataErrReader(zeros{}), func() int64 { return 0 }, 0, "")
 	if _, err := endless.Next(nil); err != nil {
 		t.Fatal(err)
 	}

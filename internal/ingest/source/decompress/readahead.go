@@ -41,21 +41,22 @@ type aheadBlock struct {
 	err      error
 }
 
-// NewReadAhead begins to read src. consumed reports how much of the file src took so far; it is
-// called on the goroutine alone.
-func NewReadAhead(src io.Reader, consumed func() int64) *ReadAhead {
-	r := &ReadAhead{full: make(chan aheadBlock, aheadBlocks), free: make(chan []byte, aheadBlocks),
-		done: make(chan struct{})}
-	for range aheadBlocks {
-		r.free <- make([]byte, aheadBytes)
-	}
-	r.wait.Go(func() { r.run(src, consumed) })
+// NewReadAhead begins to read src, up to some bytes ahead, and ReadAheadBytes where that is less. consumed reports how
+// much of the file src took so far; it is called on the goroutine alone, which is named.
+func NewReadAhead(src io.Reader, consumed func() int64, bytes int64, name string) *ReadAhead {
+	blocks := max(aheadBlocks, int(bytes/aheadBytes))
+	r := &ReadAhead{full: make(chan aheadBlock, blocks), free: make(chan []byte, blocks), done: make(chan struct{})}
+	r.wait.Go(func() { r.run(src, consumed, blocks, name) })
 	return r
 }
 
-func (r *ReadAhead) run(src io.Reader, consumed func() int64) {
-	cputime.Label("file")
+func (r *ReadAhead) run(src io.Reader, consumed func() int64, blocks int, name string) {
+	cputime.Label(name)
 	for {
+		if len(r.free) == 0 && blocks > 0 {
+			r.free <- make([]byte, aheadBytes)
+			blocks--
+		}
 		var buf []byte
 		select {
 		case buf = <-r.free:

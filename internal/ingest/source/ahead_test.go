@@ -1,0 +1,62 @@
+package source
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is decompressed before its turn gives the same records, positions and errors, from the beginning and from the
+// middle, also where the reading ends early.
+func TestFilesAhead(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 5 {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		for k := range 300 {
+			fmt.Fprintf(z, "{\"text\": \"%d of %d\"}\n", k, i)
+		}
+		z.Close()
+		write(t, dir, fmt.Sprintf("%d.jsonl.gz", i), b.String())
+		write(t, dir, fmt.Sprintf("%d.txt", i), "one\ntwo\n")
+	}
+	for _, damaged := range []bool{false, true} {
+		if damaged {
+			data, err := os.ReadFile(dir + "/2.jsonl.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "3.jsonl.gz", string(data[:len(data)*3/4]))
+		}
+		set := openSet(t, Options{Args: []string{dir}})
+		want, wantErr := readFrom(t, set, Position{})
+		if (wantErr != nil) != (damaged) || len(want) < 10 || !set.Decodes() {
+			t.Fatal(len(want), wantErr)
+		}
+		for _, workers := range []int{1, 3} {
+			set.Spend(Spare{Workers: workers, Bytes: int64(workers) * 2 * aheadFile})
+			for from := 0; from < len(want); from += 1 + len(want)/2 {
+				at, rest := Position{}, want
+				if from > 0 {
+					at, rest = want[from-1].next, want[from:]
+				}
+				got, err := readFrom(t, set, at)
+				if diff := cmp.Diff(rest, got, cmp.AllowUnexported(piece{})); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("%d workers, from record %d: %v, want %v: %s", workers, from, err, wantErr, diff)
+				}
+			}
+			r, err := set.Reader(Position{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Next(nil, new(Record)); err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+		}
+	}
+}
