@@ -46,7 +46,7 @@ type viewFlags struct {
 
 	pattern *regexp.Regexp // grep's
 	ofText  bool           // rows are made of sources
-	name    string         // of what is viewed, for messages
+	name    string         // what is viewed, for messages
 	more    string         // what a message adds if text was not read to its end
 }
 

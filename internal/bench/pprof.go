@@ -123,7 +123,7 @@ func (p *stackReader) stack(sample []byte) (n int64, stack []string, goroutine s
 
 // label returns the value of a label if it is a goroutine's name.
 func (p *stackReader) label(message []byte) (name string, err error) {
-	var words [3]string // by the field, key and value
+	var words [3]string // index is the field: 1 the key, 2 the value
 	err = eachField(message, func(field int, v uint64, _ []byte) error {
 		if field < len(words) && v < uint64(len(p.words)) {
 			words[field] = p.words[v]

@@ -23,7 +23,7 @@ type StageCost struct {
 type AloneCost struct {
 	Goroutine    string  `json:"goroutine"`
 	CPUSeconds   float64 `json:"cpu_s"`
-	SecondsPerGB float64 `json:"cpu_s_per_gb"` // of text
+	SecondsPerGB float64 `json:"cpu_s_per_gb"` // CPU seconds a GB of text
 }
 
 // samples counts the samples of profiles.

@@ -31,7 +31,7 @@ type Piece struct {
 // of the documents of a packed row, nil for other rows.
 func Cut(t *tokenize.Tokenizer, ids []uint32, loss []bool, segments []int32, each bool) (pieces []Piece) {
 	var text strings.Builder
-	var ends []int // of the pieces, in the text
+	var ends []int // where each piece ends in the text
 	segment, last := 0, 0
 	eachText(t, ids, func(from, to int, own string) {
 		for ; segment < len(segments) && from >= last+int(segments[segment]); segment++ {
@@ -107,7 +107,7 @@ func shared(a, b string) int {
 // Highlight cuts pieces at the matches in their joined text, and marks those that are matched. matches are pairs of
 // offsets in bytes, as package regexp returns them.
 func Highlight(pieces []Piece, matches [][]int) (out []Piece) {
-	at := 0 // of the piece's rest
+	at := 0 // where the piece's rest begins
 	for _, p := range pieces {
 		if p.Text == "" { // ids without a token
 			out = append(out, p)

@@ -56,7 +56,7 @@ func lay(tokens, brackets bool, texts ...[]Piece) [][]run {
 		if i > 0 {
 			heading("=>")
 		}
-		lengths := map[int]int{} // of documents, in tokens
+		lengths := map[int]int{} // tokens of each document
 		for _, p := range pieces {
 			lengths[p.Segment] += p.Tokens
 		}

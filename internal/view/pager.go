@@ -26,14 +26,14 @@ type Pager struct {
 	Out     io.Writer                   // the terminal, in raw mode
 	Typed   <-chan []byte               // what is typed; closed when the terminal is gone
 	Resized <-chan os.Signal            // the terminal's window changed
-	Size    func() (columns, lines int) // of the terminal
+	Size    func() (columns, lines int) // the terminal's
 
 	row    *Row
 	at     int64   // its number in the list
 	top    int     // the first line that is shown, -1 for where a match is in the middle
 	height int     // lines that are shown
 	lines  int     // lines of the row
-	typed  []byte  // that is still to be followed
+	typed  []byte  // keys still to be followed
 	asked  *string // what is typed after a slash
 	said   string  // a message in place of the keys
 }

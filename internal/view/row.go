@@ -55,8 +55,8 @@ type Row struct {
 	// of the first.
 	Pieces []Piece `json:"pieces,omitempty"`
 
-	Tokens     int      `json:"tokens"`      // of the row, or of prompt and target
-	LossTokens int      `json:"loss_tokens"` // that carry loss
+	Tokens     int      `json:"tokens"`      // the row's, or those of prompt and target
+	LossTokens int      `json:"loss_tokens"` // tokens that carry loss
 	InputIDs   []uint32 `json:"input_ids"`
 	Labels     []uint32 `json:"labels,omitempty"`    // ids of the target
 	LossMask   []bool   `json:"loss_mask,omitempty"` // absent where every token of the row or of its target carries loss

@@ -16,7 +16,7 @@ type Run struct {
 	*serve.Trace
 	fsys   shardfile.ReadFS
 	warn   func(string)
-	splits []*Split // of each dataset, nil until needed
+	splits []*Split // one for each dataset, nil until needed
 }
 
 // NewRun returns the run of a trace. It warns of what datasets lack.

@@ -33,7 +33,7 @@ type lane struct {
 	entries []entry
 	found   []uint64 // for each key of the batch: number+1 of a document, or a place; 0 for none
 	heads   [2 * batchKeys]uint16
-	used    []uint16  // of heads
+	used    []uint16  // heads in use
 	steps   chan step // nil where the lane has no goroutine
 	err     error
 }

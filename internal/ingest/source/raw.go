@@ -30,7 +30,7 @@ type rawFile struct {
 	inZip      func(*zipfile.Entry) bool // the members of a zip archive that are read
 	concurrent bool                      // decompress on a goroutine
 	aheadBytes int64                     // how far ahead
-	label      string                    // of the goroutine
+	label      string                    // the goroutine's
 	binary     bool                      // the text is an archive, and never in UTF-16
 	c          decompress.Compression
 	remote     *remote.File  // the same file, where it is one

@@ -45,7 +45,7 @@ type needs struct {
 	largest              int    // what the window of records grows to
 	generated, once      bool
 	remote               bool
-	streams, columns     bool // that may be decompressed ahead
+	streams, columns     bool // whether they may be decompressed ahead
 }
 
 // maxNotes bounds the notes about a call with many arguments.

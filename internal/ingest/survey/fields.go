@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxFields  = 64      // of a file that are counted: one bit each
+	maxFields  = 64      // fields of a file that are counted: one bit each
 	maxName    = 200     // bytes of the name of one
 	maxForms   = 1 << 10 // combinations of fields that hold a text
 	maxGuesses = 16      // records of one form whose text is guessed
@@ -28,9 +28,9 @@ const (
 // fields are those of the records of a file.
 type fields struct {
 	scan  jsonscan.Scanner
-	index map[string]int      // by name, in File.Fields
-	forms map[uint64]*form    // by the bits of the fields that hold a string
-	first *example.FieldError // of the first record
+	index map[string]int      // places in File.Fields by name
+	forms map[uint64]*form    // keys have the bits of the fields that hold a string
+	first *example.FieldError // the first record's
 }
 
 // A form is a set of fields with a string that records have.

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	maxMembers  = 8 // of an archive that are named
-	maxProblems = 3 // of a file that are told
+	maxMembers  = 8 // members of an archive that are named
+	maxProblems = 3 // problems of a file that are told
 )
 
 // A look is what is known of the file that is read.

@@ -17,7 +17,7 @@ type File struct {
 	Compression decompress.Compression `json:"compression,omitempty"`
 	// Encoding is what text that is not UTF-8 looks like.
 	Encoding string `json:"encoding,omitempty"`
-	Bytes    int64  `json:"bytes"`   // as stored, -1 if unknown
+	Bytes    int64  `json:"bytes"`   // stored size, -1 if unknown
 	Records  int64  `json:"records"` // those that a build reads, of what was read here; examples of a dataset
 	// Sampled is set where only the beginning was read.
 	Sampled bool `json:"sampled,omitempty"`
@@ -26,7 +26,7 @@ type File struct {
 	Decoded int64   `json:"decoded_records,omitempty"` // those whose fields were counted
 	// Text is the field that holds the text, or a|b|c where it is the first of these that a record has.
 	Text   string               `json:"text_field,omitempty"`
-	Shapes map[chat.Shape]int64 `json:"shapes,omitempty"` // of conversations
+	Shapes map[chat.Shape]int64 `json:"shapes,omitempty"` // conversations by shape
 	// Prompt and Target are templates of pairs, "" for none.
 	Prompt string `json:"prompt,omitempty"`
 	Target string `json:"target,omitempty"`
@@ -34,26 +34,26 @@ type File struct {
 	Bad         int64        `json:"bad,omitempty"`
 	Problems    []fault.Text `json:"problems,omitempty"`
 	Notes       []fault.Text `json:"notes,omitempty"`
-	Members     []Member     `json:"members,omitempty"` // of an archive
+	Members     []Member     `json:"members,omitempty"` // an archive's
 	MoreMembers int64        `json:"records_of_more_members,omitempty"`
 	Error       fault.Text   `json:"error,omitzero"` // why it cannot be read, or be read on
 
 	group   *group
 	err     error    // why it cannot be read
-	name    string   // as an argument
-	arg     string   // that led to it
+	name    string   // argument that names it
+	arg     string   // argument that led to it
 	way     way      // how its records are read; "" if nothing in it is text
 	choices []string // Text
 	alone   bool     // its records are too long for more than one choice
-	flags   []string // that it needs besides
+	flags   []string // other flags that it needs
 	refused bool     // it is whole, and no build reads it
 }
 
 // A Field is a field of the records of a file.
 type Field struct {
 	Name    string           `json:"name"`
-	Records int64            `json:"records"` // that have a value in it
-	Types   map[string]int64 `json:"types"`   // of these values
+	Records int64            `json:"records"` // records that have a value in it
+	Types   map[string]int64 `json:"types"`   // how many of these values have each type
 }
 
 // A Member is a file of an archive.

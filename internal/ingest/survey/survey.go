@@ -36,8 +36,8 @@ import (
 
 // Options are what is surveyed.
 type Options struct {
-	Paths            []string // as source.Options.Args
-	Include, Exclude []string // as source.Options has them
+	Paths            []string // see source.Options.Args
+	Include, Exclude []string // see source.Options
 	Limit            int64    // bytes of records that are read of a file; 0 for all
 	Memory           int64    // the most that reading a file may take
 	Stdin            io.Reader
@@ -63,7 +63,7 @@ type surveyor struct {
 	Options
 	report  *Report
 	seen    map[string]bool
-	failed  []error // of arguments
+	failed  []error // arguments' errors
 	damaged skip.Sample
 }
 

@@ -47,7 +47,7 @@ func (p *packedPage) unpack(c *codec) error {
 type lookahead struct {
 	at          io.ReaderAt
 	codecs      chan *codec // those that are free
-	bytes, most int64       // that all pages may take, and that one has taken
+	bytes, most int64       // bytes that all pages may take, and the most that one has taken
 	pages       []*packedPage
 	used        []*packedPage // their buffers are free
 	scout       leafReader    // finds the pages
