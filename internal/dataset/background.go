@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -135,13 +136,17 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		return err
 	}
 	full, next := s.pending, b.spare
+	if b.writing = true; b.written == nil {
+		b.written = make(chan error, 1)
+	}
+	if runtime.GOMAXPROCS(0) == 1 { // nothing is beside the caller, and the batch is in the cache
+		b.written <- b.writeBatch(s, full)
+		return b.settle()
+	}
 	if b.spare = full; next == nil {
 		next = newBatch(b.layout)
 	}
 	s.pending = next
-	if b.writing = true; b.written == nil {
-		b.written = make(chan error, 1)
-	}
 	go func() {
 		writer.Set()
 		b.written <- b.writeBatch(s, full)

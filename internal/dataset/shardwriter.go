@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -159,7 +160,14 @@ func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScra
 	if scratch.crc == nil {
 		scratch.crc = make(chan uint32, 1)
 	}
-	go s.hashParts(scratch.parts, scratch.crc) // while the system copies the bytes
+	if runtime.GOMAXPROCS(0) == 1 {
+		s.hashParts(scratch.parts, scratch.crc)
+	} else { // while the system copies the bytes
+		go func() {
+			hasher.Set()
+			s.hashParts(scratch.parts, scratch.crc)
+		}()
+	}
 	var err error
 	for _, p := range scratch.parts {
 		if err = s.write(p); err != nil {
@@ -174,7 +182,6 @@ func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScra
 
 // hashParts takes the parts of a batch into the shard's hash, and sends their CRC.
 func (s *openShard) hashParts(parts [][]byte, sum chan<- uint32) {
-	hasher.Set()
 	crc := uint32(0)
 	for _, p := range parts {
 		crc = crc32.Update(crc, crc32.IEEETable, p)

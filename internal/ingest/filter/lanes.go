@@ -150,18 +150,23 @@ func (l *lane) sameBatch(e entry, place uint16) (v uint64) {
 }
 
 // insert adds the entries of the documents that stay.
-func (l *lane) insert(kept []uint64) (err error) {
+func (l *lane) insert(kept []uint64) error {
 	for i, number := range kept {
-		switch e := l.entries[i]; {
-		case number == 0 || !l.isOwn(e):
-		case l.found[i]&sameBatch != 0: // perhaps of one that stays
-			err = l.put(e, number)
-		case l.found[i] == 0:
-			err = l.table.add(l.numbered(e, number))
-		}
-		if err != nil {
+		if err := l.insertOne(i, number); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// insertOne adds the entry of the document at a place of the batch, unless its number+1 is 0.
+func (l *lane) insertOne(i int, number uint64) error {
+	switch e := l.entries[i]; {
+	case number == 0 || !l.isOwn(e):
+	case l.found[i]&sameBatch != 0: // perhaps of one that stays
+		return l.put(e, number)
+	case l.found[i] == 0:
+		return l.table.add(l.numbered(e, number))
 	}
 	return nil
 }
@@ -223,9 +228,7 @@ func (s *Seen) next(keys [][]byte) error {
 		if l.steps != nil {
 			done.Add(1)
 			l.steps <- step{kept, s.batch, &done}
-			continue
 		}
-		l.err = l.insert(kept) // all before any looks: they share a table
 	}
 	done.Wait()
 	for _, l := range s.lanes {

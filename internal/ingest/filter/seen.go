@@ -111,7 +111,7 @@ func NewSeen(kind Dedup, fsys shardfile.FS, logPath, tablePath string, poolBytes
 	tables := &scratch{fs: fsys, path: tablePath}
 	s := &Seen{kind: kind, log: scratch{fs: fsys, path: logPath}, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
 		tables: tables, lanes: newLanes(kind, tables, roomOfTables(poolBytes))}
-	s.most = 64 // what they look at stays in the nearest cache
+	s.most = 16 // what they look at stays in the nearest cache
 	for _, l := range s.lanes {
 		if l.steps != nil {
 			s.running.Go(l.run)
@@ -239,7 +239,15 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 	if isCopy, err = s.seenBefore(place, key); isCopy || err != nil {
 		return isCopy, err
 	}
-	s.kept[place] = s.count + uint64(s.size)/uint64(len(key)) + 1
+	number := s.count + uint64(s.size)/uint64(len(key)) + 1
+	s.kept[place] = number
+	for _, l := range s.lanes {
+		if l.steps == nil { // while its place in the table is in the cache
+			if err := l.insertOne(place, number); err != nil {
+				return false, err
+			}
+		}
+	}
 	return false, s.Keep(key)
 }
 

@@ -211,7 +211,8 @@ func (j *Job) Unroll() {
 		r := &j.runs[i]
 		for k, start := 0, r.start; k < len(r.ends); k++ {
 			d, end := &j.Documents[r.at+k], int(r.ends[k])
-			*d = Document{Record: r.first, Raw: Span{start, end}}
+			*d = Document{} // a literal with fields would be made elsewhere and copied
+			d.Record, d.Raw = r.first, Span{start, end}
 			d.Ordinal += int64(k)
 			d.Row += int64(k)
 			d.Offset += int64(start - r.start)

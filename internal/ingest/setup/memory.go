@@ -180,7 +180,7 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 
 // sizeAhead decides what may be decompressed ahead: of what all jobs leave, and a job of the longest record.
 func (p *MemoryPlan) sizeAhead(from *Prepared, need int64) {
-	if !slices.ContainsFunc(from.Phases, func(p Phase) bool { return p.Set.Decodes() }) {
+	if from.Options.Workers == 1 || !slices.ContainsFunc(from.Phases, func(p Phase) bool { return p.Set.Decodes() }) {
 		return
 	}
 	longest := work.LongRecordLease(job.MaxRecordBytes, from.Phases[0].Formatter, from.Chat)

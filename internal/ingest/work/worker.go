@@ -250,6 +250,9 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 
 // IsMarkup reports whether a text begins as a page of HTML, perhaps after a declaration or a comment.
 func IsMarkup(text []byte) bool {
+	if len(text) == 0 || text[0] > '<' && text[0] < utf8.RuneSelf { // most texts begin with a letter
+		return false
+	}
 	text = bytes.TrimLeft(text[:min(len(text), 512)], "\ufeff \t\r\n")
 	if !bytes.HasPrefix(text, []byte("<")) {
 		return false
