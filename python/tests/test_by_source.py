@@ -81,7 +81,9 @@ def _rank(rank: int, store: str, folder: str, out: Any) -> None:
     with dsload.Loader(folder, batch_size=9, seed=5, columns=COLUMNS) as loader:
         batch = next(iter(loader))
         losses = (batch["example"][:, None] * 0.37 + torch.arange(batch["labels"].shape[1])).float()
-        out.put((batch["example"], batch["source"], batch["labels"], losses, dsload.by_source(losses, batch)))
+        means = dsload.by_source(losses, batch)
+        # As lists: the queue sends a tensor as a file that the reader fetches from this process, which may have ended.
+        out.put((batch["source"].tolist(), batch["labels"].tolist(), losses.tolist(), means))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
@@ -98,8 +100,8 @@ def test_over_ranks(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
         process.join()
         assert process.exitcode == 0
     sums, numbers = {}, {}  # type: dict[int, float], dict[int, int]
-    for _, sources, labels, losses, _ in got:
-        for s, row, loss in zip(sources.tolist(), labels.tolist(), losses.tolist()):
+    for sources, labels, losses, _ in got:
+        for s, row, loss in zip(sources, labels, losses):
             for label, x in zip(row, loss):
                 if label != -100:
                     sums[s], numbers[s] = sums.get(s, 0) + x, numbers.get(s, 0) + 1
