@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 
@@ -58,5 +59,46 @@ func TestFilesAhead(t *testing.T) {
 			}
 			r.Close()
 		}
+	}
+}
+
+// TestFilesAheadShareTheRoom: the file that is read keeps what it took before its turn, beside those that come next.
+func TestFilesAheadShareTheRoom(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 6 {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		fmt.Fprint(z, "one\ntwo\n")
+		z.Close()
+		write(t, dir, fmt.Sprintf("%d.txt.gz", i), b.String())
+	}
+	set := openSet(t, Options{Args: []string{dir}})
+	spare := Spare{Workers: 3, Bytes: 3 * aheadFile}
+	set.Spend(spare)
+	r, err := set.Reader(Position{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var rec Record
+	files := map[int]*rawFile{}
+	for rec.Input < 2 {
+		maps.Copy(files, r.upcoming)
+		if _, err := r.Next(nil, &rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	maps.Copy(files, r.upcoming)
+	taken, n := int64(0), 0
+	for i, raw := range files {
+		if in, err := set.Input(i); err != nil {
+			t.Fatal(err)
+		} else if i >= rec.Input {
+			taken += raw.aheadBytes + in.readerBytes(&set.opts)
+			n++
+		}
+	}
+	if n != 1+spare.Workers || taken > spare.Bytes {
+		t.Errorf("%d files may take %d bytes, want %d and at most %d", n, taken, 1+spare.Workers, spare.Bytes)
 	}
 }

@@ -72,7 +72,7 @@ func (r *Reader) openInput() error {
 	return r.resume(raw)
 }
 
-// aheadFile is what a file may take that is decompressed before its turn.
+// aheadFile is the most that a file may take which is decompressed before its turn. It keeps that while it is read.
 const aheadFile = 16 << 20
 
 // openAhead begins to decompress the files that come next, each on a goroutine. What is wrong with one is left for its
@@ -85,7 +85,7 @@ func (r *Reader) openAhead() {
 		if err != nil || r.upcoming[i] != nil || !in.isStream() {
 			continue
 		}
-		left := aheadFile - in.readerBytes(&r.set.opts)
+		left := min(aheadFile, spare.Bytes/(n+1)) - in.readerBytes(&r.set.opts)
 		if left < 0 {
 			continue
 		}
