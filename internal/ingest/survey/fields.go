@@ -138,7 +138,7 @@ func (l *look) object(raw []byte) (bits uint64, err error) {
 			return err
 		}
 		is := jsonKinds[first]
-		if _, isFloat := jsonscan.NumberLen(raw[start:s.Offset()]); is == "" && isFloat {
+		if n, isFloat := jsonscan.NumberLen(raw[start:s.Offset()]); is == "" && (isFloat || n == 0) { // 0 of NaN
 			is = "float"
 		}
 		if is = cmp.Or(is, "int"); is == "string" {

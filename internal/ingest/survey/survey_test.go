@@ -213,3 +213,18 @@ func TestHostileRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbers: what Python writes for floats without digits is of floats.
+func TestNumbers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, value := range []string{"NaN", "Infinity", "-Infinity", "-0.5", "1e3"} {
+		write(t, "n.jsonl", "{\"text\": \"a\", \"v\": "+value+"}\n")
+		r, err := run(t, "n.jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(r.Files[0].Fields[1].Types); !strings.Contains(got, "float") || strings.Contains(got, "int") {
+			t.Errorf("%s: %s", value, got)
+		}
+	}
+}
