@@ -56,10 +56,15 @@ def show(batch: Mapping[str, Any], dataset: PathLike, split: str = "train", rows
     dataset: the folder that it was read from, here or in a bucket. A mix, {name: folder}, has one tokenizer; where its
     rows came from is not shown. rows: how many are shown; None for all.
 
-    Raises DsloadError where there is no dsload program, or the dataset cannot be read; KeyError without `input_ids`.
+    Raises DsloadError where there is no dsload program, or the dataset cannot be read; KeyError without `input_ids`;
+    ValueError if these are not rows of ids.
     """
     folders = list(dataset.values()) if isinstance(dataset, Mapping) else [dataset]
     arrays = {name: _listed(v) for name, v in batch.items() if name in _COLUMNS}
+    if any(not isinstance(ids, list) for ids in arrays["input_ids"]):
+        raise ValueError(
+            "input_ids of a batch are a list of ids for each row; a row alone is shown as {'input_ids': [ids]}"
+        )
     given = list(_given(arrays, len(folders) == 1))
     shown = given if rows is None else given[:rows]
     command = [required_binary("dsload.show"), "view", "--given", "--split", split, "--", os.fspath(folders[0])]

@@ -109,3 +109,6 @@ def test_names_what_is_wrong(chats: str, tmp_path: Path) -> None:
         dsload.show({"input_ids": np.array([[1, 2]])}, tmp_path / "nosuch")
     with pytest.raises(KeyError):
         dsload.show({"labels": np.array([[1, 2]])}, chats)
+    for alone in np.array([1, 2]), [1, 2]:
+        with pytest.raises(ValueError, match="a row alone"):
+            dsload.show({"input_ids": alone}, chats)
