@@ -34,12 +34,12 @@ func (f *buildFlags) next(s *report.Summary) string {
 		return fmt.Sprintf("next: dsload build --plan %s --partition %d/%d --out %s\n", shell.Quote(f.partition.plan),
 			part.Number+1, part.Plan.Partitions, shell.Quote(s.Out))
 	}
-	return fmt.Sprintf("next: dsload merge %s\n", shell.Quote(s.Out))
+	return fmt.Sprintf("next: dsload merge %s\n", shell.Path(s.Out))
 }
 
 // nextOf returns the lines to paste where there is a dataset.
 func nextOf(dir string) string {
-	return fmt.Sprintf("next: dsload view %s\n      dsload.Loader(%s, batch_size=32)\n", shell.Quote(dir), strconv.QuoteToASCII(dir))
+	return fmt.Sprintf("next: dsload view %s\n      dsload.Loader(%s, batch_size=32)\n", shell.Path(dir), strconv.QuoteToASCII(dir))
 }
 
 func printMemory(w io.Writer, plan *setup.MemoryPlan, asJSON bool) error {

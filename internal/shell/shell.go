@@ -17,3 +17,11 @@ func Quote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// Path is Quote for a path among a command's arguments: one that begins with a dash is no flag.
+func Path(s string) string {
+	if strings.HasPrefix(s, "-") && s != "-" {
+		s = "./" + s
+	}
+	return Quote(s)
+}

@@ -11,3 +11,11 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
+
+func TestPath(t *testing.T) {
+	for s, want := range map[string]string{"a b": "'a b'", "-": "-", "-o": "./-o", "--out x": "'./--out x'", "": "''"} {
+		if got := Path(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
