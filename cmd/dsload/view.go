@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -168,6 +169,7 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 	if err := f.build(cmd, args, dir); err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // its reader may have seen enough: a write then fails, and the folder is removed
 	return show(cmd, []string{dir})
 }
 
