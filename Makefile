@@ -163,11 +163,10 @@ lint-python: $(VENV)/installed
 test-arm64:
 	@release/test-arm64.sh
 
-gate: build
-	@$(PYTHON) bench/gate/gate.py bin/dsload
-
-gate-update: build
-	@$(PYTHON) bench/gate/gate.py bin/dsload --update
+# The gate counts by functions, whose names a released program does not have.
+gate gate-update:
+	CGO_ENABLED=0 $(GO) build -ldflags "-w" -o bin/gate/dsload ./cmd/dsload
+	@$(PYTHON) bench/gate/gate.py bin/gate/dsload $(if $(filter gate-update,$@),--update)
 
 # The database is that of vuln.go.dev, made from the module in which it is kept: a machine that reaches a module proxy needs nothing else.
 vulncheck:

@@ -131,6 +131,8 @@ def of_alone(counts: str) -> int:
                 alone = bool(ALONE.search(line)) and not WORKERS.search(line)
             elif alone and line[0].isdigit():
                 total += int(line.split()[1])
+    if total == 0:
+        raise SystemExit("gate: no function of what is alone was counted: its names are in a program that is built without -s; make gate does so")
     return total
 
 
