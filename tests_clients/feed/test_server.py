@@ -61,15 +61,19 @@ def test_prometheus_reads_all_metrics(serve, dataset):
     families = {f.name: f for f in text_string_to_metric_families(get(server.socket, "/metrics").read().decode())}
     assert {name: f.type for name, f in families.items()} == {
         **{f"dsload_feed_{name}": "counter" for name in (
-            "batches", "rows", "tokens", "padded_tokens", "bytes", "requests", "streams_ended", "streams_refused")},
+            "batches", "rows", "tokens", "padded_tokens", "bytes", "requests", "streams_ended", "streams_refused",
+            "dataset_rows", "dataset_tokens", "source_rows", "source_tokens")},
         **{f"dsload_feed_{name}": "gauge" for name in (
-            "streams", "padding_efficiency", "memory_leased_bytes", "memory_cap_bytes")},
+            "streams", "padding_efficiency", "memory_leased_bytes", "memory_cap_bytes", "dataset_epochs", "dataset_weight",
+            "source_epochs")},
         "go_goroutines": "gauge", "process_cpu_seconds": "counter", "process_resident_memory_bytes": "gauge",
         "process_open_fds": "gauge", "process_start_time_seconds": "gauge",
     }
     values = {(s.name, *s.labels.values()): s.value for f in families.values() for s in f.samples}
     assert all(f.documentation for f in families.values())
     assert values["dsload_feed_batches_total",] == len(rows)
+    sent = [s for s in families["dsload_feed_dataset_rows"].samples if s.name.endswith("_total")]
+    assert sum(s.value for s in sent) == sum(len(b["example"]) for b in rows)
     assert values["dsload_feed_requests_total", "/v1/batches"] == 1
     assert values["dsload_feed_streams_ended_total", "complete"] == 1
     assert values["dsload_feed_streams",] == 0
