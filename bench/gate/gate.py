@@ -161,6 +161,11 @@ def run(dsload: str, arguments: list[str], paths: dict[str, str], figure: str) -
     return int(found[1].replace(",", "")) * (1 if counted else 1024)
 
 
+def figures_of(name: str) -> set[str]:
+    """What is counted of a workload."""
+    return set(RUNS) if WORKLOADS[name][0] == "build" else set(RUNS) - {"alone_instructions"}
+
+
 def tolerance(name: str, figure: str) -> float:
     return SERVE_TOLERANCE if (name, figure) == (SERVE, "instructions") else TOLERANCE[figure]
 
@@ -217,8 +222,7 @@ def main() -> None:
                 before = None if args.update else known["workloads"].get(name, {}).get(figure)
                 return least(lambda: run(dsload, WORKLOADS[name], paths, figure), RUNS[figure], before, tolerance(name, figure))
 
-            running = {(name, figure): pool.submit(measure, name, figure) for figure in RUNS for name in WORKLOADS
-                       if figure != "alone_instructions" or WORKLOADS[name][0] == "build"}
+            running = {(name, figure): pool.submit(measure, name, figure) for figure in RUNS for name in WORKLOADS if figure in figures_of(name)}
             try:
                 for (name, figure), future in running.items():
                     figures.setdefault(name, {})[figure] = future.result()
