@@ -34,7 +34,7 @@ import (
 const (
 	viewMemory  = 96 << 20 // the soft limit on the Go runtime: a row and the tokenizer are held at a time
 	viewedText  = 1000     // rows that are made of text, unless one further on is asked for
-	maxPageRows = 1000     // rows of a page, unless --limit says more
+	maxPageRows = 1000     // rows of a page without --limit
 )
 
 type viewFlags struct {
@@ -276,9 +276,11 @@ func (f *viewFlags) show(cmd *cobra.Command, args []string, at *datasetFS, asked
 	keys, ok := cmd.InOrStdin().(*os.File)
 	switch {
 	case f.html != "":
-		p.page, limit = new(strings.Builder), cmp.Or(limit, maxPageRows)
+		if p.page = new(strings.Builder); !hasLimit {
+			limit = cmp.Or(limit, maxPageRows)
+		}
 		if err = p.printAll(cmd.Context(), list, start, limit); err == nil {
-			err = f.writePage(out, &p)
+			err = f.writePage(out, &p, !hasLimit && p.n == maxPageRows)
 		}
 	case !f.asJSON && !hasLimit && isTerminal(unguarded(out)) && os.Getenv("TERM") != "dumb" && ok && term.IsTerminal(int(keys.Fd())):
 		err = pageThrough(cmd.Context(), &view.Pager{List: list, Screen: p.screen, Out: unguarded(out)}, start, keys)
@@ -291,15 +293,19 @@ func (f *viewFlags) show(cmd *cobra.Command, args []string, at *datasetFS, asked
 	return err
 }
 
-// writePage writes the page of rows.
-func (f *viewFlags) writePage(out io.Writer, p *rowPrinter) error {
+// writePage writes the page of rows, and says whether it is full.
+func (f *viewFlags) writePage(out io.Writer, p *rowPrinter, full bool) error {
 	page := markup.Page(f.name, marked.PageStyle, markup.Format("<main><h1><bdi>%s</bdi></h1>\n<p class=\"dsload-row\">"+
 		"<span class=\"loss\">coloured</span>: carries loss; <span class=\"special\">framed</span>: a special token</p>\n%s</main>\n",
 		f.name, markup.HTML(p.page.String())))
 	if err := writePage(f.html, page); err != nil {
 		return fmt.Errorf("view --html %s: %w", f.html, err)
 	}
-	return writeText(out, fmt.Sprintf("wrote %s: %s\n", f.html, plural(p.n, "row")))
+	most := ""
+	if full {
+		most = ", the most of a page without --limit"
+	}
+	return writeText(out, fmt.Sprintf("wrote %s: %s%s\n", f.html, plural(p.n, "row"), most))
 }
 
 // A rowPrinter prints rows for people, or for programs, or onto a page.
