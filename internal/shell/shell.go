@@ -19,9 +19,12 @@ func Quote(s string) string {
 }
 
 // Path is Quote for a path among a command's arguments: one that begins with a dash is no flag.
-func Path(s string) string {
-	if strings.HasPrefix(s, "-") && s != "-" {
-		s = "./" + s
+func Path(s string) string { return Quote(Argument(s)) }
+
+// Argument returns a path as an argument that is no flag, not quoted.
+func Argument(path string) string {
+	if strings.HasPrefix(path, "-") && path != "-" {
+		path = "./" + path
 	}
-	return Quote(s)
+	return path
 }

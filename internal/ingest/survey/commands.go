@@ -160,16 +160,14 @@ func (s *surveyor) sources(g *group) (names []string) {
 		for up := parent(name, f.arg); up != "" && !mixed[up]; up = parent(up, f.arg) {
 			name = up
 		}
-		if literal = literal && len(f.Members) == 0; strings.HasPrefix(name, "-") && name != "-" {
-			name = "./" + name
-		}
-		if name = uris.Redact(name); !named[name] {
+		literal = literal && len(f.Members) == 0
+		if name = uris.Redact(shell.Argument(name)); !named[name] {
 			named[name] = true
 			names = append(names, name)
 		}
 	}
 	if literal && len(names) > manyNames+2*len(others) {
-		names = []string{s.Paths[0]}
+		names = []string{uris.Redact(shell.Argument(s.Paths[0]))}
 		for _, name := range others {
 			names = append(names, "--exclude", name)
 		}
