@@ -51,7 +51,7 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 // buildText builds text into the cache and returns the folder of the dataset, in a process which ends with this one,
 // however that ends.
 func buildText(cmd *cobra.Command, sources, flags []string) (folder string, err error) {
-	summary, err := runBuildProcess(cmd, append([]string{"--cached", "--exit-with-stdin"}, flags...), sources, nil)
+	summary, err := runBuildProcess(cmd, append([]string{"--cached", "--exit-with-stdin"}, flags...), sources, nil, true)
 	return summary.Out, err
 }
 
@@ -65,15 +65,17 @@ type builtSummary struct {
 }
 
 // runBuildProcess builds sources in a process of its own, whose memory is free once it has ended, and shows its notes.
-// Without a stdin the process has one that ends with this one.
-func runBuildProcess(cmd *cobra.Command, flags, sources []string, stdin io.Reader) (summary builtSummary, err error) {
+// Without a stdin the process has one that ends with this one. An interrupt waits for a checkpoint of a build that resumes.
+func runBuildProcess(cmd *cobra.Command, flags, sources []string, stdin io.Reader, resumes bool) (summary builtSummary, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return summary, fmt.Errorf("build %s: find this program: %w", textcache.SourcesText(sources), err)
 	}
 	args := append([]string{"build", "--json"}, flags...)
 	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
-	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) } // it stops at a checkpoint
+	if resumes {
+		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) } // it stops at a checkpoint
+	}
 	child.WaitDelay = stopGrace
 	var stdout bytes.Buffer
 	child.Stdin, child.Stdout, child.Stderr = stdin, &stdout, cmd.ErrOrStderr()

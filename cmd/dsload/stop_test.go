@@ -16,7 +16,7 @@ import (
 )
 
 // TestStopWhileAPipeIsAwaited stops commands that wait for a writer of a pipe, whichever file the
-// pipe replaces.
+// pipe replaces. They leave nothing in the folder for temporary files.
 func TestStopWhileAPipeIsAwaited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: each command takes its grace")
@@ -33,7 +33,7 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 		{"build", pipe, "--out", "o"}, {"build", text, "--val", pipe, "--out", "o"},
 		{"build", text, "--tokenizer", pipe, "--out", "o"},
 		{"tokenizer", "inspect", pipe}, {"tokenizer", "encode", "--tokenizer", pipe}, {"tokenizer", "digest", pipe},
-		{"tokenizer", "train", pipe}, {"survey", pipe},
+		{"tokenizer", "train", pipe}, {"survey", pipe}, {"view", pipe},
 		{"doctor", pipe}, {"bench", "tokenize", pipe}, {"serve", data, "--listen", "127.0.0.1:0", "--tls-cert", pipe,
 			"--tls-key", pipe},
 		{"serve", data, "--listen", "127.0.0.1:0", "--token-file", pipe},
@@ -42,6 +42,8 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(exe, args...)
 			cmd.Dir = t.TempDir()
+			temporary := t.TempDir()
+			cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 			if err := syscall.Mkfifo(filepath.Join(cmd.Dir, pipe), 0o600); err != nil {
 				t.Skip(err)
 			}
@@ -57,6 +59,9 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 				t.Errorf("dsload %q: exit code %d", args, code)
+			}
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("dsload %q leaves %v, %v", args, left, err)
 			}
 		})
 	}

@@ -204,7 +204,7 @@ func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) erro
 	if !f.text.Changed("max-examples") {
 		flags = append(flags, fmt.Sprintf("--max-examples=%d", max(viewedText, f.row+max(f.limit, 1))))
 	}
-	summary, err := runBuildProcess(cmd, flags, sources, cmd.InOrStdin())
+	summary, err := runBuildProcess(cmd, flags, sources, cmd.InOrStdin(), false)
 	if strings.Contains(summary.Stopped, "max-examples") {
 		f.more = "; these are the first rows of the text: --max-examples reads on"
 	}

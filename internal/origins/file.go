@@ -1,6 +1,7 @@
 package origins
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -62,6 +63,16 @@ func (f *File) Find(ordinal int64) (o Origin, ok bool, err error) {
 		return o, false, fmt.Errorf("%w: page %d", err, after-1)
 	}
 	return o, ok, nil
+}
+
+// check checks the pages whose heads Find reads to look for a document: a damaged head leads to another page.
+func (f *File) check(ordinal int64) (err error) {
+	sort.Search(f.pages, func(i int) bool {
+		p, pageErr := f.page(i)
+		err = cmp.Or(err, pageErr)
+		return err != nil || p.next > ordinal
+	})
+	return err
 }
 
 // errPassed ends the search for a document.

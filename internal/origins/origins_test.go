@@ -179,6 +179,9 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 			if err == nil && ok && (o.Record != d.record || o.Source != d.name[:min(len(d.name), maxName)]) {
 				t.Fatalf("byte %d flipped: document %d is record %d of %.40s", i, d.ordinal, o.Record, o.Source)
 			}
+			if err == nil && !ok && f.check(d.ordinal) == nil {
+				t.Fatalf("byte %d flipped: document %d is not found, and no page is damaged", i, d.ordinal)
+			}
 		}
 	}
 }

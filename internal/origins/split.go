@@ -81,6 +81,9 @@ func (o *Split) Find(document int64) (found Origin, ok bool, err error) {
 		found, ok, err = f.find.Find(document)
 		err = f.explain(err)
 	}
+	for i := 0; i < len(o.files) && !ok && err == nil; i++ {
+		err = o.files[i].explain(o.files[i].find.check(document))
+	}
 	return found, ok, err
 }
 

@@ -63,6 +63,16 @@ func TestSplit(t *testing.T) {
 	if _, err := open("train"); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
+	data := written(t, first, never)
+	data[len(Magic)+8+4] ^= 1 // the first page then seems to begin after every document
+	if err := os.WriteFile(filepath.Join(dir, shardfile.OriginsName), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := open("train", shardfile.OriginsName); err != nil {
+		t.Error(err)
+	} else if _, _, err := s.Find(first[0].ordinal); !errors.Is(err, shard.ErrCorrupt) {
+		t.Error("a damaged head:", err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, shardfile.OriginsName), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -298,7 +298,7 @@ func (d *opened) split(name string) (*shard.Split, error) {
 		hint += "; did you mean " + near + "?"
 	}
 	if name == "val" {
-		hint += "; a split val is held out by building with max-val-examples or val"
+		hint += "; `dsload build --max-val-examples` or `--val` holds one out"
 	}
 	return nil, feed.BadParam("split", fmt.Sprintf("dataset %s has no split %q", d.name, name), hint)
 }

@@ -119,6 +119,12 @@ func (s *Split) Given(rows []Given) *List {
 		if g.LossMask != nil && len(g.LossMask) != len(g.InputIDs) || g.Segments != nil && int(tokens) != len(g.InputIDs) {
 			return nil, fault.Kindf(fault.Usage, "row %d: loss_mask and segments are not those of its %d ids", i, len(g.InputIDs))
 		}
+		for _, id := range slices.Concat(g.InputIDs, g.Labels) {
+			if size := s.Rows.Schema().VocabSize; int64(id) >= int64(size) {
+				return nil, fault.Kindf(fault.Usage, "row %d: the dataset's tokenizer has the ids below %d, and the row has %d: "+
+					"give the dataset that the batch was read from", i, size, id)
+			}
+		}
 		r := &Row{of: s, Split: s.Rows.Info().Name, Origin: Origin{Example: g.Example, Document: -1}, InputIDs: g.InputIDs,
 			Labels: g.Labels, LossMask: g.LossMask, Segments: g.Segments, Documents: len(g.Segments)}
 		r.decode()

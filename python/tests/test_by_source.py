@@ -72,6 +72,8 @@ def test_means() -> None:
     ):
         with pytest.raises(ValueError, match=why):
             dsload.by_source(losses, given)
+    with pytest.raises(ValueError, match="rows of source 2, counted from 0, and there are 2 names"):
+        dsload.by_source(np.zeros(4), batch, ["a", "b"])
 
 
 def _rank(rank: int, store: str, folder: str, out: Any) -> None:

@@ -93,6 +93,15 @@ def test_shows_prompt_and_target(tmp_path: Path) -> None:
         assert "What?\n=>\n⟦This.⟧" in repr(dsload.show(next(iter(loader)), str(tmp_path / "d")))
 
 
+@pytest.mark.parametrize("column", ["input_ids", "labels"])
+def test_ids_of_another_tokenizer_are_refused(chats: str, column: str) -> None:
+    batch = {"input_ids": [[1, 2]], "labels": [[3]]}
+    assert "⟦" in repr(dsload.show(batch, chats))
+    batch[column] = [[1, 50257]]
+    with pytest.raises(dsload.DsloadError, match="ids below 50257, and the row has 50257: give the dataset"):
+        dsload.show(batch, chats)
+
+
 def test_a_batch_that_cannot_be_shown_is_a_dict(chats: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with dsload.Loader(chats, batch_size=2, output="numpy") as loader:
         batch: Any = next(iter(loader))

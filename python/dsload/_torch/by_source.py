@@ -53,10 +53,13 @@ def by_source(
     np.add.at(total, (1, sources), numbers)
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         total = _over_ranks(torch, total)
-    return {
-        names[i] if names is not None else i: float(total[0, i] / total[1, i])
-        for i in np.flatnonzero(total[1]).tolist()
-    }
+    found = np.flatnonzero(total[1]).tolist()
+    if names is not None and found and found[-1] >= len(names):
+        raise ValueError(
+            f"the batch has rows of source {found[-1]}, counted from 0, and there are {len(names)} names: give "
+            "loader.sources of the loader that made the batch, or None for numbers"
+        )
+    return {names[i] if names is not None else i: float(total[0, i] / total[1, i]) for i in found}
 
 
 def _array(values: Any) -> Any:

@@ -281,6 +281,9 @@ class _Check:
     def findings(self, relevant: dict[str, Setting]) -> tuple[Finding, ...]:
         found = [Finding(k, v, "a number must be there", True) for k, v in self.config.unread]
         for s in (*self.settings.values(), *self.config.others):
+            if s.is_range and s.values[0] > s.values[-1]:
+                ends = f"{_shown(s.values[0])} to {_shown(s.values[-1])}"
+                found.append(Finding(s.key, ends, "a range begins with its smaller end", True))
             for v in s.values:
                 said = self._judge(s, v, relevant) if s.meaning in _BOUNDS else None
                 if said:

@@ -143,7 +143,7 @@ def read(config: Mapping[str, Any]) -> Configuration:
         meaning, values = _meaning(key, name), tuple(given)
         if meaning in _NUMBERS:
             values, bad = _numbers(values)
-            unread += [(key, v) for v in bad]
+            unread += [(key, v) for v in (bad if given else ["no values"])]
         values = tuple(v for v in values if not (v is None or (isinstance(v, str) and v.lower() in _UNSET)))
         values = values or ((True,) if name == "bf16" and "auto" in given else ())  # where the device has it
         if method or meaning in _NUMBERS:
