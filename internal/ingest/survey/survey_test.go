@@ -183,13 +183,15 @@ func TestChoices(t *testing.T) {
 // TestManyFiles: a folder with few others is named with what is left out of it, unless an archive may hold such a name.
 func TestManyFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for i := range 30 {
-		write(t, fmt.Sprintf("all/f%d.txt", i), "some text\n")
-	}
-	write(t, "all/sub/bad.jsonl", "{\"text\n")
-	r, _ := run(t, "all")
-	if len(r.Commands) != 1 || r.Commands[0].Command != "dsload build all --exclude /sub/bad.jsonl --out all-data" {
-		t.Errorf("%+v", r.Commands)
+	for path, want := range map[string]string{"all": "dsload build all --exclude /sub/bad.jsonl --out all-data",
+		"-all": "dsload build ./-all --exclude /sub/bad.jsonl --out dsload-data"} {
+		for i := range 30 {
+			write(t, fmt.Sprintf("%s/f%d.txt", path, i), "some text\n")
+		}
+		write(t, path+"/sub/bad.jsonl", "{\"text\n")
+		if r, _ := run(t, path); len(r.Commands) != 1 || r.Commands[0].Command != want {
+			t.Errorf("%s: %+v", path, r.Commands)
+		}
 	}
 }
 
