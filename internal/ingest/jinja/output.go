@@ -12,6 +12,8 @@ type output struct {
 	from  int
 	top   bool
 	marks bool // data holds markStart and markEnd
+	// only is the text of a block so far, if it is one string, so that no copy of it is made. data is then empty.
+	only string
 }
 
 // finish removes the marks, and returns the generation blocks that they surround.
@@ -59,6 +61,14 @@ func (e *execution) write(s string) {
 // add appends what there is room for.
 func (e *execution) add(s string) {
 	o := e.out
+	if !o.top && o.only == "" && len(o.data) == 0 {
+		o.only = s
+		return
+	}
+	if s == "" {
+		return
+	}
+	e.join(o)
 	if e.trace != nil {
 		e.trace.wrote(o, s)
 	}
@@ -68,15 +78,41 @@ func (e *execution) add(s string) {
 	}
 }
 
+// join copies the text of a block, which is one string, since more follows.
+func (e *execution) join(o *output) {
+	if o.only != "" {
+		e.touchText(o.only)
+		o.data, o.only = append(o.data, o.only...), ""
+	}
+}
+
 // capture calls run and returns what it wrote.
 func (e *execution) capture(run func()) string {
 	outer := e.out
-	e.out = &output{}
+	inner := e.takeOutput()
+	e.out = inner
 	run()
-	s := string(e.out.data)
+	s := inner.only
+	if s == "" {
+		s = string(inner.data)
+	}
 	e.charge(int64(len(s)))
 	e.out = outer
+	if *inner = (output{data: inner.data[:0]}); cap(inner.data) <= keptText/keptOutputs && len(e.outputs) < keptOutputs {
+		e.outputs = append(e.outputs, inner)
+	}
 	return s
+}
+
+// takeOutput returns where the text of a block goes.
+func (e *execution) takeOutput() *output {
+	n := len(e.outputs)
+	if n == 0 {
+		return &output{}
+	}
+	o := e.outputs[n-1]
+	e.outputs = e.outputs[:n-1]
+	return o
 }
 
 // show writes the value of an expression as {{ }} does. Text that is joined, and JSON, is written without
@@ -127,12 +163,13 @@ func (e *execution) dropParts(base int) {
 
 // joinParts joins the last parts, and drops them.
 func (e *execution) joinParts(base int) string {
-	if e.trace != nil {
-		for _, part := range e.parts[base:] {
+	parts := slices.DeleteFunc(e.parts[base:], func(part string) bool { return part == "" })
+	if len(parts) > 1 && e.trace != nil {
+		for _, part := range parts {
 			e.touchText(part)
 		}
 	}
-	text := strings.Join(e.parts[base:], "")
+	text := strings.Join(parts, "") // a single one as it is
 	e.dropParts(base)
 	return text
 }
@@ -217,6 +254,7 @@ func (e *execution) showJSON(n *filterExpr, s *scope) {
 	e.dropArguments(a)
 	e.text = p.out
 	e.room(len(p.out))
+	e.join(e.out)
 	for _, m := range p.marks {
 		m.At += len(e.out.data) - e.out.from
 		e.trace.mark(m)

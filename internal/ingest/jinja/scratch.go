@@ -7,6 +7,7 @@ type Scratch struct {
 	parts     []string // text that is about to be joined
 	values    []any    // values that are about to be joined
 	text      []byte   // text of JSON
+	outputs   []*output
 	scopes    []*scope
 	loops     []*loop
 	arguments []*arguments
@@ -71,6 +72,7 @@ func (s *Scratch) missingField(name string) *undefined {
 const (
 	keptScratch = 1 << 10
 	keptText    = 64 << 10
+	keptOutputs = 8 // of blocks, of which few nest
 )
 
 // clean drops all values, so that they can be collected, and what has grown large.
