@@ -179,7 +179,7 @@ func (e *execution) member(of any, name string) (any, bool) {
 	if f == nil {
 		return nil, false
 	}
-	return &function{name, f}, true
+	return &function{name: name, call: f}, true
 }
 
 // stringMember returns a method of a string or markup whose text is s, nil if there is none.
@@ -245,14 +245,14 @@ func (l *loop) field(name string) (any, bool) {
 	case "nextitem":
 		return neighbour(i+1, "next"), true
 	case "cycle":
-		return &function{name, func(e *execution, a *arguments) any {
+		return &function{name: name, call: func(e *execution, a *arguments) any {
 			if len(a.positional) == 0 {
 				e.fail("no items for cycling given")
 			}
 			return a.positional[l.at%len(a.positional)]
 		}}, true
 	case "changed":
-		return &function{name, func(e *execution, a *arguments) any {
+		return &function{name: name, call: func(e *execution, a *arguments) any {
 			now := tupleOf(a.positional...)
 			if l.changed != nil && e.equal(l.changed, now) {
 				return false
@@ -270,13 +270,13 @@ func (c *cycler) member(name string) (any, bool) {
 	case "current":
 		return c.items[c.at], true
 	case "next":
-		return &function{name, func(*execution, *arguments) any {
+		return &function{name: name, call: func(*execution, *arguments) any {
 			v := c.items[c.at]
 			c.at = (c.at + 1) % len(c.items)
 			return v
 		}}, true
 	case "reset":
-		return &function{name, func(*execution, *arguments) any { c.at = 0; return nil }}, true
+		return &function{name: name, call: func(*execution, *arguments) any { c.at = 0; return nil }}, true
 	}
 	return nil, false
 }

@@ -217,9 +217,16 @@ func (e *execution) callExpr(n *callExpr, s *scope) any {
 	} else {
 		f = e.eval(n.function, s)
 	}
-	a := e.argumentsOf(&n.arguments, s)
+	if macro, ok := f.(*function); !ok || macro.macro == nil {
+		a := e.argumentsOf(&n.arguments, s)
+		e.line = n.line
+		return e.call(f, a)
+	}
+	a := e.takeArguments(&n.arguments, s)
 	e.line = n.line
-	return e.call(f, a)
+	out := e.call(f, a)
+	e.dropArguments(a)
+	return out
 }
 
 // call calls a function.
@@ -228,6 +235,9 @@ func (e *execution) call(f any, a *arguments) any {
 	defer e.leave()
 	switch f := f.(type) {
 	case *function:
+		if f.macro != nil {
+			return e.callMacro(f, a)
+		}
 		return f.call(e, a)
 	case *undefined:
 		e.fail("%s", f.why())

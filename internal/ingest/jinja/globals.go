@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ var globalFunctions = functions(map[string]func(*execution, *arguments) any{
 func functions(list map[string]func(*execution, *arguments) any) map[string]any {
 	g := make(map[string]any, len(list))
 	for name, f := range list {
-		g[name] = &function{name, f}
+		g[name] = &function{name: name, call: f}
 	}
 	return g
 }
@@ -60,6 +61,7 @@ func (e *execution) pairs(d *Dict, function string, a *arguments) {
 			}
 		}
 	}
+	d.entries = slices.Grow(d.entries, a.named.Len())
 	for i := range a.named.entries {
 		e.put(d, a.named.entries[i].key, a.named.entries[i].value)
 	}
@@ -78,7 +80,7 @@ func namespaceFunction(e *execution, a *arguments) any {
 
 func joinerFunction(e *execution, a *arguments) any {
 	separator, used := a.get(0, "sep", ", "), false
-	return &function{"joiner", func(*execution, *arguments) any {
+	return &function{name: "joiner", call: func(*execution, *arguments) any {
 		if !used {
 			used = true
 			return ""

@@ -103,6 +103,35 @@ func TestExpressionsAsPython(t *testing.T) {
 	}
 }
 
+// Memory that calls, scopes and blocks use again holds nothing that a template has kept. Each want is Python's.
+func TestKeptByTemplates(t *testing.T) {
+	for _, c := range [][2]string{
+		{"{% set n = namespace(a=[]) %}{% macro f() %}{% set n.a = n.a + [varargs, kwargs] %}{% endmacro %}" +
+			"{{ f(1, 2, x=3) }}{{ f(4, 5, y=6) }}{{ n.a }}", "[(1, 2), {'x': 3}, (4, 5), {'y': 6}]"},
+		{"{% macro g() %}<{{ caller() }}>{% endmacro %}{% for i in [1, 2] %}{% macro f() %}{{ i }}{% endmacro %}{{ f() }}" +
+			"{% call g() %}{{ i }}{% endcall %}{% endfor %}", "1<1>2<2>"},
+		{"{% macro outer(a) %}{% macro inner() %}{{ a }}{% endmacro %}{{ inner() }}{% endmacro %}{{ outer(1) }}{{ outer(2) }}", "12"},
+		{"{% macro f(n) %}{{ n }}{{ f(n - 1) if n }}{{ n }}{% endmacro %}{{ f(2) }}", "210012"},
+		{"{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f('x') }}{{ f('y', b='z') }}{{ f(b=1, a=2) }}", "xxyz21"},
+		{"{% macro f(s) %}{{ s }}{% endmacro %}{% set a %}{{ f('one') }}{% endset %}{% set b %}{{ a }}{{ f('two') }}{% endset %}" +
+			"{{ f(a) ~ b ~ (a + '') ~ ('' ~ b) }}", "oneonetwooneonetwo"},
+		{"{% macro f() %}{% endmacro %}{% set b %}{{ f() }}{{ '' }}{{ [1]|tojson }}{{ 'x' }}{% endset %}{{ b }}", "[1]x"},
+		{"{% set b %}{{ 'x' }}{{ [1]|tojson }}{% for i in ['a'] %}{{ i }}{% endfor %}{% endset %}{{ b }}", "x[1]a"},
+	} {
+		tmpl, err := jinja.Parse(c[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		scratch := &jinja.Scratch{}
+		for range 2 {
+			got, _, _, err := tmpl.Render(nil, &jinja.Dict{}, jinja.Options{Limits: testLimits, Scratch: scratch})
+			if err != nil || string(got) != c[1] {
+				t.Errorf("%s\n got %q, %v, want %q", c[0], got, err, c[1])
+			}
+		}
+	}
+}
+
 func TestHostileTemplatesEnd(t *testing.T) {
 	for name, source := range map[string]string{
 		"macro without end":        "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}",

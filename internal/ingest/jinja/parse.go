@@ -114,6 +114,7 @@ type parser struct {
 	at         int
 	depth      int
 	loops      int // enclosing for statements
+	scopes     int // enclosing statements with a scope of their own
 	generation bool
 	closures   bool
 	used       map[string]bool // names that are read

@@ -38,6 +38,10 @@ func (p *parser) statements(ends ...string) []node {
 func (p *parser) block(ends ...string) ([]node, string) {
 	p.skipOperator(":")
 	p.expect(tokenBlockEnd)
+	if !slices.Contains(ends, "endif") {
+		p.scopes++
+		defer func() { p.scopes-- }()
+	}
 	body := p.statements(ends...)
 	return body, p.next().text
 }
@@ -229,7 +233,7 @@ func (p *parser) macroStatement(t token) node {
 
 // macroBody parses the body of a macro and records which special variables it uses.
 func (p *parser) macroBody(m *macroNode, end string) {
-	p.closures = true
+	p.closures = p.closures || p.scopes > 0
 	outer, loops := p.used, p.loops
 	p.used, p.loops = map[string]bool{}, 0
 	m.body, _ = p.block(end)

@@ -1,5 +1,7 @@
 package jinja
 
+import "slices"
+
 // control says how a list of statements ended.
 type control int
 
@@ -228,21 +230,21 @@ func (e *execution) looped(over any) []any {
 // macro returns the function for a macro or for the body of a call block.
 func (e *execution) macro(n *macroNode, defined *scope) *function {
 	e.charge(scopeBytes)
-	return &function{n.name, func(e *execution, a *arguments) any {
-		s := e.newScope(defined)
-		e.bind(n, a, s)
-		return e.capture(func() { e.run(n.body, s) })
-	}}
+	return &function{name: n.name, macro: n, defined: defined}
+}
+
+// callMacro calls a macro, which keeps none of its arguments.
+func (e *execution) callMacro(f *function, a *arguments) any {
+	s := e.newScope(f.defined)
+	e.bind(f.macro, a, s)
+	text := e.capture(func() { e.run(f.macro.body, s) })
+	e.release(s)
+	return boxed(&e.texts, text)
 }
 
 // bind assigns the arguments of a call to the parameters of a macro.
 func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
-	first := len(n.params) - len(n.defaults)
-	rest := &Dict{}
-	for i := range a.named.entries {
-		rest.Set(a.named.entries[i].key.(string), a.named.entries[i].value)
-	}
-	named := &Dict{}
+	first, named := len(n.params)-len(n.defaults), 0 // named counts the arguments that are parameters
 	for i, name := range n.params {
 		given, isNamed := a.named.find(name)
 		switch {
@@ -253,7 +255,7 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 			s.set(n.ids[i], a.positional[i])
 		case isNamed:
 			s.set(n.ids[i], given)
-			named.Set(name, true)
+			named++
 		case i >= first:
 			s.set(n.ids[i], e.eval(n.defaults[i-first], s))
 		default:
@@ -262,24 +264,25 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 	}
 	if n.caller && n.name != "caller" {
 		caller, ok := a.named.find("caller")
-		if !ok {
+		if ok {
+			named++
+		} else {
 			caller = &undefined{hint: "No caller defined"}
 		}
 		s.set(callerID, caller)
-		named.Set("caller", true)
 	}
-	rest = rest.Without(func(key string, _ any) bool { _, ok := named.find(key); return ok })
-	if n.kwargs {
+	if n.kwargs || a.named.Len() > named {
+		rest := a.named.Clone().Without(func(key string, _ any) bool {
+			return slices.Contains(n.params, key) || key == "caller" && n.caller && n.name != "caller"
+		})
+		if !n.kwargs {
+			e.fail("macro '%s' takes no keyword argument '%v'", n.name, rest.entries[0].key)
+		}
 		s.set(kwargsID, rest)
-	} else if rest.Len() > 0 {
-		e.fail("macro '%s' takes no keyword argument '%v'", n.name, rest.entries[0].key)
 	}
-	var more []any
-	if len(a.positional) > len(n.params) {
-		more = a.positional[len(n.params):]
-	}
+	more := a.positional[min(len(n.params), len(a.positional)):]
 	if n.varargs {
-		s.set(varargsID, tupleOf(more...))
+		s.set(varargsID, tupleOf(slices.Clone(more)...))
 	} else if len(more) > 0 {
 		e.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
 	}

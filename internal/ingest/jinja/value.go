@@ -32,10 +32,12 @@ type (
 		kind viewKind
 	}
 	namespace struct{ Dict }
-	// function is anything that can be called.
+	// function is anything that can be called: Go code, or a macro with the scope in which it stands.
 	function struct {
-		name string
-		call func(*execution, *arguments) any
+		name    string
+		call    func(*execution, *arguments) any
+		macro   *macroNode
+		defined *scope
 	}
 	// loop is the variable of that name within a for statement.
 	loop struct {

@@ -24,6 +24,8 @@ func TestTraceEqualsComparing(t *testing.T) {
 		"twice":     `{% for m in messages %}{{ m.content ~ '|' ~ m.content|trim ~ '|' ~ m.content }}{% endfor %}`,
 		"JSON":      `{% for m in messages %}{{ '<m>' }}{{ m.content|tojson }}{{ '\n' }}{{ m|tojson(indent=2) }}{% endfor %}`,
 		"macro":     `{% macro show(m) %}{{ '<m>' ~ m.content ~ '</m>' }}{% endmacro %}{% for m in messages %}{{ show(m) }}{% endfor %}`,
+		"macros":    `{% macro show(c) %}{{ c }}{% endmacro %}{% macro around(c) %}{{ '<c>' }}{{ c }}{% endmacro %}{% for m in messages %}{% set c = show(m.content)|trim %}{{ '<m>' ~ c }}{{ around(c) }}{% endfor %}`,
+		"blocks":    `{% for m in messages %}{% set c %}{{ '' + show }}{{ m.content }}{% endset %}{% set d %}{{ c }}{{ m.role }}{% endset %}{{ '<m>' ~ c ~ '</m>' }}{{ d if loop.first }}{% endfor %}`,
 		"window":    `{% set messages = messages[1:] %}{% for m in messages %}{{ '<m>' + m.content }}{% else %}none{% endfor %}{% if add_generation_prompt %}<m>{% endif %}`,
 		"count":     `{% if messages|length > 2 %}many{% endif %}{% for m in messages %}{{ '<m>' + m.content }}{% endfor %}`,
 		"some":      `{% if messages|length > 0 %}some{% endif %}{% for m in messages %}{{ '<m>' + m.content }}{% endfor %}`,
