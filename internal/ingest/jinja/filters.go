@@ -3,6 +3,7 @@ package jinja
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A filter changes a value: {{ value|name(arguments) }}.
@@ -105,9 +106,11 @@ func (e *execution) length(v any) int64 {
 	switch v := v.(type) {
 	case string, markup:
 		s, _ := text(v)
-		e.touchText(s)
+		if e.trace != nil && !e.trace.empty {
+			e.touchText(s)
+		}
 		e.step(int64(len(s)) / stepBytes)
-		return int64(len([]rune(s)))
+		return int64(utf8.RuneCountInString(s))
 	case *List:
 		e.measured(v)
 		return int64(len(v.Items))

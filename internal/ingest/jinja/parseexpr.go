@@ -88,14 +88,29 @@ func (p *parser) comparison() node {
 	return c
 }
 
-// asksForNone reports whether a comparison is like "messages|length == 0".
+// asksForNone reports whether a comparison is like "messages|length == 0" or "message.content|trim|length > 0".
 func (c *compareExpr) asksForNone() bool {
 	f, ok := c.first.(*filterExpr)
-	if !ok || f.name != "length" && f.name != "count" || len(c.rest) != 1 || !is[*nameExpr](f.of) {
+	if !ok || f.name != "length" && f.name != "count" || len(c.rest) != 1 || !isPart(f.of) {
 		return false
 	}
 	zero, ok := c.rest[0].(*constExpr)
 	return ok && zero.value == int64(0) && strings.Contains("== != >", c.operators[0])
+}
+
+// isPart reports whether an expression is a variable or a part of one, which may be trimmed.
+func isPart(n node) bool {
+	switch n := n.(type) {
+	case *nameExpr:
+		return true
+	case *attributeExpr:
+		return isPart(n.of)
+	case *itemExpr:
+		return is[*constExpr](n.key) && isPart(n.of)
+	case *filterExpr:
+		return n.name == "trim" && isPart(n.of)
+	}
+	return false
 }
 
 // binary parses operands joined by left-associative operators of one precedence.

@@ -148,6 +148,17 @@ func (j *rendering) otherwise(dst *Text, lists bool) (other *rendering, lost []i
 	return other, lost, err
 }
 
+// takesListsAlone reports whether there are contents that are strings, which the template takes as lists alone.
+func (j *rendering) takesListsAlone() bool {
+	return slices.ContainsFunc(j.messages, func(m *jinja.Dict) bool {
+		if _, isText := peek(m, "content").(string); !isText {
+			return false
+		}
+		t := j.habits().contents(peek(m, "role"))
+		return !t.strings && t.one
+	})
+}
+
 var errSame = errors.New("there is no other form")
 
 // contents returns which contents of a role the template takes. What is not known is as a user's.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -302,25 +303,37 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if err != nil {
 		return err
 	}
-	lost, err := job.attempt(dst)
-	if errors.Is(err, ErrStopped) {
-		return err
-	}
-	if err != nil || len(lost) > 0 {
-		other, still, again := job.otherwise(dst, lists)
-		switch {
-		case errors.Is(again, ErrStopped):
-			return again
-		case again == nil && len(still) == 0:
-			job, err = other, nil
-		case err == nil:
-			err = job.lostError(lost)
-		}
-	}
-	if err == nil && dst.Turn != nil {
+	if job, err = job.inForm(dst, lists); err == nil && dst.Turn != nil {
 		err = job.split(dst)
 	}
+	c.messages = job.messages
 	return err
+}
+
+// inForm renders the conversation as it is, or in the other form of its contents if the template takes that, and
+// returns the rendering of which dst is the text. A form that the template is known not to take is tried last.
+func (j *rendering) inForm(dst *Text, lists bool) (*rendering, error) {
+	listsFirst := !lists && j.takesListsAlone()
+	if listsFirst {
+		other, lost, err := j.otherwise(dst, lists)
+		if err == nil && len(lost) == 0 || errors.Is(err, ErrStopped) {
+			return cmp.Or(other, j), err
+		}
+	}
+	lost, err := j.attempt(dst)
+	if errors.Is(err, ErrStopped) || err == nil && len(lost) == 0 {
+		return j, err
+	}
+	if !listsFirst {
+		other, still, again := j.otherwise(dst, lists)
+		if again == nil && len(still) == 0 || errors.Is(again, ErrStopped) {
+			return cmp.Or(other, j), again
+		}
+	}
+	if err == nil {
+		err = j.lostError(lost)
+	}
+	return j, err
 }
 
 // attempt renders the conversation as it is. lost are the messages whose words the template leaves out.
