@@ -5,10 +5,12 @@ import (
 	"compress/gzip"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 )
 
 // What is decompressed before its turn gives the same records, positions and errors, from the beginning and from the
@@ -100,5 +102,62 @@ func TestFilesAheadShareTheRoom(t *testing.T) {
 	}
 	if n != 1+spare.Workers || taken > spare.Bytes {
 		t.Errorf("%d files may take %d bytes, want %d and at most %d", n, taken, 1+spare.Workers, spare.Bytes)
+	}
+}
+
+// TestFramesBeside: frames that are decompressed beside each other give the same records, positions and errors as one
+// after another, from the beginning and from the middle, in the memory that is spare.
+func TestFramesBeside(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frames, text []byte
+	for k := 0; len(frames) < 2<<20; k++ {
+		text = fmt.Appendf(text[:0], "%d begins in this frame", k)
+		for range 1 << 18 {
+			text = append(text, ' '+byte(rng.Uint32N(64)))
+		}
+		frames = z.EncodeAll(text, frames)
+		frames = z.EncodeAll([]byte("\n"), frames)
+	}
+	dir := t.TempDir()
+	for what, data := range map[string][]byte{"whole": frames, "cut off": frames[:len(frames)-1000],
+		"followed": append(frames, "other bytes"...), "in UTF-16": z.EncodeAll([]byte("\xff\xfea\x00\n\x00"), nil)} {
+		if what == "in UTF-16" {
+			data = append(data, frames...)
+		}
+		set := openSet(t, Options{Args: []string{write(t, dir, "frames.txt.zst", string(data))}})
+		want, wantErr := readFrom(t, set, Position{})
+		if len(want) < 5 || !set.Decodes() {
+			t.Fatal(what, len(want), wantErr)
+		}
+		for _, workers := range []int{1, 3} {
+			set.Spend(Spare{Workers: workers, Bytes: int64(workers) * aheadFile})
+			for from := 0; from < len(want); from += 1 + len(want)/2 {
+				at, rest := Position{}, want
+				if from > 0 {
+					at, rest = want[from-1].next, want[from:]
+				}
+				got, err := readFrom(t, set, at)
+				if diff := cmp.Diff(rest, got, cmp.AllowUnexported(piece{})); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("%s, %d workers, from record %d: %v, want %v: %s", what, workers, from, err, wantErr, diff)
+				}
+			}
+		}
+		r, err := set.Reader(Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(nil, new(Record)); err != nil {
+			t.Fatal(err)
+		}
+		raw, o := r.open.raw, &set.opts
+		taken := int64(raw.lanes) * (raw.aheadBytes + r.in.Compression.MemoryBytes(raw.window))
+		if beside := raw.frames != nil; beside != (what != "in UTF-16") || raw.lanes != 3 || taken > o.spare.Bytes+r.in.readerBytes(o) {
+			t.Errorf("%s: frames %v, %d beside each other, which take %d bytes", what, beside, raw.lanes, taken)
+		}
+		r.Close()
 	}
 }

@@ -132,7 +132,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 		return o.Buffer[:n], err
 	}
 	if in.Size < 0 || in.Size >= decompress.AheadFrom { // read and hash on a goroutine of its own
-		ahead := decompress.NewReadAhead(src, func() int64 { return 0 }, 0, "file")
+		ahead := decompress.NewReadAhead(decompress.Blocks(0), "file", decompress.Source{Reader: src, Consumed: func() int64 { return 0 }})
 		defer ahead.Stop()
 		next = func() ([]byte, error) { return ahead.Next(nil) }
 	}

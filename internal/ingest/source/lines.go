@@ -138,6 +138,7 @@ type LineRead struct {
 func (s *Set) single(in *Input) (*Set, error) {
 	one := &Set{opts: s.opts, formats: map[Format]int{}, store: s.store, needs: s.needs,
 		list: inputList{few: []Input{*in}}, total: in.Size}
+	one.opts.spare = Spare{} // several such sets may be read at once
 	return one, one.makeLines([]inputSpan{{uri: in.URI, n: 1}})
 }
 

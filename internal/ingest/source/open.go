@@ -176,7 +176,8 @@ func (s *Set) append(in Input) error {
 	} else {
 		n.remote = n.remote || in.Store != nil
 		n.once = n.once || in.once != nil
-		n.streams, n.columns = n.streams || in.isStream() && s.list.len() > 0, n.columns || in.Format.isColumnar()
+		n.streams = n.streams || in.isStream() && (s.list.len() > 0 || in.hasFrames(&s.opts))
+		n.columns = n.columns || in.Format.isColumnar()
 		n.largest = max(n.largest, in.framed().windowBytes(&s.opts.Framing))
 		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
 		if n.window < in.window && (!in.Format.isColumnar() || in.why != "") {

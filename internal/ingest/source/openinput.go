@@ -28,8 +28,11 @@ func (r *Reader) openInput() error {
 	if err != nil {
 		return r.inputError(err)
 	}
-	if len(r.upcoming) > 0 && raw.background == nil {
-		raw.label = in.aheadLabel()
+	if raw.background == nil {
+		if len(r.upcoming) > 0 {
+			raw.label = in.aheadLabel()
+		}
+		r.divide(raw)
 	}
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
@@ -75,18 +78,25 @@ func (r *Reader) openInput() error {
 // aheadFile is the most that a file may take which is decompressed before its turn. It keeps that while it is read.
 const aheadFile = 16 << 20
 
+// aheadShare returns how many files are decompressed before their turn, and what each of them and the one that is read
+// may take.
+func (r *Reader) aheadShare() (n, bytes int64) {
+	spare := &r.set.opts.spare
+	n = min(int64(spare.Workers), spare.Bytes/aheadFile)
+	return n, min(aheadFile, spare.Bytes/(n+1))
+}
+
 // openAhead begins to decompress the files that come next, each on a goroutine. What is wrong with one is left for its
-// turn.
+// turn, and so is a large one whose frames are decompressed beside each other then.
 func (r *Reader) openAhead() {
-	spare := r.set.opts.spare
-	n := min(int64(spare.Workers), spare.Bytes/aheadFile)
+	n, share := r.aheadShare()
 	for i := r.at.Input + 1; i <= r.at.Input+int(n) && i < r.set.Len(); i++ {
 		in, err := r.set.Input(i)
 		if err != nil || r.upcoming[i] != nil || !in.isStream() {
 			continue
 		}
-		left := min(aheadFile, spare.Bytes/(n+1)) - in.readerBytes(&r.set.opts)
-		if left < 0 {
+		left := share - in.readerBytes(&r.set.opts)
+		if left < 0 || in.textBytes > aheadFile && in.hasFrames(&r.set.opts) {
 			continue
 		}
 		in.kept = r.set.kept.take(i)
@@ -104,6 +114,32 @@ func (r *Reader) openAhead() {
 		}
 		r.upcoming[i] = raw
 	}
+}
+
+// divide lets the frames of the file that is opened be decompressed beside each other, in the memory that those that come
+// next leave.
+func (r *Reader) divide(raw *rawFile) {
+	in, o := &r.in, &r.set.opts
+	_, share := r.aheadShare()
+	room := o.spare.Bytes - int64(len(r.upcoming))*share + in.readerBytes(o)
+	one := in.Compression.MemoryBytes(raw.window)
+	n := min(int64(o.spare.Workers), room/(one+decompress.ReadAheadBytes))
+	if n < 2 || !in.isStream() {
+		return
+	}
+	if raw.frames = raw.findFrames(); raw.frames != nil {
+		raw.lanes, raw.aheadBytes = int(n), room/n-one
+	}
+}
+
+// hasFrames reports whether frames of the input can be decompressed beside each other.
+func (in *Input) hasFrames(o *Options) bool {
+	raw, err := openRaw(in, o)
+	if err != nil {
+		return false // its turn shows why
+	}
+	defer raw.Close()
+	return raw.findFrames() != nil
 }
 
 // isStream reports whether the input is a compressed file of this machine that is read from its beginning to its end.

@@ -31,6 +31,8 @@ type rawFile struct {
 	concurrent bool                      // decompress on a goroutine
 	aheadBytes int64                     // how far ahead
 	label      string                    // the goroutine's
+	frames     *decompress.Frames        // what is decompressed beside each other, nil for nothing
+	lanes      int                       // how many of them
 	binary     bool                      // the text is an archive, and never in UTF-16
 	c          decompress.Compression
 	remote     *remote.File  // the same file, where it is one
@@ -91,11 +93,39 @@ func (r *rawFile) open() (err error) {
 	}
 	r.out = explained{r}
 	if !r.binary && r.c != decompress.Plain {
-		r.out = &decompress.UTF16Reader{Source: r.out}
+		u := &decompress.UTF16Reader{Source: r.out}
+		if r.frames != nil && u.Marked() {
+			r.frames = nil
+		}
+		r.out = u
 	}
 	if r.concurrent && !(r.c == decompress.Zipped && r.binary) {
-		r.background = decompress.NewReadAhead(r.out, func() int64 { return r.counted.N }, r.aheadBytes, r.label)
+		r.background = r.readAhead()
 		r.out = r.background
+	}
+	return nil
+}
+
+// readAhead begins to read on goroutines.
+func (r *rawFile) readAhead() *decompress.ReadAhead {
+	blocks := decompress.Blocks(r.aheadBytes)
+	if r.frames != nil {
+		r.stop()
+		r.text = nil
+		var sources []decompress.Source
+		sources, r.stop = r.frames.Sources(r.lanes)
+		return decompress.NewReadAhead(blocks, "", sources...)
+	}
+	if file, local := r.file.(*os.File); local && r.c == decompress.Plain {
+		return decompress.NewReadAhead(1, r.label, decompress.Stripes(file, r.counted.N, r.size, r.counted.Check)...)
+	}
+	return decompress.NewReadAhead(blocks, r.label, decompress.Source{Reader: r.out, Consumed: func() int64 { return r.counted.N }})
+}
+
+// findFrames returns the parts of a compressed file that can be decompressed beside each other, nil where it is one.
+func (r *rawFile) findFrames() *decompress.Frames {
+	if file, local := r.file.(*os.File); local {
+		return decompress.FindFrames(r.c, file, r.size, r.window, r.counted.Check)
 	}
 	return nil
 }

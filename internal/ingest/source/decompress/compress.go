@@ -87,7 +87,7 @@ func Open(c Compression, src *Counted, window int64) (io.Reader, func(), error) 
 		z := &gzipReader{src: bufio.NewReader(src), counted: src}
 		return z, nothing, z.open()
 	case Zstd:
-		tail := &tailReader{src: src}
+		tail := &tailReader{src: src, n: src.N}
 		z, err := zstd.NewReader(tail, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(uint64(window)), zstd.WithDecoderMaxMemory(uint64(window)))
 		if err != nil {
@@ -136,6 +136,13 @@ func (g *gzipReader) open() (err error) {
 		g.z.Multistream(false)
 	}
 	return err
+}
+
+// reset continues with another file, or part of one.
+func (g *gzipReader) reset(src *Counted) error {
+	g.src.Reset(src)
+	g.counted = src
+	return g.open()
 }
 
 func (g *gzipReader) Read(p []byte) (int, error) {
@@ -233,6 +240,12 @@ func (t *tailReader) drain(from int64) (zero bool, err error) {
 type zstdReader struct {
 	z    *zstd.Decoder
 	tail *tailReader
+}
+
+// reset continues with another file, or part of one.
+func (r *zstdReader) reset(src *Counted) error {
+	r.tail.src, r.tail.n = src, src.N
+	return r.z.Reset(r.tail)
 }
 
 func (r *zstdReader) Read(p []byte) (int, error) {

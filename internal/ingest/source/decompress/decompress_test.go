@@ -86,7 +86,7 @@ func TestReadAhead(t *testing.T) {
 		want := bytes.Repeat([]byte("x1y2"), n/4+1)[:n]
 		for _, end := range []error{io.EOF, failed} {
 			src := &Counted{Source: io.MultiReader(iotest.HalfReader(bytes.NewReader(want)), iotest.ErrReader(end))}
-			r := NewReadAhead(src, func() int64 { return src.N }, int64(n), "")
+			r := NewReadAhead(Blocks(int64(n)), "", Source{src, func() int64 { return src.N }})
 			got, err := io.ReadAll(iotest.OneByteReader(r))
 			if ended := err == end || err == nil && end == io.EOF; !ended || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes until %v: %d bytes, %v", n, end, len(got), err)
@@ -97,11 +97,31 @@ func TestReadAhead(t *testing.T) {
 			r.Stop()
 		}
 	}
-	endless := NewReadAhead(iotest.DataErrReader(zeros{}), func() int64 { return 0 }, 0, "")
+	endless := NewReadAhead(Blocks(0), "", Source{iotest.DataErrReader(zeros{}), func() int64 { return 0 }})
 	if _, err := endless.Next(nil); err != nil {
 		t.Fatal(err)
 	}
 	endless.Stop()
+}
+
+// TestStripes: a file that several goroutines read gives its bytes from an offset up to the size that it had, and the
+// error of a file that is another one by then.
+func TestStripes(t *testing.T) {
+	data := make([]byte, 7*stripeBytes+9)
+	rand.NewChaCha8([32]byte{1}).Read(data)
+	changed := errors.New("it changed")
+	for _, size := range []int{0, 1, stripeBytes - 1, stripeBytes, 3*stripeBytes + 1, 6 * stripeBytes, len(data)} {
+		for _, from := range []int{0, size / 3, size} {
+			for _, end := range []error{nil, changed} {
+				r := NewReadAhead(1, "", Stripes(bytes.NewReader(data), int64(from), int64(size), func() error { return end })...)
+				got, err := io.ReadAll(iotest.HalfReader(r))
+				if err != end || !bytes.Equal(got, data[from:size]) {
+					t.Errorf("from %d to %d: %d bytes, %v, want %v", from, size, len(got), err, end)
+				}
+				r.Stop()
+			}
+		}
+	}
 }
 
 type zeros struct{}

@@ -1,6 +1,8 @@
 package decompress
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -19,53 +21,80 @@ const (
 	AheadFrom = 1 << 20
 )
 
-// A ReadAhead reads or decompresses on a goroutine of its own, some blocks ahead of the reader of records.
+// A ReadAhead reads or decompresses on goroutines of its own, some blocks ahead of the reader of records.
 //
-// It gives the same bytes and the same error as its source. The goroutine ends at the source's end, at
-// its first error, and by Stop, which waits for it.
+// It gives the same bytes and the same error as one source of all would. Its goroutines end at a source's end, at its
+// first error, and by Stop, which waits for them.
 type ReadAhead struct {
-	full chan aheadBlock
-	free chan []byte
-	done chan struct{}
-	once sync.Once
-	wait sync.WaitGroup
+	lanes []lane
+	turn  int // the lane that has the next block
+	done  chan struct{}
+	once  sync.Once
+	wait  sync.WaitGroup
 
 	block aheadBlock // the one that is read
 	at    int        // what is left of it begins here
 }
 
-// An aheadBlock is bytes of the source, how much of the file they took, and what came after them.
+// A Source is what one goroutine of a ReadAhead reads. Consumed reports how much of the file that took so far; it is
+// called on the goroutine alone.
+type Source struct {
+	io.Reader
+	Consumed func() int64
+}
+
+// errTurn ends what a source has before the next source has its turn. After the last one it is the first one's again.
+var errTurn = errors.New("the next source has its turn")
+
+// A lane is the way between the goroutine of a source and the reader.
+type lane struct {
+	full chan aheadBlock
+	free chan []byte
+}
+
+// An aheadBlock is bytes of a source, how much of the file they took, and what came after them.
 type aheadBlock struct {
 	data     []byte
 	consumed int64
 	err      error
+	lane     *lane
 }
 
-// NewReadAhead begins to read src, up to some bytes ahead, and ReadAheadBytes where that is less. consumed reports how
-// much of the file src took so far; it is called on the goroutine alone, which is named.
-func NewReadAhead(src io.Reader, consumed func() int64, bytes int64, name string) *ReadAhead {
-	blocks := max(aheadBlocks, int(bytes/aheadBytes))
-	r := &ReadAhead{full: make(chan aheadBlock, blocks), free: make(chan []byte, blocks), done: make(chan struct{})}
-	r.wait.Go(func() { r.run(src, consumed, blocks, name) })
+// Blocks returns how many blocks a source may be ahead that may take some bytes, and ReadAheadBytes where that is more.
+func Blocks(bytes int64) int { return max(aheadBlocks, int(bytes/aheadBytes)) }
+
+// NewReadAhead begins to read sources, each in some blocks of its own: at least two, and one where each block ends its
+// turn. Their goroutines are named, each apart.
+func NewReadAhead(blocks int, name string, sources ...Source) *ReadAhead {
+	r := &ReadAhead{lanes: make([]lane, len(sources)), done: make(chan struct{})}
+	for i, src := range sources {
+		l := &r.lanes[i]
+		*l = lane{make(chan aheadBlock, blocks), make(chan []byte, blocks)}
+		own := name
+		if len(sources) > 1 && name != "" {
+			own = fmt.Sprint(name, " ", i+1)
+		}
+		r.wait.Go(func() { l.run(src, blocks, own, r.done) })
+	}
 	return r
 }
 
-func (r *ReadAhead) run(src io.Reader, consumed func() int64, blocks int, name string) {
+func (l *lane) run(src Source, blocks int, name string, done chan struct{}) {
 	cputime.Label(name)
 	for {
-		if len(r.free) == 0 && blocks > 0 {
-			r.free <- make([]byte, aheadBytes)
+		if len(l.free) == 0 && blocks > 0 {
+			l.free <- make([]byte, aheadBytes)
 			blocks--
 		}
 		var buf []byte
 		select {
-		case buf = <-r.free:
-		case <-r.done:
+		case buf = <-l.free:
+		case <-done:
 			return
 		}
 		n, err := ReadBlock(src, buf[aheadRoom:])
-		r.full <- aheadBlock{buf[:aheadRoom+n], consumed(), err} // there is room for every block
-		if err != nil {
+		l.full <- aheadBlock{buf[:aheadRoom+n], src.Consumed(), err, l} // there is room for every block
+		if err != nil && err != errTurn {
 			return
 		}
 	}
@@ -95,15 +124,33 @@ func (r *ReadAhead) Next(keep []byte) ([]byte, error) {
 		if last.err != nil {
 			return keep, last.err
 		}
-		r.block, r.at = <-r.full, aheadRoom
-		if cap(last.data) > 0 {
-			defer func() { r.free <- last.data[:cap(last.data)] }() // keep may lie in it
+		r.advance()
+		if last.lane != nil {
+			defer last.release() // keep may lie in it
 		}
 	}
 	from := r.at - copy(r.block.data[r.at-len(keep):], keep)
 	r.at = len(r.block.data)
 	return r.block.data[from:], r.block.err
 }
+
+// advance goes to the next block that has bytes, or an error.
+func (r *ReadAhead) advance() {
+	for {
+		r.block, r.at = <-r.lanes[r.turn].full, aheadRoom
+		if r.block.err == errTurn {
+			r.block.err = nil
+			r.turn = (r.turn + 1) % len(r.lanes)
+		}
+		if r.block.err != nil || len(r.block.data) > aheadRoom {
+			return
+		}
+		r.block.release()
+	}
+}
+
+// release gives the block's memory back to its lane.
+func (b *aheadBlock) release() { b.lane.free <- b.data[:cap(b.data)] }
 
 // Keeps reports whether Next may keep n bytes.
 func (r *ReadAhead) Keeps(n int) bool { return r != nil && n <= aheadRoom }

@@ -79,6 +79,12 @@ func (r *UTF16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Marked reports whether the text begins with a mark of UTF-16.
+func (r *UTF16Reader) Marked() bool {
+	_ = r.begin() // Read returns the error, too
+	return r.order != nil
+}
+
 // begin reads the first bytes, which say what the text is.
 func (r *UTF16Reader) begin() error {
 	first := make([]byte, 2)
