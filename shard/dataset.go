@@ -11,8 +11,8 @@ import (
 
 // ReaderOptions limit what an open Dataset holds. They affect no result.
 type ReaderOptions struct {
-	// MaxOpenShards is the maximum number of open shard files. 0 means 512. Each goroutine that
-	// reads may keep one more open.
+	// MaxOpenShards is the maximum number of open shard files, but for those that KeepBatches adds. 0
+	// means 512. Each goroutine that reads may keep one more open.
 	MaxOpenShards int
 	// MaxIndexBytes limits the indexes of shards whose files are closed again. 0 means 8 MiB. The
 	// index of an open shard is always kept, and takes 12 bytes for each record batch. Another
@@ -125,7 +125,7 @@ func (d *Dataset) Close() error {
 	d.closed.Store(true)
 	var errs []error
 	for _, r := range d.splits {
-		errs = append(errs, r.states.close(), r.table.Close())
+		errs = append(errs, r.states.close(&d.pool), r.table.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -15,19 +15,31 @@ type Spare interface {
 	Return(bytes int64)
 }
 
-// KeepBatches lets the dataset keep record batches in spare memory, so that their rows cost no reads.
-// Call it before the first read.
-func (d *Dataset) KeepBatches(m Spare) { d.spare = m }
+// KeepBatches lets the dataset keep record batches in spare memory, so that their rows cost no reads, and
+// shards open beyond MaxOpenShards. Call it before the first read.
+func (d *Dataset) KeepBatches(m Spare) {
+	d.spare = m
+	d.pool.spare, d.pool.mostLent = m, min(mostLentShards, openFiles()/openFilesPart)
+}
+
+const (
+	// mostLentShards is the maximum number of shards that are open in spare memory; it is less where the
+	// process may not have openFilesPart times as many open files.
+	mostLentShards = 4096
+	openFilesPart  = 8
+)
 
 // DropBatches returns all spare memory, which the dataset uses no more. It waits for reads in
 // progress.
 func (d *Dataset) DropBatches() {
 	d.dropped.Store(true)
+	d.pool.endLending()
 	for _, r := range d.splits {
 		r.states.each(func(s *readShard) {
 			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.kept.drop()
-			s.mu.Unlock()
+			_ = d.pool.shutLent(s) // it was only read
 		})
 	}
 }

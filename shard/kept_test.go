@@ -98,6 +98,40 @@ func TestKeptBatchesAreNotReadAgain(t *testing.T) {
 	}
 }
 
+// TestSpareMemoryKeepsShardsOpen reads all rows with room for a few open shards and spare memory for none, some and
+// all of the others, until that ends.
+func TestSpareMemoryKeepsShardsOpen(t *testing.T) {
+	const few = 3
+	fsys := allCols.build(t)
+	for _, c := range []struct {
+		spare     int64
+		some, all bool
+	}{{1000, false, false}, {8 << 10, true, false}, {1 << 30, true, true}} {
+		d := openDataset(t, fsys, shard.ReaderOptions{MaxOpenShards: few, MaxIndexBytes: 100})
+		spare := newRoom(c.spare)
+		d.KeepBatches(spare)
+		r := split(t, d, "train")
+		opsOfRows(t, fsys, r)
+		n, shards := fsys.OpenFiles(), r.NumShards()
+		if n > few != c.some || n >= shards != c.all {
+			t.Errorf("%d of %d shards are open with %d spare bytes", n, shards, c.spare)
+		}
+		d.DropBatches()
+		for range 2 { // reading opens no more again
+			if n := fsys.OpenFiles(); n > few {
+				t.Errorf("%d shards are open without spare memory, limit %d", n, few)
+			}
+			if left := spare.taken.Load(); left != 0 {
+				t.Errorf("%d bytes of %d not returned", left, c.spare)
+			}
+			opsOfRows(t, fsys, r)
+		}
+		if err := d.Close(); err != nil || fsys.OpenFiles() != 0 {
+			t.Errorf("close: %v, %d files left open", err, fsys.OpenFiles())
+		}
+	}
+}
+
 // TestWrongSpansOfKeptBatches reads spans of which only the first lies in a record batch.
 func TestWrongSpansOfKeptBatches(t *testing.T) {
 	fsys := plain.build(t)

@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type readShard struct {
 	checked checkedBatches
 	kept    keptBatches // while file is open
 	used    atomic.Bool
+	lent    int64        // spare memory that keeps the file open; 0 if it is one of MaxOpenShards
 	states  *shardStates // with number, a shard whose state is dropped when its file is closed
 	number  int
 }
@@ -42,13 +44,17 @@ func find(index []batchRef, row uint32) int {
 }
 
 // shardPool limits the number of open shards. It is a clock: it closes the first shard not used
-// since its hand last passed.
+// since its hand last passed. Spare memory keeps more of them open: to open one for each row of a
+// random order takes several times as long as to read the row.
 type shardPool struct {
 	mu         sync.Mutex
 	open       []*readShard
 	hand       int
 	maxOpen    int
-	indexBytes int64 // size of all indexes, including those of closed shards
+	spare      Spare // nil if there is none
+	mostLent   int   // shards that it may keep open
+	numLent    int   // shards that it does
+	indexBytes int64 // size of all indexes, including those of closed shards, but for those in spare memory
 	maxIndex   int64
 	bitBytes   int64 // size of all checkedBatches
 }
@@ -56,14 +62,18 @@ type shardPool struct {
 // The bits of checked batches may take 1/checkedShare of maxIndex.
 const checkedShare = 8
 
-// add adds a shard that its caller holds locked and has just opened, and makes room for it.
+// lentShardBytes bounds the memory of an open shard besides its index and bits.
+const lentShardBytes = 2 << 10
+
+// add adds a shard that its caller holds locked and has just opened, and makes room for it, in spare
+// memory if there is any.
 func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.indexBytes += newIndex
 	p.bitBytes += newBits
 	var err error
-	for tries := 2 * len(p.open); len(p.open) >= p.maxOpen && tries > 0; tries-- {
+	for tries := 2 * len(p.open); len(p.open)-p.numLent >= p.maxOpen && !p.lend(s) && tries > 0; tries-- {
 		if p.hand >= len(p.open) {
 			p.hand = 0
 		}
@@ -73,22 +83,7 @@ func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 			p.hand++
 			continue
 		}
-		if v.file != nil {
-			err = errors.Join(err, v.file.Close())
-			v.file = nil
-			v.kept.drop()
-		}
-		if v.states != nil {
-			v.forget()
-		}
-		if p.indexBytes > p.maxIndex || v.states != nil {
-			p.indexBytes -= v.indexBytes()
-			v.index, v.values = nil, nil
-		}
-		if p.bitBytes > p.maxIndex/checkedShare || v.states != nil {
-			p.bitBytes -= v.checked.bytes()
-			v.checked.bits, v.id = nil, shardfile.FileID{} // without an id the next open checks everything
-		}
+		err = errors.Join(err, p.shut(v))
 		v.mu.Unlock()
 		last := len(p.open) - 1
 		p.open[p.hand] = p.open[last]
@@ -96,6 +91,64 @@ func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 	}
 	p.open = append(p.open, s)
 	return err
+}
+
+// lend takes spare memory in which a shard may be open.
+func (p *shardPool) lend(s *readShard) bool {
+	n := lentShardBytes + s.indexBytes()
+	if p.numLent >= p.mostLent || !p.spare.Take(n) {
+		return false
+	}
+	s.lent = n
+	p.numLent++
+	p.indexBytes -= s.indexBytes()
+	return true
+}
+
+// shut closes the file of a shard, and drops what there is no room for. The caller holds p.mu, and
+// the shard locked.
+func (p *shardPool) shut(v *readShard) (err error) {
+	if v.file != nil {
+		err = v.file.Close()
+		v.file = nil
+		v.kept.drop()
+	}
+	if v.lent > 0 {
+		p.spare.Return(v.lent)
+		v.lent = 0
+		p.numLent--
+		p.indexBytes += v.indexBytes()
+	}
+	if v.states != nil {
+		v.forget()
+	}
+	if p.indexBytes > p.maxIndex || v.states != nil {
+		p.indexBytes -= v.indexBytes()
+		v.index, v.values = nil, nil
+	}
+	if p.bitBytes > p.maxIndex/checkedShare || v.states != nil {
+		p.bitBytes -= v.checked.bytes()
+		v.checked.bits, v.id = nil, shardfile.FileID{} // without an id the next open checks everything
+	}
+	return err
+}
+
+// endLending lets no more shards be open in spare memory.
+func (p *shardPool) endLending() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mostLent = 0
+}
+
+// shutLent closes a shard that is open in spare memory. The caller holds it locked.
+func (p *shardPool) shutLent(s *readShard) error {
+	if s.lent == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = slices.DeleteFunc(p.open, func(v *readShard) bool { return v == s })
+	return p.shut(s)
 }
 
 // acquire returns the i-th shard, opened, checked and locked for reading. The caller unlocks it.

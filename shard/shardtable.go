@@ -160,11 +160,12 @@ func (s *readShard) forget() {
 }
 
 // close closes every file.
-func (t *shardStates) close() error {
+func (t *shardStates) close(p *shardPool) error {
 	var errs []error
 	t.each(func(s *readShard) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		errs = append(errs, p.shutLent(s))
 		if s.file != nil {
 			errs = append(errs, s.file.Close())
 			s.file = nil
