@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -28,13 +27,13 @@ const (
 // A lane is a part of what a Seen looks for.
 type lane struct {
 	kind    Dedup
-	number  uint64
+	number  int
 	table   *table
 	entries []entry
 	found   []uint64 // for each key of the batch: number+1 of a document, or a place; 0 for none
 	heads   [2 * batchKeys]uint16
-	used    []uint16  // heads in use
-	steps   chan step // nil where the lane has no goroutine
+	used    []uint16 // heads in use
+	steps   chan step
 	err     error
 }
 
@@ -45,24 +44,15 @@ type step struct {
 	done *sync.WaitGroup
 }
 
-// newLanes returns the lanes of a Seen whose tables take up to poolBytes.
-func newLanes(kind Dedup, file *scratch, poolBytes int64) (all [bands]*lane) {
-	tables := 1
-	if poolBytes >= lanesFrom && runtime.GOMAXPROCS(0) > 1 {
-		tables = bands
+// newLanes returns the lanes of a Seen whose tables take up to poolBytes, none where there is neither the room nor a
+// processor for them.
+func newLanes(kind Dedup, file *scratch, poolBytes int64) (all []*lane) {
+	if poolBytes < lanesFrom || runtime.GOMAXPROCS(0) == 1 {
+		return nil
 	}
-	for i := range all {
-		l := &lane{kind: kind, number: uint64(i), found: make([]uint64, batchKeys)}
-		switch {
-		case i < tables:
-			l.table = newTable(file, poolBytes/int64(tables))
-		default:
-			l.table = all[0].table
-		}
-		if tables > 1 {
-			l.steps = make(chan step)
-		}
-		all[i] = l
+	for i := range bands {
+		all = append(all, &lane{kind: kind, number: i, table: newTable(file, poolBytes/bands),
+			found: make([]uint64, batchKeys), steps: make(chan step)})
 	}
 	return all
 }
@@ -81,24 +71,18 @@ func (l *lane) step(s step) {
 	l.err = cmp.Or(l.err, l.find())
 }
 
-// entryOf returns the table's entry of a key, without a number. It reports false if that is of another lane.
-func (l *lane) entryOf(key []byte) (e entry, own bool) {
+// entryOf returns the entry of a key for which a lane is, or it would have if that were its own.
+func (l *lane) entryOf(key []byte) entry {
 	if l.kind == Near {
-		return entry{first: bandEntry(key, int(l.number))}, true
+		return bandEntry(key, l.number)
 	}
-	e = entry{binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:]) | 1} // 127 bits of the hash
-	return e, l.isOwn(e)
+	return exactEntry(key)
 }
 
-func (l *lane) isOwn(e entry) bool { return l.kind == Near || e.first>>(64-laneBits) == l.number }
+func (l *lane) isOwn(e entry) bool { return l.kind == Near || laneOfHash(e) == l.number }
 
-// mask has the bits of an entry's second word that are not its number.
-func (l *lane) mask() uint64 {
-	if l.kind == Near {
-		return 0
-	}
-	return ^uint64(0)
-}
+// laneOfHash returns the number of the lane that has an exact entry.
+func laneOfHash(e entry) int { return int(e.first >> (64 - laneBits)) }
 
 // look finds out where the entries of a batch may be.
 func (l *lane) look(keys [][]byte) {
@@ -106,8 +90,7 @@ func (l *lane) look(keys [][]byte) {
 	clear(l.used)
 	l.entries, l.found = l.entries[:0], l.found[:len(keys)]
 	for _, key := range keys {
-		e, _ := l.entryOf(key)
-		l.entries = append(l.entries, e)
+		l.entries = append(l.entries, l.entryOf(key))
 	}
 	l.table.look(l.entries, l.found)
 }
@@ -115,16 +98,13 @@ func (l *lane) look(keys [][]byte) {
 // find finds the entries of the batch.
 func (l *lane) find() (err error) {
 	for i, e := range l.entries {
-		has, at := false, l.found[i]
+		at := l.found[i]
 		if l.found[i] = 0; !l.isOwn(e) {
 			continue
-		} else if at&inSlots != 0 {
-			l.found[i], has = l.table.inMemory(e.first, e.second, l.mask())
 		}
-		if !has && at&inRuns != 0 {
-			if l.found[i], has, err = l.table.inRuns(e.first, e.second, l.mask()); err != nil {
-				return err
-			}
+		has := false
+		if l.found[i], has, err = l.table.find(e, at, l.kind.mask()); err != nil {
+			return err
 		}
 		if !has {
 			l.found[i] = l.sameBatch(e, uint16(i+1))
@@ -149,45 +129,29 @@ func (l *lane) sameBatch(e entry, place uint16) (v uint64) {
 	return v
 }
 
-// insert adds the entries of the documents that stay.
-func (l *lane) insert(kept []uint64) error {
+// insert adds the entries of the documents that stay, which have a number+1.
+func (l *lane) insert(kept []uint64) (err error) {
 	for i, number := range kept {
-		if err := l.insertOne(i, number); err != nil {
+		switch e := l.entries[i]; {
+		case number == 0 || !l.isOwn(e):
+		case l.found[i]&sameBatch != 0: // perhaps of one that stays
+			_, err = l.table.put(l.kind.numbered(e, number), l.kind.mask())
+		case l.found[i] == 0:
+			err = l.table.add(l.kind.numbered(e, number))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// insertOne adds the entry of the document at a place of the batch, unless its number+1 is 0.
-func (l *lane) insertOne(i int, number uint64) error {
-	switch e := l.entries[i]; {
-	case number == 0 || !l.isOwn(e):
-	case l.found[i]&sameBatch != 0: // perhaps of one that stays
-		return l.put(e, number)
-	case l.found[i] == 0:
-		return l.table.add(l.numbered(e, number))
-	}
-	return nil
-}
-
-// numbered returns an entry as the table has it for a document.
-func (l *lane) numbered(e entry, number uint64) entry {
-	if l.kind == Near {
-		e.second = number
-	}
-	return e
-}
-
-// put adds an entry of a document, unless an earlier one has it.
-func (l *lane) put(e entry, number uint64) error {
-	_, err := l.table.put(l.numbered(e, number), l.mask())
-	return err
-}
-
 // Expect tells which keys are given to Add next, back to back: after those that were told before, or instead of them.
 // They must stay as they are until the last one is added.
 func (s *Seen) Expect(instead bool, keys []byte) {
+	if s.lanes == nil {
+		return
+	}
 	if instead {
 		s.coming, s.at = s.coming[:0], len(s.batch)
 	}
@@ -210,7 +174,7 @@ func (s *Seen) place(key []byte) (int, error) {
 		} else {
 			s.coming = append(s.coming[:0], key)
 		}
-		n := min(len(s.coming), s.most)
+		n := min(len(s.coming), batchKeys)
 		if err := s.next(s.coming[:n]); err != nil {
 			return 0, err
 		}
@@ -224,27 +188,29 @@ func (s *Seen) next(keys [][]byte) error {
 	s.batch, s.at = append(s.batch[:0], keys...), 0
 	s.kept, s.before = append(s.before[:0], make([]uint64, len(keys))...), kept
 	var done sync.WaitGroup
+	done.Add(len(s.lanes))
 	for _, l := range s.lanes {
-		if l.steps != nil {
-			done.Add(1)
-			l.steps <- step{kept, s.batch, &done}
-		}
+		l.steps <- step{kept, s.batch, &done}
 	}
 	done.Wait()
 	for _, l := range s.lanes {
-		if l.steps == nil {
-			l.look(s.batch)
-		}
-	}
-	for _, l := range s.lanes {
-		if l.steps == nil {
-			l.err = cmp.Or(l.err, l.find())
-		}
 		if l.err != nil {
 			return l.err
 		}
 	}
 	return nil
+}
+
+// addBeside is addAlone with lanes.
+func (s *Seen) addBeside(key []byte, number uint64) (isCopy bool, err error) {
+	place, err := s.place(key)
+	if err != nil {
+		return false, err
+	}
+	if isCopy, err = s.seenBefore(place, key); !isCopy && err == nil {
+		s.kept[place] = number
+	}
+	return isCopy, err
 }
 
 // seenBefore reports whether the document at a place of the batch, with a key, is a copy of one before it.
@@ -261,17 +227,10 @@ func (s *Seen) seenBefore(place int, key []byte) (bool, error) {
 		if number = max(number, v); number == 0 || slices.Contains(compared[:n], number) {
 			continue
 		}
-		if s.kind == Exact {
-			return true, nil
-		}
 		compared[n] = number
 		n++
-		other, err := s.key(number - 1)
-		if err != nil {
-			return false, err
-		}
-		if agreeing(key, other) >= nearMatches {
-			return true, nil
+		if alike, err := s.alike(key, number-1); alike || err != nil {
+			return alike, err
 		}
 	}
 	return false, nil

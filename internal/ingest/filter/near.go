@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -87,6 +88,19 @@ var probes = func() (p [bins][bins]uint8) {
 	return p
 }()
 
+// placesOf[bin][i][set] has a bit for each place in probes[bin] of the bins that set has a bit for, of the i-th four.
+// So the first of many bins is found without trying each, of which no processor foresees when it ends.
+var placesOf = func() (p [bins][bins / 4][16]uint32) {
+	for bin := range p {
+		for place, other := range probes[bin] {
+			for set := range p[bin][other/4] {
+				p[bin][other/4][set] |= uint32(set) >> (other % 4) & 1 << place
+			}
+		}
+	}
+	return p
+}()
+
 // mix is the finalizer of SplitMix64.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -126,16 +140,18 @@ var noShingles = values(slices.Repeat([]uint32{noShingle}, sketchBytes))
 
 // fillEmpty gives each empty bin the value of another one.
 func (k *Sketcher) fillEmpty() {
-	given := k.least
-	for i, v := range given {
-		if v != noShingle {
-			continue
+	for round := range rounds {
+		empty := uint32(0) // a bit for each bin
+		for bin := range bins {
+			empty |= k.least[rounds*bin+round] >> 31 << bin // other values have valueBits
 		}
-		for _, other := range probes[i/rounds] {
-			if v := given[rounds*int(other)+i%rounds]; v != noShingle {
-				k.least[i] = v
-				break
-			}
+		for left := empty; left != 0; left &= left - 1 {
+			bin := bits.TrailingZeros32(left) & (bins - 1)
+			at, given := &placesOf[bin], ^empty
+			places := at[0][given&15] | at[1][given>>4&15] | at[2][given>>8&15] | at[3][given>>12&15] |
+				at[4][given>>16&15] | at[5][given>>20&15] | at[6][given>>24&15] | at[7][given>>28]
+			other := int(probes[bin][bits.TrailingZeros32(places)&(bins-1)])
+			k.least[rounds*bin+round] = k.least[rounds*other+round]
 		}
 	}
 }
@@ -159,9 +175,9 @@ func (v *values) take(round, h uint32) {
 	*least = min(*least, h&(1<<valueBits-1))
 }
 
-// bandEntry returns the first word of the table entry for a band of a sketch.
-func bandEntry(sketch []byte, band int) uint64 {
-	return mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)
+// bandEntry returns the table's entry of a band of a sketch, without its number.
+func bandEntry(sketch []byte, band int) entry {
+	return entry{first: mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)}
 }
 
 // agreeing counts the values in which two sketches agree.

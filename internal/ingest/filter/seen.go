@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -42,6 +43,38 @@ func (d Dedup) KeyBytes() int {
 // hashBytes is the length of an exact key, the XXH3-128 of the text.
 const hashBytes = 16
 
+// entries appends the table's entries of a key, without its number.
+func (d Dedup) entries(dst []entry, key []byte) []entry {
+	if d == Exact {
+		return append(dst, exactEntry(key))
+	}
+	for band := range bands {
+		dst = append(dst, bandEntry(key, band))
+	}
+	return dst
+}
+
+// exactEntry returns the table's entry of an exact key: 127 bits of it.
+func exactEntry(key []byte) entry {
+	return entry{binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:]) | 1}
+}
+
+// mask has the bits of an entry's second word that are not its number.
+func (d Dedup) mask() uint64 {
+	if d == Near {
+		return 0
+	}
+	return ^uint64(0)
+}
+
+// numbered returns an entry as the table has it for a document, by its number+1.
+func (d Dedup) numbered(e entry, number uint64) entry {
+	if d == Near {
+		e.second = number
+	}
+	return e
+}
+
 // appendHash appends the exact key of a text, or of a prompt and its target.
 func appendHash(dst, prompt, target []byte) []byte {
 	h := xxh3.Hash128(prompt)
@@ -74,14 +107,15 @@ type Seen struct {
 	base  []keyFile // keys of earlier builds, before the log
 	count uint64    // keys in base
 
-	lanes        [bands]*lane
-	running      sync.WaitGroup // of lanes
-	tables       *scratch
-	coming       [][]byte // keys that Add is given next, after those of the batch
-	batch        [][]byte // keys that the lanes have looked for
-	at           int      // those that were added
-	most         int      // keys in a batch
-	kept, before []uint64 // numbers+1 of those that stay, 0 for others; the same of the last batch
+	scratch *scratch
+	table   *table  // nil where there are lanes
+	lanes   []*lane // each with a table
+	running sync.WaitGroup
+	coming  [][]byte // keys that Add is given next, after those of the batch
+	batch   [][]byte // keys that the lanes have looked for
+	at      int      // those that were added
+	kept    []uint64 // numbers+1 of those that stay, 0 for others
+	before  []uint64 // kept of the last batch
 }
 
 // tailBytes is how much of the log is buffered before it is written.
@@ -108,15 +142,14 @@ func roomOfTables(poolBytes int64) int64 {
 // NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
 // is open.
 func NewSeen(kind Dedup, fsys shardfile.FS, logPath, tablePath string, poolBytes int64) *Seen {
-	tables := &scratch{fs: fsys, path: tablePath}
+	file := &scratch{fs: fsys, path: tablePath}
 	s := &Seen{kind: kind, log: scratch{fs: fsys, path: logPath}, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
-		tables: tables, lanes: newLanes(kind, tables, roomOfTables(poolBytes))}
-	s.most = 16 // what they look at stays in the nearest cache
+		scratch: file, lanes: newLanes(kind, file, roomOfTables(poolBytes))}
+	if s.lanes == nil {
+		s.table = newTable(file, roomOfTables(poolBytes))
+	}
 	for _, l := range s.lanes {
-		if l.steps != nil {
-			s.running.Go(l.run)
-			s.most = batchKeys
-		}
+		s.running.Go(l.run)
 	}
 	return s
 }
@@ -219,11 +252,16 @@ func (s *Seen) key(number uint64) ([]byte, error) {
 
 // index adds a key with its number to the tables.
 func (s *Seen) index(key []byte, number uint64) error {
-	for _, l := range s.lanes {
-		if e, ok := l.entryOf(key); ok {
-			if err := l.put(e, number+1); err != nil {
-				return err
-			}
+	var room [bands]entry
+	for i, e := range s.kind.entries(room[:0], key) {
+		t := s.table
+		if s.lanes != nil && s.kind == Near {
+			t = s.lanes[i].table
+		} else if s.lanes != nil {
+			t = s.lanes[laneOfHash(e)].table
+		}
+		if _, err := t.put(s.kind.numbered(e, number+1), s.kind.mask()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -232,23 +270,54 @@ func (s *Seen) index(key []byte, number uint64) error {
 // Add reports whether the document with a key is a copy of an earlier one. If not, it remembers the
 // key.
 func (s *Seen) Add(key []byte) (isCopy bool, err error) {
-	place, err := s.place(key)
-	if err != nil {
-		return false, err
+	number := s.count + uint64(s.size)/uint64(len(key)) + 1
+	if s.lanes == nil {
+		isCopy, err = s.addAlone(key, number)
+	} else {
+		isCopy, err = s.addBeside(key, number)
 	}
-	if isCopy, err = s.seenBefore(place, key); isCopy || err != nil {
+	if isCopy || err != nil {
 		return isCopy, err
 	}
-	number := s.count + uint64(s.size)/uint64(len(key)) + 1
-	s.kept[place] = number
-	for _, l := range s.lanes {
-		if l.steps == nil { // while its place in the table is in the cache
-			if err := l.insertOne(place, number); err != nil {
+	return false, s.Keep(key)
+}
+
+// addAlone finds the entries of a key, compares it with the documents that they lead to, and else adds those that are
+// new: while their places in the table are in the cache.
+func (s *Seen) addAlone(key []byte, number uint64) (isCopy bool, err error) {
+	var room [bands]entry
+	var found [bands]uint64 // second words of entries, 0 for none
+	entries, mask := s.kind.entries(room[:0], key), s.kind.mask()
+	s.table.look(entries, found[:])
+	for i, e := range entries {
+		has := false
+		if found[i], has, err = s.table.find(e, found[i], mask); err != nil {
+			return false, err
+		}
+		if !has || slices.Contains(found[:i], found[i]) {
+			continue
+		}
+		if isCopy, err = s.alike(key, found[i]-1); isCopy || err != nil {
+			return isCopy, err
+		}
+	}
+	for i, e := range entries {
+		if found[i] == 0 {
+			if err := s.table.add(s.kind.numbered(e, number)); err != nil {
 				return false, err
 			}
 		}
 	}
-	return false, s.Keep(key)
+	return false, nil
+}
+
+// alike reports whether a document with a key is a copy of an earlier one with an equal entry and the given number.
+func (s *Seen) alike(key []byte, number uint64) (bool, error) {
+	if s.kind == Exact {
+		return true, nil
+	}
+	other, err := s.key(number)
+	return err == nil && agreeing(key, other) >= nearMatches, err
 }
 
 // Keep adds a key to the log alone: who calls it knows from elsewhere which documents are copies.
@@ -307,12 +376,10 @@ func (s *Seen) Keys() (io.Reader, error) {
 // Close closes the log and removes the table.
 func (s *Seen) Close() error {
 	for _, l := range s.lanes {
-		if l.steps != nil {
-			close(l.steps)
-		}
+		close(l.steps)
 	}
 	s.running.Wait()
-	errs := []error{s.tables.remove(), s.log.close()}
+	errs := []error{s.scratch.remove(), s.log.close()}
 	for _, b := range s.base {
 		errs = append(errs, b.file.Close())
 	}

@@ -22,7 +22,7 @@ func TestTableIsAMap(t *testing.T) {
 	for i := range 60000 {
 		e := entry{mix(uint64(rnd.IntN(40000))), 1 + uint64(i)}
 		if i%2 == 0 { // found by the first word
-			value, found, err := tab.get(e.first, 0, 0)
+			value, found, err := tab.get(entry{first: e.first}, 0)
 			if err != nil || found != (byFirst[e.first] != 0) || value != byFirst[e.first] {
 				t.Fatalf("entry %d: %d, %v, %v, want %d", i, value, found, err, byFirst[e.first])
 			}

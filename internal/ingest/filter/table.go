@@ -39,25 +39,16 @@ const levelFactor = 8
 // newTable returns a table that takes up to poolBytes of memory, and what tableBytes adds.
 func newTable(file *scratch, poolBytes int64) *table {
 	slotBits := 4
-	for int64(2*entryBytes)<<slotBits <= poolBytes/8 {
+	for int64(2*entryBytes)<<slotBits <= poolBytes/4 {
 		slotBits++
 	}
 	fences := max(16, poolBytes/16/fenceBytes)
 	return &table{file: file, slots: make([]entry, 1<<slotBits), shift: 64 - slotBits,
-		runsHave: bloom{make([][8]uint64, max(1, poolBytes*11/16/64))}, fences: int(fences / 2)}
+		runsHave: bloom{make([][8]uint64, max(1, poolBytes*9/16/64))}, fences: int(fences / 2)}
 }
 
 // tableBytes returns the memory of a table with poolBytes of entries, filter and fences.
 func tableBytes(poolBytes int64) int64 { return poolBytes + blockBytes + 3*mergeBytes }
-
-// get returns the second word of an entry with this first word whose second word agrees with second in the
-// bits of mask.
-func (t *table) get(first, second, mask uint64) (value uint64, found bool, err error) {
-	if value, found = t.inMemory(first, second, mask); found || t.runsHave.bit(first) == 0 {
-		return value, found, nil
-	}
-	return t.inRuns(first, second, mask)
-}
 
 func (t *table) inMemory(first, second, mask uint64) (value uint64, found bool) {
 	last := len(t.slots) - 1
@@ -97,9 +88,28 @@ func (t *table) look(entries []entry, where []uint64) {
 	}
 }
 
-// put adds an entry unless get would find one. Its second word must not be 0.
+// find returns the second word of an entry with the first word of e whose second word agrees with that of e in the
+// bits of mask. where is what look says.
+func (t *table) find(e entry, where, mask uint64) (value uint64, found bool, err error) {
+	if where&inSlots != 0 {
+		value, found = t.inMemory(e.first, e.second, mask)
+	}
+	if !found && where&inRuns != 0 {
+		return t.inRuns(e.first, e.second, mask)
+	}
+	return value, found, nil
+}
+
+// get is look and find for one entry.
+func (t *table) get(e entry, mask uint64) (value uint64, found bool, err error) {
+	var where [1]uint64
+	t.look([]entry{e}, where[:])
+	return t.find(e, where[0], mask)
+}
+
+// put adds an entry unless get finds one. Its second word must not be 0.
 func (t *table) put(e entry, mask uint64) (found bool, err error) {
-	if _, found, err = t.get(e.first, e.second, mask); found || err != nil {
+	if _, found, err = t.get(e, mask); found || err != nil {
 		return found, err
 	}
 	return false, t.add(e)
@@ -194,7 +204,7 @@ func (t *table) merge(from blocks, n, level int) (run, error) {
 	return w.finish()
 }
 
-// A bloom is a Bloom filter (1970) in lines of the cache, with two bits for an entry in one line.
+// A bloom is a Bloom filter (1970) in lines of the cache, with three bits for an entry in one line.
 type bloom struct{ lines [][8]uint64 }
 
 // The line and the bits in it are bits of the word itself, the highest and the lowest: words in order are added
@@ -208,12 +218,14 @@ func (f *bloom) add(first uint64) {
 	line := f.line(first)
 	line[first&7] |= 1 << (first >> 3 & 63)
 	line[first>>9&7] |= 1 << (first >> 12 & 63)
+	line[first>>18&7] |= 1 << (first >> 21 & 63)
 }
 
 // bit is 1 if an entry with this first word may have been added, else 0.
 func (f *bloom) bit(first uint64) uint64 {
 	line := f.line(first)
-	return line[first&7] >> (first >> 3 & 63) & (line[first>>9&7] >> (first >> 12 & 63)) & 1
+	return line[first&7] >> (first >> 3 & 63) & (line[first>>9&7] >> (first >> 12 & 63)) &
+		(line[first>>18&7] >> (first >> 21 & 63)) & 1
 }
 
 // scratch is a file that is created when it is first written, and may be shared by tables.
