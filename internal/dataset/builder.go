@@ -305,14 +305,13 @@ func (b *Builder) Close() error {
 		<-b.last.done
 	}
 	if b.ended != nil { // after a failure the shard stays under its temporary name
-		errs = append(errs, b.ended.shard.file.Close())
+		errs = append(errs, b.ended.shard.close())
 		b.ended = nil
 	}
 	b.fail(fmt.Errorf("builder of %s: %w", b.dir, shard.ErrClosed))
 	for i := range b.splits {
-		if open := b.splits[i].open; open != nil && open.file != nil {
-			errs = append(errs, open.file.Close())
-			open.file = nil
+		if open := b.splits[i].open; open != nil {
+			errs = append(errs, open.close())
 		}
 	}
 	errs = append(errs, b.lock.Close())

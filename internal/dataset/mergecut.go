@@ -304,6 +304,7 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 	if err := open.create(l); err != nil {
 		return nil, err
 	}
+	defer open.close() // where an error comes before it has its name
 	var e Example
 	var scratch batchScratch
 	left := end - first

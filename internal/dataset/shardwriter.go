@@ -2,9 +2,11 @@ package dataset
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"runtime"
+	"sync"
 
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -76,6 +78,8 @@ type openShard struct {
 	file shardfile.File
 	hash *blake3.Hasher
 
+	writebacks *sync.WaitGroup // the goroutines of startWriteback, for which close waits
+
 	stage   []byte
 	pos     int64 // bytes written so far, including staged ones
 	synced  int64 // pos when it was synced last, or that began
@@ -87,7 +91,8 @@ type openShard struct {
 
 func newShard(fsys shardfile.FS, path string, stage []byte, h *blake3.Hasher) *openShard {
 	h.Reset()
-	return &openShard{fs: fsys, path: path, temp: path + shardfile.TempSuffix, stage: stage[:0], hash: h}
+	return &openShard{fs: fsys, path: path, temp: path + shardfile.TempSuffix, stage: stage[:0], hash: h,
+		writebacks: new(sync.WaitGroup)}
 }
 
 // create creates the shard's file and writes the part before the first record batch.
@@ -98,8 +103,7 @@ func (s *openShard) create(l *shardfile.Layout) error {
 	}
 	s.hash.Write(l.Head) // never fails
 	if err := s.write(l.Head); err != nil {
-		s.file.Close()
-		return err
+		return errors.Join(err, s.close())
 	}
 	return nil
 }
@@ -126,7 +130,7 @@ func (s *openShard) put(p []byte, at int64) error {
 	}
 	s.pos = at + int64(len(p))
 	if n := s.pos - s.started; n >= writebackBytes {
-		startWriteback(s.file, s.started, n)
+		s.startWriteback(s.started, n)
 		s.started = s.pos
 	}
 	return nil
@@ -219,12 +223,23 @@ func (s *openShard) end(l *shardfile.Layout) (c committedShard, err error) {
 
 // rename closes the shard, which is synced, and renames it to its final name. It does not sync the folder.
 func (s *openShard) rename() error {
-	err := s.file.Close()
-	s.file = nil
-	if err != nil {
-		return fmt.Errorf("close %s: %w", s.temp, shardfile.WithoutPath(err))
+	if err := s.close(); err != nil {
+		return err
 	}
 	return s.fs.Rename(s.temp, s.path)
+}
+
+// close closes the file, unless it is closed.
+func (s *openShard) close() error {
+	if s.file == nil {
+		return nil
+	}
+	s.writebacks.Wait()
+	err := s.file.Close()
+	if s.file = nil; err != nil {
+		return fmt.Errorf("close %s: %w", s.temp, shardfile.WithoutPath(err))
+	}
+	return nil
 }
 
 // committedShard is a compact ShardInfo, which a Builder keeps for each shard.
