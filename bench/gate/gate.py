@@ -46,9 +46,9 @@ VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--log-fd=2"]
 # Functions of the goroutines of a build that are alone at what they do. Workers call those of WORKERS, too.
 ALONE = re.compile(
     r"/internal/(dataset|shardfile|origins|pack)\.|/internal/ingest\.\(\*(flusher|originFiles)\)|/internal/ingest/(read|rows|source)\b"
-    r"|/internal/ingest/example\.\(\*Cutter\)|/zeebo/blake3"
+    r"|/zeebo/blake3"
 )
-WORKERS = re.compile(r"/internal/dataset\.(AppendIDs|narrow|putUint|grow)")
+WORKERS = re.compile(r"/internal/dataset\.(AppendIDs|LossOf|narrow|putUint|grow)")
 BUILD = "--workers 1 --progress none --max-examples 0 --out {out}".split()
 
 # Starts a program from a small process: the kernel counts the memory of the process that starts one as the program's. Passes its exit code on, and prints

@@ -216,11 +216,11 @@ func (c Counts) Clone() Counts {
 // Drop counts n documents that an option left out.
 func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
-// CountShape counts a conversation by its shape.
-func (c *Counts) CountShape(shape string) { add(&c.Shapes, shape, 1) }
+// CountShape counts n conversations by their shape.
+func (c *Counts) CountShape(shape string, n int64) { add(&c.Shapes, shape, n) }
 
-// CountField counts a record by the field that its text was taken from.
-func (c *Counts) CountField(name string) { add(&c.Fields, name, 1) }
+// CountField counts n records by the field that their text was taken from.
+func (c *Counts) CountField(name string, n int64) { add(&c.Fields, name, n) }
 
 // CountUnused counts n records, or messages, with a field that nothing used.
 func (c *Counts) CountUnused(field string, n int64) {

@@ -94,7 +94,7 @@ func TestClone(t *testing.T) {
 	c := filled()
 	old := c.Clone()
 	c.Drop("where", 1)
-	c.CountShape("ShareGPT")
+	c.CountShape("ShareGPT", 1)
 	*c.DroppedTokens++
 	if !reflect.DeepEqual(old, filled()) {
 		t.Errorf("a copy changed to %+v", old)

@@ -47,10 +47,13 @@ func (b *batch) reset(l *shardfile.Layout) {
 	}
 }
 
+// rowOverhead is what a row adds to batch.bytes besides its values.
+const rowOverhead = 16
+
 // rowBytes returns what a row adds to batch.bytes.
 func rowBytes(s shardfile.Shape, e *Example) int64 {
 	n := int64(e.Tokens()+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
-	return n + 16
+	return n + rowOverhead
 }
 
 // add appends a row that fits the schema. If an id is outside the vocabulary, it leaves the batch
@@ -76,7 +79,8 @@ func (b *batch) add(l *shardfile.Layout, e *Example) error {
 		}
 	}
 	if i := l.ColIndex[shardfile.ColLossMask]; i >= 0 {
-		b.cols[i].addBools(e.LossMask)
+		b.cols[i].addBits(e.LossMask)
+		b.cols[i].endList(len(e.LossMask))
 	}
 	if i := l.ColIndex[shardfile.ColSegments]; i >= 0 {
 		c := &b.cols[i]
@@ -157,9 +161,8 @@ func putUint32s(dst []byte, ids []uint32) (top uint32) {
 	return max(top, top2)
 }
 
-// addBools appends a list of bools to a bitmap.
-func (c *batchColumn) addBools(v []bool) {
-	n := len(v)
+// addBits appends bools to a bitmap, after c.n of them.
+func (c *batchColumn) addBits(v []bool) {
 	if used := int(c.n & 7); used > 0 {
 		for ; used < 8 && len(v) > 0; used++ {
 			c.values[len(c.values)-1] |= bit(v[0]) << used
@@ -179,7 +182,6 @@ func (c *batchColumn) addBools(v []bool) {
 		}
 		c.values[len(c.values)-1] |= bit(on) << i
 	}
-	c.endList(n)
 }
 
 // MaskBytes returns a mask as the bytes 0 and 1, which it is in memory.

@@ -6,7 +6,7 @@ import (
 )
 
 // A bitmap holds what was appended, however the lists are divided.
-func TestAddBools(t *testing.T) {
+func TestAddBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	for range 200 {
 		var c batchColumn
@@ -16,7 +16,8 @@ func TestAddBools(t *testing.T) {
 			for i := range list {
 				list[i] = rng.IntN(2) == 1
 			}
-			c.addBools(list)
+			c.addBits(list)
+			c.n += int64(len(list))
 			want = append(want, list...)
 		}
 		if c.n != int64(len(want)) || len(c.values) != (len(want)+7)/8 {

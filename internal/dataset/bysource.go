@@ -74,6 +74,20 @@ func (b *BySource) Row(split int, e *Example) {
 	}
 }
 
+// Rows counts rows of documents of the last source.
+func (b *BySource) Rows(split int, r *Rows) {
+	last := len(b.Sources) - 1
+	if last < 0 {
+		return
+	}
+	c := &b.Sources[last].Splits[split]
+	c.Rows += int64(len(r.Lengths))
+	c.Documents += r.Documents
+	c.Tokens += r.Tokens
+	c.LossTokens += r.Loss
+	b.Next[split] = r.Document + r.Documents
+}
+
 func (b *BySource) add(split int, p Piece, tokens, loss int) {
 	after := len(b.Sources)
 	if after > 0 && p.Document < b.Sources[after-1].First { // packed rows hold earlier documents
@@ -107,8 +121,11 @@ func lossOf(e *Example, from, to int) int {
 	case e.LossMask == nil:
 		return to - from
 	}
-	return bytes.Count(MaskBytes(e.LossMask[from:to]), []byte{1})
+	return LossOf(e.LossMask[from:to])
 }
+
+// LossOf returns how many tokens carry loss by their mask.
+func LossOf(mask []bool) int { return bytes.Count(MaskBytes(mask), []byte{1}) }
 
 // addTo adds the sources of a split to those of documents before.
 func (b *BySource) addTo(have []shard.SourceCounts, split int) []shard.SourceCounts {

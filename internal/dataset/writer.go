@@ -12,6 +12,8 @@ import (
 type Writer interface {
 	// Row appends a row to a split.
 	Row(split string, row *Example) error
+	// Rows appends rows to a split.
+	Rows(split string, rows *Rows) error
 	// File writes a file beside the shards. It has the name that it has in a dataset of its own; parts and additions
 	// give it theirs. Files are not part of checkpoints: they are written in the run that finishes.
 	File(name string, data io.Reader) error
@@ -77,6 +79,7 @@ func CreatePart(fsys shardfile.FS, dir string, o BuilderOptions, part shardfile.
 type Discard struct{}
 
 func (Discard) Row(string, *Example) error                              { return nil }
+func (Discard) Rows(string, *Rows) error                                { return nil }
 func (Discard) File(string, io.Reader) error                            { return nil }
 func (Discard) Checkpoint(bool, func() ([][]byte, error)) (bool, error) { return false, nil }
 func (Discard) Forget() error                                           { return nil }

@@ -45,15 +45,16 @@ func (f *flusher) unmetRoles() (notes []fault.Text) {
 	return notes
 }
 
-// countChat counts a conversation by its shape, and what the template did not write of it.
-func (f *flusher) countChat(d *job.Document) {
+// countChat counts n conversations like d by their shape, and what the template did not write of them. Of one whose turns
+// were not found, n is 1.
+func (f *flusher) countChat(d *job.Document, n int64) {
 	s := &f.state
-	s.CountShape(string(d.Shape))
+	s.CountShape(string(d.Shape), n)
 	if d.ToolsLeftOut {
-		s.ToolsLeftOut++
+		s.ToolsLeftOut += n
 	}
-	s.ThoughtsLeftOut += int64(d.ThoughtsLeftOut)
-	s.BesideCalls += int64(d.BesideCalls)
+	s.ThoughtsLeftOut += n * int64(d.ThoughtsLeftOut)
+	s.BesideCalls += n * int64(d.BesideCalls)
 	for _, role := range d.MappedRoles {
 		if !slices.Contains(s.MappedRoles, role) {
 			s.MappedRoles = append(s.MappedRoles, role)
@@ -62,10 +63,10 @@ func (f *flusher) countChat(d *job.Document) {
 	if len(s.UnknownRoles) == 0 {
 		s.UnknownRoles = d.UnknownRoles
 	}
-	s.ReasoningDropped += int64(d.ReasoningDropped)
-	s.Turns += int64(d.Turns.End - d.Turns.Start)
+	s.ReasoningDropped += n * int64(d.ReasoningDropped)
+	s.Turns += n * int64(d.Turns.End-d.Turns.Start)
 	if d.RejectedLeftOut {
-		s.RejectedLeftOut++
+		s.RejectedLeftOut += n
 	}
 	if d.Unfound == 0 {
 		return

@@ -3,7 +3,6 @@ package ingest
 import (
 	"slices"
 
-	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/work"
@@ -58,39 +57,6 @@ func (r *turnRows) next(j *job.Job, turn job.Turn) {
 func (f *flusher) cutMasked(ids []uint32, mask []bool) error {
 	start, end := f.around.repeated(ids, true, true)
 	return f.cutter.Masked(ids[start:len(ids)-end], mask[start:len(mask)-end], f.emit)
-}
-
-// maxMadeRow bounds the tokens of the rows that workers make, and so their scratch.
-const maxMadeRow = 8 << 10
-
-// rowMaker returns what makes, in a worker, what the cutter would make of a whole text that fits one row. It leaves
-// others to the flusher: those whose row takes more room than their ids, and masks that change.
-func (b *build) rowMaker(around around) func(*job.Job, *job.Document) {
-	if b.HasTarget() || b.scan != nil || b.Chat != nil && b.Chat.SplitTurns() {
-		return nil
-	}
-	o, row := b.CutterOptions(), []byte(nil)
-	before, after := slices.Concat(o.RowPrefix, o.Prefix), slices.Concat(o.Suffix, o.RowSuffix)
-	return func(j *job.Job, d *job.Document) {
-		ids := j.IDs[d.IDs.Start:d.IDs.End]
-		tokens := len(before) + len(ids) + len(after)
-		if start, end := around.repeated(ids, true, true); len(ids) == 0 || tokens > min(o.MaxLength, maxMadeRow) || start+end > 0 {
-			return
-		}
-		if b.Shards.Schema.LossMask && (tokens > len(ids) || !slices.Contains(d.MaskIn(j), true)) {
-			return
-		}
-		row = row[:0]
-		for _, part := range [...][]uint32{before, ids, after} {
-			var err error
-			if row, err = dataset.AppendIDs(row, part, b.Shards.Schema); err != nil {
-				return // the flusher's row has the same error
-			}
-		}
-		if room := j.IDBytes(d); len(row) <= len(room) {
-			d.Made = job.Made{Bytes: copy(room, row), Tokens: tokens}
-		}
-	}
 }
 
 // around is the special tokens that the cutter writes before and after a text. A text that was rendered earlier may

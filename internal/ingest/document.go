@@ -15,7 +15,7 @@ type arrival struct {
 	*job.Job
 	*job.Document
 	text  []uint32 // its ids
-	row   []byte   // in their place, if a worker has made it
+	made  bool     // a worker has made its rows in their place
 	bytes int64    // the text's length
 	last  bool     // nothing of the document follows
 }
@@ -28,22 +28,42 @@ var rules = []func(*flusher, *arrival) (keep bool, err error){
 func (f *flusher) document(j *job.Job, d *job.Document) error {
 	t := &f.arrival // reused, since rules are values that it would escape to
 	t.Job, t.Document, t.text, t.bytes, t.last = j, d, j.IDs[d.IDs.Start:d.IDs.End], d.TextBytes, d.Last
-	if t.row = nil; d.Made.Bytes > 0 {
-		t.row = j.IDBytes(d)[:d.Made.Bytes]
-	}
+	t.made = d.Made.Rows.End > 0
 	for _, rule := range rules {
 		if keep, err := rule(f, t); !keep || err != nil {
 			return err
 		}
 	}
-	if t.row == nil {
-		return f.cut(f, t)
+	if t.made {
+		return f.emitMade(j, d)
 	}
-	f.made.Row, f.made.Length, f.made.Document = t.row, t.Made.Tokens, f.b.number(t.Ordinal)
-	if f.b.Shards.Schema.LossMask {
-		f.made.LossMask = t.MaskIn(j)
+	return f.cut(f, t)
+}
+
+// emitMade writes the rows that a worker made of a document, as the cutter would.
+func (f *flusher) emitMade(j *job.Job, d *job.Document) error {
+	f.countCuts(&d.Made.Cuts)
+	ex, data, mask, schema := &f.made, d.Made.RowBytes(j), d.Made.RowMask(j), &f.b.Shards.Schema
+	for i := d.Made.Rows.Start; i < d.Made.Rows.End; i++ {
+		ex.Length, ex.Document, ex.Part = int(j.Lengths[i]), f.b.number(d.Ordinal), j.Parts[i]
+		ex.Row, data = data[:ex.Length*schema.IDWidth()], data[ex.Length*schema.IDWidth():]
+		if schema.LossMask {
+			ex.LossMask, mask = mask[:ex.Length], mask[ex.Length:]
+		}
+		if err := f.emitExample(ex); err != nil {
+			return err
+		}
 	}
-	return f.emitExample(&f.made)
+	return nil
+}
+
+// countCuts counts what the cutter of a worker did to documents.
+func (f *flusher) countCuts(c *job.Cuts) {
+	s := &f.state
+	s.Truncated += c.Truncated
+	s.Chunked += c.Chunked
+	s.LaterRows += c.LaterRows
+	s.UntrainedRows += c.UntrainedRows
 }
 
 // tokens returns how many tokens its text has. A conversation that is split has them in its turns.
@@ -66,7 +86,7 @@ func (f *flusher) keepToBytes(t *arrival) (keep bool, err error) {
 		return true, nil
 	}
 	f.cutBy(f.stopped)
-	t.last, t.row = true, nil
+	t.last, t.made = true, false
 	if t.text, t.bytes = nil, 0; f.b.kind() == report.Texts { // a pair of prompt and target, or a conversation, is left out
 		w := f.b.newWorker(setup.TailCacheBytes) // once in a build
 		w.Begin(f.b.Phases[f.state.Phase].Formatter, true, nil)
@@ -80,30 +100,10 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 	s := &f.state
 	if t.First {
 		s.Verdict = f.split(t.Hash)
-		s.Documents++
-		s.ColumnNulls += int64(t.Nulls)
-		if t.Shape != "" {
-			f.countChat(t.Document)
-		}
-		if t.Field != "" {
-			s.CountField(t.Field)
-		}
-		if t.Rendered {
-			s.Rendered++
-		}
-		if t.Foreign {
-			s.Foreign++
-		}
-		if t.Markup {
-			s.Markup++
-		}
-		if f.pack != nil {
-			f.pack.BeginDocument()
-		}
-		if t.row == nil {
+		f.begin(t.Document, f.b.number(t.Ordinal), 1)
+		if !t.made {
 			f.cutter.Begin(f.b.number(t.Ordinal))
 		}
-		s.Sources.Enter(s.Phase, t.Input, f.b.number(t.Ordinal), f.b.Phases[s.Phase].Set.LineURI)
 	}
 	s.TextBytes += t.bytes
 	switch s.Verdict {
@@ -119,6 +119,32 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 		s.ForcedCuts++
 	}
 	return true, nil
+}
+
+// begin counts n documents like d, the first of which has a number.
+func (f *flusher) begin(d *job.Document, number, n int64) {
+	s := &f.state
+	s.Documents += n
+	s.ColumnNulls += n * int64(d.Nulls)
+	if d.Shape != "" {
+		f.countChat(d, n)
+	}
+	if d.Field != "" {
+		s.CountField(d.Field, n)
+	}
+	if d.Rendered {
+		s.Rendered += n
+	}
+	if d.Foreign {
+		s.Foreign += n
+	}
+	if d.Markup {
+		s.Markup += n
+	}
+	if f.pack != nil {
+		f.pack.BeginDocument()
+	}
+	s.Sources.Enter(s.Phase, d.Input, number, f.b.Phases[s.Phase].Set.LineURI)
 }
 
 // keepWanted leaves out documents from which no row is made.
@@ -167,21 +193,28 @@ func (t *arrival) targetIDs() []uint32 { return t.Job.IDs[t.Target.Start:t.Targe
 
 // noteKept counts the fields that nothing used of a document of which rows are made, and a line, or a piece of one.
 func (f *flusher) noteKept(t *arrival) (keep bool, err error) {
-	s := &f.state
-	f.unused.add(t.Job, t.Document.Unused)
+	f.unused.add(t.Job, t.Document.Unused, 1)
 	f.noteShared(t.Document)
-	if o := f.b.opts.Format; t.Format == source.Text && (o == source.Auto || o == source.Tar) &&
-		s.Verdict != heldout.ToNeither {
-		if s.Lines.Documents == 0 {
-			s.Lines.Before = [2]int64{s.Train, s.Val}
-		}
-		if t.First {
-			s.Lines.Documents++
-		}
-		s.Lines.Tokens += int64(len(t.text))
-		s.Lines.Bytes += t.bytes
+	n := int64(0)
+	if t.First {
+		n = 1
 	}
+	f.noteLines(t.Document, n, int64(len(t.text)), t.bytes)
 	return true, nil
+}
+
+// noteLines counts n documents, and text of them, that may have been taken for lines of text.
+func (f *flusher) noteLines(d *job.Document, n, tokens, textBytes int64) {
+	o, s := f.b.opts.Format, &f.state
+	if d.Format != source.Text || o != source.Auto && o != source.Tar || s.Verdict == heldout.ToNeither {
+		return
+	}
+	if s.Lines.Documents == 0 {
+		s.Lines.Before = [2]int64{s.Train, s.Val}
+	}
+	s.Lines.Documents += n
+	s.Lines.Tokens += tokens
+	s.Lines.Bytes += textBytes
 }
 
 // noteReplaced keeps what the ill-formed parts of a record look like.

@@ -35,7 +35,7 @@ func (f *flusher) drop(t *arrival) (keep bool, err error) {
 	}
 	reason := d.Dropped
 	if reason == filter.Kept && f.b.opts.Dedup != filter.None {
-		isCopy, err := f.isCopy(d.Ordinal, t.Keys[d.Key.Start:d.Key.End])
+		isCopy, err := f.judge(t.Job, d)
 		switch {
 		case err != nil || !isCopy:
 			return true, err

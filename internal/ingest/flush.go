@@ -44,6 +44,7 @@ type flusher struct {
 	seen    *filter.Seen
 	// isCopy reports whether a document with this key of Dedup is a copy of an earlier one.
 	isCopy  func(ordinal int64, key []byte) (bool, error)
+	judged  []bool        // of the documents at hand that it was asked about already
 	pack    *rows.Packing // nil where rows are not packed
 	state   cursor        // what a checkpoint saves besides the open shards
 	origins originFiles
@@ -127,18 +128,22 @@ func (f *flusher) job(j *job.Job) error {
 }
 
 func (f *flusher) flush(j *job.Job) error {
-	for i := range j.Documents {
+	blocks := j.Blocks
+	for i := 0; i < len(j.Documents); i++ {
+		if len(blocks) > 0 && blocks[0].From == i {
+			b := &blocks[0]
+			blocks = blocks[1:]
+			if taken, err := f.block(j, b); err != nil {
+				return err
+			} else if taken {
+				i = b.To - 1
+				continue
+			}
+		}
 		d := &j.Documents[i]
-		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.Raw.End-d.Raw.Start)
 		d.Ordinal += f.first
-		if err := f.origins.note(&f.state, d); err != nil {
+		if err := f.meet(d, 1, d); err != nil {
 			return err
-		}
-		if d.Mapped {
-			f.state.Mapped++
-		}
-		if d.First {
-			f.read(d).Records += max(1, d.Rows)
 		}
 		if d.Err != nil || d.Bad != nil {
 			if err := f.reject(d, cmp.Or(d.Err, d.Bad)); err != nil {
@@ -159,14 +164,30 @@ func (f *flusher) flush(j *job.Job) error {
 	return nil
 }
 
+// meet notes where n documents like d come from, the last of which may be another one.
+func (f *flusher) meet(d *job.Document, n int64, last *job.Document) error {
+	s := &f.state
+	s.Input, s.Offset = last.Input, last.Offset+int64(last.Raw.End-last.Raw.Start)
+	if err := f.origins.note(s, d, n); err != nil {
+		return err
+	}
+	if d.Mapped {
+		s.Mapped += n
+	}
+	if d.First {
+		f.read(d).Records += n * max(1, d.Rows)
+	}
+	return nil
+}
+
 // keepBefore takes a checkpoint before a job with a record that will end the build, so that all
 // before the job is kept.
 func (f *flusher) keepBefore(j *job.Job) error {
 	if f.b.opts.OnBadRecord == option.SkipBadRecord || f.since == 0 {
 		return nil
 	}
-	for i := range j.Documents {
-		if j.Documents[i].Err != nil || j.Documents[i].Bad != nil {
+	for _, d := range j.Apart {
+		if d.Err != nil || d.Bad != nil {
 			return f.checkpoint(true)
 		}
 	}
@@ -239,16 +260,7 @@ func (f *flusher) write(split string, row *dataset.Example) error {
 		return err
 	}
 	s.Sources.Row(shardfile.SplitIndex(split), row)
-	f.since++
-	s.Tokens += int64(row.Tokens() + len(row.Labels))
-	s.Examples++
-	if split == splitVal {
-		s.Val++
-		f.hold.Have++
-	} else {
-		s.Train++
-		s.TrainFull = o.MaxExamples > 0 && s.Train >= o.MaxExamples
-	}
+	f.wrote(split, 1, int64(row.Tokens()+len(row.Labels)))
 	switch {
 	case s.Phase == setup.Val && f.valFull():
 		f.stopped = "max-val-examples"
@@ -256,6 +268,21 @@ func (f *flusher) write(split string, row *dataset.Example) error {
 		f.stopped = "max-examples"
 	}
 	return nil
+}
+
+// wrote counts n rows of a split, which have some tokens and labels.
+func (f *flusher) wrote(split string, n, tokens int64) {
+	s := &f.state
+	f.since += n
+	s.Tokens += tokens
+	s.Examples += n
+	if split == splitVal {
+		s.Val += n
+		f.hold.Have += n
+	} else {
+		s.Train += n
+		s.TrainFull = f.b.opts.MaxExamples > 0 && s.Train >= f.b.opts.MaxExamples
+	}
 }
 
 // cutTokens shortens a row to what the budget of tokens leaves, and reports whether the row is left

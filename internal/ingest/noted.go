@@ -17,13 +17,13 @@ type unusedFields struct {
 	met     []uint16 // with times above 0, in the order in which they were met
 }
 
-// add counts the fields of a document.
-func (u *unusedFields) add(j *job.Job, fields job.Span) {
+// add counts the fields of n documents.
+func (u *unusedFields) add(j *job.Job, fields job.Span, n int64) {
 	if fields != u.last {
 		u.settle(j)
 		u.last = fields
 	}
-	u.waiting++
+	u.waiting += n
 }
 
 func (u *unusedFields) settle(j *job.Job) {

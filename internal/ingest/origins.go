@@ -30,8 +30,8 @@ type originFiles struct {
 // originNames are the files of the phases.
 var originNames = [...]string{setup.Train: shardfile.OriginsName, setup.Val: shardfile.ValOriginsName}
 
-// note takes a record, in the order of reading. Only the first piece of a document counts.
-func (o *originFiles) note(s *cursor, d *job.Document) error {
+// note takes the records of n documents like d, in the order of reading. Only the first piece of a document counts.
+func (o *originFiles) note(s *cursor, d *job.Document, n int64) error {
 	if o.path == nil {
 		return nil
 	}
@@ -45,8 +45,16 @@ func (o *originFiles) note(s *cursor, d *job.Document) error {
 		return nil // a further piece of the document
 	}
 	name := func() string { return o.b.Phases[s.Phase].Set.URI(d.Input) }
+	write := func(page []byte) error { return o.write(s, page) }
+	if n > 1 {
+		run := origins.Run{Name: w.Name, Ordinal: first, Record: d.Row, Step: 1, N: n}
+		if d.Input != w.Input || run.Name == "" {
+			run.Name = name()
+		}
+		return w.AddRun(run, d.Input, write)
+	}
 	for k := range max(1, d.Turns.End-d.Turns.Start) {
-		if err := w.Add(first+int64(k), d.Input, d.Row, name, func(page []byte) error { return o.write(s, page) }); err != nil {
+		if err := w.Add(first+int64(k), d.Input, d.Row, name, write); err != nil {
 			return err
 		}
 	}

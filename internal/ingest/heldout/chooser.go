@@ -22,6 +22,7 @@ type Chooser struct {
 	Share float64 // least part of all documents that are candidates
 	// hashes of the documents held out
 	documents map[uint64]struct{}
+	top       uint64 // the largest of them
 }
 
 // DocumentBytes bounds what one held-out document costs in memory: a map entry with its share of the
@@ -67,7 +68,7 @@ func (h *Chooser) Choose(hash uint64) Verdict {
 	if h.Want == 0 && h.documents == nil {
 		return ToTrain
 	}
-	_, heldOut := h.documents[hash]
+	heldOut := h.Has(hash)
 	switch {
 	case heldOut && h.Full():
 		return ToNeither
@@ -76,12 +77,28 @@ func (h *Chooser) Choose(hash uint64) Verdict {
 	case h.Full() || hash >= h.Threshold():
 		return ToTrain
 	}
-	h.documents[hash] = struct{}{}
+	h.take(hash)
 	return ToVal
 }
 
+func (h *Chooser) take(hash uint64) {
+	h.documents[hash] = struct{}{}
+	h.top = max(h.top, hash)
+}
+
+// Trains reports whether Choose returns ToTrain, which changes nothing.
+func (h *Chooser) Trains(hash uint64) bool {
+	return !h.Has(hash) && (h.Full() || hash >= h.Threshold())
+}
+
 // Has reports whether a document with this hash was held out.
-func (h *Chooser) Has(hash uint64) bool { _, ok := h.documents[hash]; return ok }
+func (h *Chooser) Has(hash uint64) bool {
+	if hash > h.top { // most are
+		return false
+	}
+	_, ok := h.documents[hash]
+	return ok
+}
 
 // Close makes the chooser take no more documents, but know those that were held out before.
 func (h *Chooser) Close(hashes []uint64) {
@@ -109,7 +126,7 @@ func (h *Chooser) Hashes() []uint64 {
 func (h *Chooser) Restore(have int64, hashes []uint64) {
 	h.Have = have
 	for _, hash := range hashes {
-		h.documents[hash] = struct{}{}
+		h.take(hash)
 	}
 }
 

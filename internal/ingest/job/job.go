@@ -3,7 +3,6 @@ package job
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/ingest/example"
@@ -64,6 +63,9 @@ type Job struct {
 	IDs     []uint32 // those of all documents, back to back
 	Mask    []bool   // for ids of conversations: whether they are trained on
 	Turns   []Turn   // for conversations that make a row of each
+	Blocks  []Block
+	Lengths []int32  // the tokens of the rows that were made
+	Parts   []int32  // which of its document each is
 	Keys    []byte   // what Dedup compares of each document, back to back
 	Unused  []uint16 // the fields that nothing uses, by their numbers in Names; documents may share a stretch
 	Names   []string
@@ -104,15 +106,6 @@ type Document struct {
 	Bad               error  // why the record is bad
 }
 
-// Made is what a worker makes of a document that is one row of a shard: the row's bytes and tokens, zero for others.
-type Made struct{ Bytes, Tokens int }
-
-// IDBytes returns the room that the ids of a document take in the job, or its row.
-func (j *Job) IDBytes(d *Document) []byte {
-	ids := j.IDs[d.IDs.Start:d.IDs.End]
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(ids))), WorstIDBytes*len(ids))
-}
-
 // MaskIn returns the mask of the ids of a conversation, nil for other texts.
 func (d *Document) MaskIn(j *Job) []bool { return j.Mask[d.Mask.Start:d.Mask.End] }
 
@@ -151,6 +144,7 @@ func (j *Job) reset() {
 	j.Raw, j.IDs, j.Mask, j.Turns = j.Raw[:0], j.IDs[:0], j.Mask[:0], j.Turns[:0]
 	j.Keys, j.Documents = j.Keys[:0], j.Documents[:0]
 	j.Unused, j.Names = j.Unused[:0], nil
+	j.Blocks, j.Lengths, j.Parts = j.Blocks[:0], j.Lengths[:0], j.Parts[:0]
 	j.Stopped, j.Mark, j.Answered = false, nil, nil
 }
 

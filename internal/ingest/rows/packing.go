@@ -77,6 +77,7 @@ type Packing struct {
 	lengths []int32      // scratch, of a window's pieces
 	carried []bool       // scratch: which of them stay in the window
 	row     dataset.Example
+	example example.Example // scratch
 }
 
 // window holds the pieces of documents that wait to be packed.
@@ -147,6 +148,36 @@ func (p *Packing) Add(split int, ex *example.Example) error {
 	}
 	if w.tokens >= p.Wanted(split) {
 		return p.pack(split, 0)
+	}
+	return nil
+}
+
+// Room reports whether a split's window has room for n more examples, of so many tokens, before it is packed; under
+// pack.Wrapped, whether all are wanted.
+func (p *Packing) Room(split, n int, tokens int64) bool {
+	w := &p.windows[split]
+	tokens += w.tokens
+	return tokens < p.Wanted(split) && (p.Policy == pack.Wrapped || len(w.pieces)+n <= maxPieces(p.Length) && tokens <= p.Window)
+}
+
+// AddRows is BeginDocument for each document and Add for its examples, for which there is Room.
+func (p *Packing) AddRows(split int, r *dataset.Rows) error {
+	at, width := 0, p.Schema.IDWidth()
+	p.example.Document = r.Document - 1
+	for i, n := range r.Lengths {
+		ex := &p.example
+		if ex.Part = r.Parts[i]; ex.Part == 0 {
+			p.BeginDocument()
+			ex.Document++
+		}
+		ex.Row, ex.Length = r.IDs[at*width:][:int(n)*width], int(n)
+		if p.Schema.LossMask {
+			ex.LossMask = r.LossMask[at:][:n]
+		}
+		if err := p.Add(split, ex); err != nil {
+			return err
+		}
+		at += int(n)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type Config struct {
 // A Worker formats and tokenizes jobs, one at a time.
 type Worker struct {
 	Config
-	MakeRow   func(*job.Job, *job.Document) // nil, or what makes Document.Made of the ids of a whole text
+	MakeRows  func(j *job.Job, document int) // nil, or what makes Document.Made of the ids of a whole text
 	encoder   *tokenize.Encoder
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
@@ -142,8 +142,8 @@ func (w *Worker) Do(j *job.Job) bool {
 			continue
 		}
 		if isChat {
-			if w.chat.encode(j, d); w.MakeRow != nil && d.Bad == nil {
-				w.MakeRow(j, d)
+			if w.chat.encode(j, d); w.MakeRows != nil && d.Bad == nil {
+				w.MakeRows(j, i)
 			}
 			continue
 		}
@@ -156,8 +156,8 @@ func (w *Worker) Do(j *job.Job) bool {
 			// A target in one row with its prompt does not begin a text: the tokenizer puts no
 			// leading space before it.
 			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
-		} else if w.MakeRow != nil && d.First && d.Last {
-			w.MakeRow(j, d)
+		} else if w.MakeRows != nil && d.First && d.Last && d.Bad == nil {
+			w.MakeRows(j, i)
 		}
 	}
 	return true

@@ -1,0 +1,113 @@
+package job
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// Made is the rows of a shard that a worker makes of a whole document, zero for others.
+type Made struct {
+	Bytes Span // of the rows, back to back, in the bytes of Job.IDs
+	Rows  Span // in Job.Lengths and Job.Parts
+	Mask  Span // in Job.Mask; only of conversations
+	Cuts
+}
+
+// Cuts counts what cutting a document does to it, as counts.Counts does.
+type Cuts struct{ Truncated, Chunked, LaterRows, UntrainedRows int64 }
+
+// A Block is consecutive documents of a job of which workers made rows, and which differ in nothing that the flusher
+// looks at but in what a block adds up. It takes them together where nothing is to be decided document by document.
+type Block struct {
+	From, To int // in Job.Documents
+	Made
+	Tokens    int64
+	Loss      int64 // those of Tokens that carry loss
+	TextIDs   int64 // those of Tokens that are of the texts
+	TextBytes int64
+	Unused    bool // all documents have the same Unused
+}
+
+const (
+	// maxBlocks bounds the blocks of a job, in which every other document may be unlike those beside it.
+	maxBlocks = 64
+	// MaxRows bounds the rows that workers make of a job.
+	MaxRows = 2 * MaxRecords
+)
+
+// Len returns the number of documents.
+func (b *Block) Len() int { return b.To - b.From }
+
+// AddRows keeps the rows that a worker made of document i: their bytes, the tokens of each, and their mask. They lie
+// behind those of the block that the document continues, or in the place of its ids, and are left out if they need more
+// room.
+func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int, cuts Cuts) {
+	d := &j.Documents[i]
+	b := Block{From: i, Unused: true}
+	b.Bytes.Start, b.Rows.Start, b.Mask.Start = WorstIDBytes*d.IDs.Start, len(j.Lengths), d.Mask.Start
+	b.Bytes.End, b.Mask.End = b.Bytes.Start, b.Mask.Start
+	at := len(j.Blocks)
+	if at > 0 && j.Blocks[at-1].To == i && d.continues(&j.Documents[i-1]) {
+		at--
+		b = j.Blocks[at]
+	}
+	room, masks := j.idBytes(Span{b.Bytes.End, WorstIDBytes * d.IDs.End}), j.Mask[b.Mask.End:d.Mask.End]
+	if len(data) > len(room) || len(mask) > len(masks) || len(j.Lengths)+len(lengths) > MaxRows {
+		return
+	}
+	d.Made = Made{Span{b.Bytes.End, b.Bytes.End + copy(room, data)}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)},
+		Span{b.Mask.End, b.Mask.End + copy(masks, mask)}, cuts}
+	tokens := int64(0)
+	for part, n := range lengths {
+		tokens += int64(n)
+		j.Lengths, j.Parts = append(j.Lengths, n), append(j.Parts, int32(part))
+	}
+	if !d.plain() || at == maxBlocks {
+		return
+	}
+	b.To, b.Bytes.End, b.Rows.End, b.Mask.End = i+1, d.Made.Bytes.End, d.Made.Rows.End, d.Made.Mask.End
+	b.Tokens += tokens
+	b.Loss += int64(loss)
+	b.TextIDs += int64(d.IDs.End - d.IDs.Start)
+	b.TextBytes += d.TextBytes
+	b.Unused = b.Unused && d.Unused == j.Documents[b.From].Unused
+	b.Cuts = Cuts{b.Truncated + cuts.Truncated, b.Chunked + cuts.Chunked, b.LaterRows + cuts.LaterRows,
+		b.UntrainedRows + cuts.UntrainedRows}
+	j.Blocks = append(j.Blocks[:at], b)
+}
+
+// RowBytes returns the rows, as they lie in a shard.
+func (m *Made) RowBytes(j *Job) []byte { return j.idBytes(m.Bytes) }
+
+// RowMask returns the masks of the rows of conversations.
+func (m *Made) RowMask(j *Job) []bool { return j.Mask[m.Mask.Start:m.Mask.End] }
+
+func (j *Job) idBytes(s Span) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(j.IDs))), WorstIDBytes*len(j.IDs))[s.Start:s.End]
+}
+
+// plain reports whether a document may be in a block: there is nothing that the flusher keeps of it alone.
+func (d *Document) plain() bool {
+	return d.Replaced == 0 && d.Rows <= 1 && d.Unfound == 0 && d.Names == nil && len(d.UnknownRoles) == 0
+}
+
+// continues reports whether a document may be in the block of the plain one before it.
+func (d *Document) continues(p *Document) bool {
+	return d.plain() && d.Ordinal == p.Ordinal+1 && d.Row == p.Row+1 && d.Input == p.Input && d.Rows == p.Rows &&
+		d.Format == p.Format && d.Nulls == p.Nulls && d.Mapped == p.Mapped && d.Has == p.Has && d.AsText == p.AsText &&
+		d.Shape == p.Shape && d.Field == p.Field && d.Rendered == p.Rendered && d.Foreign == p.Foreign &&
+		d.Markup == p.Markup && d.Losses == p.Losses && d.ReasoningDropped == p.ReasoningDropped &&
+		d.RejectedLeftOut == p.RejectedLeftOut && slices.Equal(d.MappedRoles, p.MappedRoles)
+}
+
+// Apart yields the documents that are in no block, by their numbers.
+func (j *Job) Apart(yield func(int, *Document) bool) {
+	blocks := j.Blocks
+	for i := 0; i < len(j.Documents); i++ {
+		if len(blocks) > 0 && blocks[0].From == i {
+			i, blocks = blocks[0].To-1, blocks[1:]
+		} else if !yield(i, &j.Documents[i]) {
+			return
+		}
+	}
+}
