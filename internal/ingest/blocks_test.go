@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
@@ -14,7 +15,16 @@ import (
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/builtin"
 )
+
+// wide is small with ids of four bytes, which leave no room for special tokens beside them.
+var wide = sync.OnceValue(func() *tokenize.Tokenizer {
+	v := must(builtin.Ranks("gpt2"))
+	return must(tokenize.FromRanks(tokenize.Ranks{Name: "wide", Pattern: v.Split, Tokens: v.Tokens[:2000],
+		Special: map[string]uint32{"<|endoftext|>": 70_000}}))
+})
 
 // oneByOne builds with workers that make no rows, so that the flusher takes each document and cuts it.
 func oneByOne(t *testing.T, o option.Options) map[string][]byte {
@@ -99,6 +109,12 @@ func TestBlocksAreOneByOne(t *testing.T) {
 		}
 		if rng.IntN(4) == 0 {
 			s.Dedup = filter.Exact
+		}
+		if rng.IntN(3) == 0 {
+			s.EOS = "<|endoftext|>"
+		}
+		if rng.IntN(3) == 0 {
+			o.LoadedTokenizer = wide()
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			fsys := shardtest.New()

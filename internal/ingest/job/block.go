@@ -38,9 +38,9 @@ const (
 // Len returns the number of documents.
 func (b *Block) Len() int { return b.To - b.From }
 
-// AddRows keeps the rows that a worker made of document i: their bytes, the tokens of each, and their mask. They lie
-// behind those of the block that the document continues, or in the place of its ids, and are left out if they need more
-// room.
+// AddRows keeps the rows that a worker made of document i, the last one that has ids: their bytes, the tokens of each,
+// and their mask. They lie behind those of the block that the document continues, or in the place of its ids, and are
+// left out if they need much more room, as those of one with many special tokens do.
 func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int, cuts Cuts) {
 	d := &j.Documents[i]
 	b := Block{From: i, Unused: true}
@@ -51,12 +51,16 @@ func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int
 		at--
 		b = j.Blocks[at]
 	}
-	room, masks := j.idBytes(Span{b.Bytes.End, WorstIDBytes * d.IDs.End}), j.Mask[b.Mask.End:d.Mask.End]
-	if len(data) > len(room) || len(mask) > len(masks) || len(j.Lengths)+len(lengths) > MaxRows {
+	moreIDs := (b.Bytes.End+len(data)+WorstIDBytes-1)/WorstIDBytes - len(j.IDs)
+	moreMask := b.Mask.End + len(mask) - len(j.Mask)
+	if moreIDs > SpareIDs || moreMask > SpareIDs || len(j.Lengths)+len(lengths) > MaxRows {
 		return
 	}
-	d.Made = Made{Span{b.Bytes.End, b.Bytes.End + copy(room, data)}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)},
-		Span{b.Mask.End, b.Mask.End + copy(masks, mask)}, cuts}
+	j.IDs, j.Mask = append(j.IDs, make([]uint32, max(0, moreIDs))...), append(j.Mask, make([]bool, max(0, moreMask))...)
+	d.Made = Made{Span{b.Bytes.End, b.Bytes.End + len(data)}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)},
+		Span{b.Mask.End, b.Mask.End + len(mask)}, cuts}
+	copy(d.Made.RowBytes(j), data)
+	copy(d.Made.RowMask(j), mask)
 	tokens := int64(0)
 	for part, n := range lengths {
 		tokens += int64(n)

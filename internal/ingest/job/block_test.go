@@ -9,15 +9,16 @@ import (
 
 // TestAddRows: rows of documents that are alike lie back to back in a block, others in the place of their ids.
 func TestAddRows(t *testing.T) {
-	j := &Job{IDs: make([]uint32, 100)}
-	for i := range 8 {
+	j := new(Job)
+	for i, rows := range [][]int32{{4}, {3, 2}, {25}, nil, {2}, {1}, {1}, {22}} {
 		d := j.AddDocument(8)
 		d.Record = source.Record{Ordinal: int64(i), Row: int64(i) + 5}
-		d.IDs, d.TextBytes = Span{10 * i, 10*i + 10}, 3
-	}
-	j.Documents[4].Replaced = 1
-	j.Documents[6].Markup = true
-	for i, rows := range [][]int32{{4}, {3, 2}, {25}, nil, {2}, {1}, {1}, {8}} {
+		d.IDs, d.TextBytes = Span{len(j.IDs), len(j.IDs) + 10}, 3
+		j.IDs = append(j.IDs, make([]uint32, 10)...)
+		d.Markup = i == 6
+		if i == 4 {
+			d.Replaced = 1
+		}
 		data := make([]byte, 0, 64)
 		for _, n := range rows {
 			data = append(data, make([]byte, 2*n)...)
@@ -41,7 +42,7 @@ func TestAddRows(t *testing.T) {
 		}
 	}
 	// The third document's row is longer than its ids: those before it left room.
-	if want := []Span{{0, 8}, {8, 18}, {18, 68}, {}, {160, 164}, {200, 202}, {240, 242}, {280, 296}}; !slices.Equal(places, want) {
+	if want := []Span{{0, 8}, {8, 18}, {18, 68}, {}, {160, 164}, {200, 202}, {240, 242}, {280, 324}}; !slices.Equal(places, want) {
 		t.Errorf("rows at %v, want %v", places, want)
 	}
 	var blocks []Span
@@ -70,13 +71,17 @@ func TestAddRows(t *testing.T) {
 
 // TestAddRowsWithoutRoom: rows that take more room than there is are not made, and neither are too many.
 func TestAddRowsWithoutRoom(t *testing.T) {
-	j := &Job{IDs: make([]uint32, 4), Mask: make([]bool, 4)}
+	j := &Job{IDs: make([]uint32, 3), Mask: make([]bool, 3)}
 	d := j.AddDocument(1)
 	d.IDs, d.Mask = Span{1, 3}, Span{1, 3}
-	j.AddRows(0, make([]byte, 9), []int32{4}, nil, 4, Cuts{})
-	j.AddRows(0, make([]byte, 8), []int32{4}, make([]bool, 3), 4, Cuts{})
+	j.AddRows(0, make([]byte, WorstIDBytes*(2+SpareIDs)+1), []int32{4}, nil, 4, Cuts{})
+	j.AddRows(0, make([]byte, 8), []int32{4}, make([]bool, 2+SpareIDs+1), 4, Cuts{})
 	j.AddRows(0, make([]byte, 8), make([]int32, MaxRows+1), nil, 4, Cuts{})
-	if d.Made != (Made{}) || len(j.Blocks) > 0 || len(j.Lengths) > 0 {
+	if d.Made != (Made{}) || len(j.Blocks) > 0 || len(j.Lengths) > 0 || len(j.IDs) != 3 || len(j.Mask) != 3 {
 		t.Errorf("made %+v, blocks %v", d.Made, j.Blocks)
+	}
+	j.AddRows(0, make([]byte, WorstIDBytes*(2+SpareIDs)), []int32{4}, make([]bool, 2+SpareIDs), 4, Cuts{})
+	if len(j.Blocks) != 1 || len(j.IDs) != 3+SpareIDs || len(j.Mask) != 3+SpareIDs {
+		t.Errorf("made %+v of %d ids", d.Made, len(j.IDs))
 	}
 }
