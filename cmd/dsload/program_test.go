@@ -31,13 +31,18 @@ func (s suite) Run() int {
 }
 
 // builtProgram returns the program as users have it, built once for all tests. It has no race
-// detector, so that there is nothing to run again under that.
+// detector, so that there is nothing to run again under that. Quick tests take the test program, as
+// scripts do: it is the same main, and is there already.
 func builtProgram(t testing.TB) string {
 	t.Helper()
 	if raceDetector {
 		t.Skip("the program is built without the race detector: go test without -race runs this")
 	}
-	path, err := buildProgram()
+	find := buildProgram
+	if testing.Short() {
+		find = func() (string, error) { return exec.LookPath("dsload") } // testscript.Main's
+	}
+	path, err := find()
 	if err != nil {
 		t.Fatal(err)
 	}

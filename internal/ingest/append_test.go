@@ -105,7 +105,7 @@ func TestAppendedCopies(t *testing.T) {
 	}
 
 	for _, dedup := range []filter.Dedup{filter.Exact, filter.Near} {
-		o := option.Options{Settings: option.Settings{MaxLength: 200, Dedup: dedup}}
+		o := option.Options{Settings: option.Settings{MaxLength: 200, Dedup: dedup}, Resources: option.Resources{Memory: 64 << 20}}
 		fsys, _, _ := appendTo(t, o, sources)
 		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", small(), sources[:]
 		whole := mustBuild(t, o)
@@ -144,7 +144,8 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
 	base := option.Options{Out: "data",
-		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 20, CheckpointInterval: 1},
+		Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20, CheckpointEvery: 20,
+			CheckpointInterval: 1},
 		Settings: option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: filter.Exact, MaxValExamples: 10,
 			Sources: sources[:1]}}
 	made := shardtest.New()
@@ -250,7 +251,7 @@ func TestAnotherAddition(t *testing.T) {
 	_, second, sources := halves(t)
 	fsys := shardtest.New()
 	o := option.Options{Out: "data",
-		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, Memory: 64 << 20},
 		Settings:  option.Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: filter.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := files(fsys)
@@ -318,7 +319,7 @@ func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
 	o := option.Options{Out: "data",
-		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+		Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, Memory: 64 << 20, CheckpointEvery: 1, CheckpointInterval: 1},
 		Settings:  option.Settings{Dedup: filter.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := fsys.Files()
@@ -335,7 +336,7 @@ func TestAppendToDamaged(t *testing.T) {
 	for _, name := range []string{shardfile.HashesName(0), shardfile.HeldOutName} {
 		fsys := shardtest.New()
 		o := option.Options{Out: "data",
-			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys},
+			Resources: option.Resources{LoadedTokenizer: small(), FS: fsys, Memory: 64 << 20},
 			Settings:  option.Settings{Dedup: filter.Exact, MaxValExamples: 20, Sources: sources[:1]}}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)

@@ -127,14 +127,11 @@ func TestValFromTheSourceItself(t *testing.T) {
 		{[]string{dir}, []string{path}, true},
 		{[]string{path}, []string{filepath.Join(dir, "*.txt")}, true},
 		{[]string{path}, []string{dir + "/../" + filepath.Base(dir) + "/a.txt"}, true},
-		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
+		{[]string{"synth://recipes?seed=1"}, []string{"synth://recipes?seed=2"}, false},
 	} {
 		o := option.Options{Out: "data",
 			Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, Memory: 64 << 20},
 			Settings:  option.Settings{Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5}}
-		if strings.HasPrefix(c.sources[0], "synth") {
-			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
-		}
 		s := mustBuild(t, o)
 		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil),
 			func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
@@ -175,7 +172,7 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 		{option.Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxTokens: 300}, ""},
 		{option.Settings{Sources: []string{corpus},
 			ValSources: []string{"synth://wikitext?seed=1"}}, "max-val-examples"},
-		{option.Settings{Sources: []string{corpus}, ValSources: []string{"synth://wikitext?seed=1"},
+		{option.Settings{Sources: []string{corpus}, ValSources: []string{"synth://recipes?seed=1"},
 			MaxValExamples: 3}, ""},
 		{option.Settings{Sources: []string{corpus}}, ""},
 	} {

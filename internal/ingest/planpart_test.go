@@ -26,7 +26,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *plan.P
 		lineFile(t, dir, strings.Repeat("long-name-", 10)+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".jsonl",
 			strings.Repeat("word ", 1+i%7))
 	}
-	o := option.Options{Resources: option.Resources{LoadedTokenizer: small()},
+	o := option.Options{Resources: option.Resources{LoadedTokenizer: small(), Memory: 64 << 20},
 		Settings: option.Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: filter.Exact}}
 	path = filepath.Join(t.TempDir(), shardfile.PlanName)
 	p := planned(t, o, partitions)
