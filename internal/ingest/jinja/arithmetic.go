@@ -291,7 +291,8 @@ func (e *execution) contains(container, item any) bool {
 		}
 		e.step(int64(len(s)) / stepBytes)
 		found := strings.Contains(s, t)
-		if e.touchText(t); found {
+		if e.touchText(t); found && e.trace != nil &&
+			!e.trace.apart(s, strings.Index(s, t), len(t)) && !e.trace.apart(s, strings.LastIndex(s, t), len(t)) {
 			e.touchText(s)
 		}
 		return found

@@ -80,6 +80,7 @@ type (
 		id     int
 		global any
 		none   *undefined // the value of the variable where there is none
+		asked  bool       // what is asked is whether it is defined
 		mayLack
 	}
 	// attributeExpr is a.name, and itemExpr a[key].

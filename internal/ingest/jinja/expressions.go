@@ -136,7 +136,7 @@ func (e *execution) evalAll(list []node, s *scope) []any {
 }
 
 func (e *execution) name(n *nameExpr, s *scope) any {
-	if n.id == e.prompt && !e.trace.looped {
+	if n.id == e.prompt && !e.trace.looped && !n.asked {
 		e.trace.Local = false
 	}
 	if v, ok := s.get(n.id); ok {

@@ -229,13 +229,16 @@ func (e *execution) formatField(field string, a *arguments, numbers *fieldNumber
 		end = len(field)
 	}
 	name, path := field[:end], field[end:]
-	n, err := strconv.Atoi(name)
-	if numbered := err == nil; name == "" || numbered {
+	n, err := 0, error(nil)
+	if name != "" {
+		n, err = strconv.Atoi(name)
+	}
+	if numbered := err == nil && name != ""; name == "" || numbered {
 		if numbered && numbers.next > 0 || !numbered && numbers.manual {
 			e.fail("a format string has fields with a number and fields without one")
 		}
 		if numbers.manual = numbered; !numbered {
-			n, err = numbers.next, nil
+			n = numbers.next
 			numbers.next++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // output is where text goes: the result, or the value of a block.
@@ -13,7 +14,8 @@ type output struct {
 	top   bool
 	marks bool // data holds markStart and markEnd
 	// only is the text of a block so far, if it is one string, so that no copy of it is made. data is then empty.
-	only string
+	only   string
+	traced []Mark // of a block's text
 }
 
 // finish removes the marks, and returns the generation blocks that they surround.
@@ -80,9 +82,12 @@ func (e *execution) add(s string) {
 
 // join copies the text of a block, which is one string, since more follows.
 func (e *execution) join(o *output) {
-	if o.only != "" {
-		e.touchText(o.only)
-		o.data, o.only = append(o.data, o.only...), ""
+	if s := o.only; s != "" {
+		o.only = ""
+		if e.trace != nil {
+			e.trace.wrote(o, s)
+		}
+		o.data = append(o.data, s...)
 	}
 }
 
@@ -93,12 +98,16 @@ func (e *execution) capture(run func()) string {
 	e.out = inner
 	run()
 	s := inner.only
-	if s == "" {
+	switch {
+	case s != "":
+	case len(inner.traced) > 0:
+		s = e.trace.keep(inner.traced, len(inner.data), unsafe.String(unsafe.SliceData(inner.data), len(inner.data)))
+	default:
 		s = string(inner.data)
 	}
 	e.charge(int64(len(s)))
 	e.out = outer
-	if *inner = (output{data: inner.data[:0]}); cap(inner.data) <= keptText/keptOutputs && len(e.outputs) < keptOutputs {
+	if *inner = (output{data: inner.data[:0], traced: inner.traced[:0]}); cap(inner.data) <= keptText/keptOutputs && len(e.outputs) < keptOutputs {
 		e.outputs = append(e.outputs, inner)
 	}
 	return s
@@ -164,12 +173,12 @@ func (e *execution) dropParts(base int) {
 // joinParts joins the last parts, and drops them.
 func (e *execution) joinParts(base int) string {
 	parts := slices.DeleteFunc(e.parts[base:], func(part string) bool { return part == "" })
+	var text string
 	if len(parts) > 1 && e.trace != nil {
-		for _, part := range parts {
-			e.touchText(part)
-		}
+		text = e.trace.join(parts...)
+	} else {
+		text = strings.Join(parts, "") // a single one as it is
 	}
-	text := strings.Join(parts, "") // a single one as it is
 	e.dropParts(base)
 	return text
 }

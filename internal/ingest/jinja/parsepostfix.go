@@ -141,6 +141,9 @@ func (p *parser) test(of node) node {
 	t.predicate = predicates[t.name]
 	if t.name == "defined" || t.name == "undefined" {
 		allowLack(of)
+		if name, ok := of.(*nameExpr); ok {
+			name.asked = true
+		}
 	}
 	next := p.peek()
 	switch {

@@ -311,7 +311,7 @@ func (p *printer) jsonString(s string, o *jsonOptions) {
 	if t := p.e.trace; t != nil {
 		if at := t.find(s); at >= 0 && p.shown && !o.ascii {
 			p.marks = append(p.marks, Mark{len(p.out), at, at + len(s), true})
-		} else if at >= 0 {
+		} else if t.traced(s) {
 			t.Faithful = false
 		}
 	}

@@ -62,9 +62,7 @@ func splitting(name string) stringMethod {
 			e.fail("empty separator")
 		}
 		n := strings.Count(s, sep)
-		if n > 0 {
-			e.touchText(s)
-		}
+		e.splits(s, sep)
 		e.charge(int64(n+1) * valueBytes)
 		if most < 0 || most >= int64(n) {
 			return e.listOf(strings.Split(s, sep))
@@ -79,6 +77,23 @@ func splitting(name string) stringMethod {
 		}
 		parts[0] = s
 		return e.listOf(parts)
+	}
+}
+
+// splits notes that a string is split at each separator in it.
+func (e *execution) splits(s, sep string) {
+	if e.trace == nil || !e.trace.traced(s) {
+		return
+	}
+	for at := 0; ; at += len(sep) {
+		n := strings.Index(s[at:], sep)
+		if n < 0 {
+			return
+		}
+		if at += n; !e.trace.apart(s, at, len(sep)) {
+			e.trace.Faithful = false
+			return
+		}
 	}
 }
 

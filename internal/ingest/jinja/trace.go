@@ -29,7 +29,7 @@ type Trace struct {
 	Begins      []Begin // where each message from Base on begins, and where the last one ends
 	Tail        []byte
 
-	base    uintptr
+	made    made
 	windows []sublist
 	current int // the message whose turn it is in the loop, -1 for none
 	main    bool
@@ -60,17 +60,13 @@ func (t *Trace) start(template *Template) {
 	t.Faithful, t.Local = !template.marks, !template.marks
 	t.Marks, t.Begins, t.Tail, t.Least, t.Base = t.Marks[:0], t.Begins[:0], t.Tail[:0], 0, 0
 	t.windows = append(t.windows[:0], sublist{t.Messages, 0})
-	t.base, t.current = uintptr(unsafe.Pointer(unsafe.StringData(t.Text))), -1
+	t.made.reset()
+	t.current = -1
 	t.main, t.looped, t.again, t.empty = false, false, false, false
 }
 
 // find returns where a string lies in Text, -1 if it is not part of it.
-func (t *Trace) find(s string) int {
-	if at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - t.base; s != "" && at < uintptr(len(t.Text)) {
-		return int(at)
-	}
-	return -1
-}
+func (t *Trace) find(s string) int { return offset(unsafe.StringData(t.Text), len(t.Text), s) }
 
 // windowOf returns from which message on a list holds the messages, -1 if it is another list.
 func (t *Trace) windowOf(v any) int {
@@ -104,7 +100,7 @@ func (e *execution) touch(values ...any) {
 }
 
 func (e *execution) touchText(s string) {
-	if e.trace != nil && e.trace.find(s) >= 0 {
+	if e.trace != nil && e.trace.traced(s) {
 		e.trace.Faithful = false
 	}
 }
@@ -194,14 +190,11 @@ func (e *execution) kept(s, result string) {
 	if e.trace == nil {
 		return
 	}
-	at := e.trace.find(s)
-	if at < 0 {
-		return
+	from := offset(unsafe.StringData(s), len(s), result)
+	for _, m := range e.trace.marksIn(s, 0) {
+		start, end := e.trace.core(m)
+		e.trace.Faithful = e.trace.Faithful && from >= 0 && start >= max(m.At, from) && end <= min(m.end(), from+len(result))
 	}
-	p := &e.trace.Places[e.trace.PlaceOf(at)]
-	from := e.trace.find(result)
-	e.trace.Faithful = e.trace.Faithful && from >= p.Start && from <= p.Core &&
-		from+len(result) >= p.CoreEnd && at <= p.Core && at+len(s) >= p.CoreEnd
 }
 
 // tracedMethods lists the methods of strings that say what they do with one.
@@ -257,15 +250,13 @@ func (t *Trace) PlaceOf(at int) int {
 
 // wrote notes that text is about to be written.
 func (t *Trace) wrote(o *output, s string) {
-	from := t.find(s)
-	if from < 0 {
-		return
-	}
 	if !o.top {
-		t.Faithful = false
+		o.traced = t.appendMarks(o.traced, s, len(o.data))
 		return
 	}
-	t.mark(Mark{At: len(o.data) - o.from, From: from, To: from + len(s)})
+	for _, m := range t.marksIn(s, len(o.data)-o.from) {
+		t.mark(m)
+	}
 }
 
 func (t *Trace) mark(m Mark) {
@@ -289,8 +280,9 @@ const marksPerPlace = 2
 func (t *Trace) Forget() {
 	clear(t.windows)
 	*t = Trace{Places: t.Places[:0], Marks: t.Marks[:0], Begins: t.Begins[:0], Tail: t.Tail[:0],
-		windows: t.windows[:0]}
-	if cap(t.Places)+cap(t.Marks)+cap(t.Begins)+cap(t.windows) > keptScratch || cap(t.Tail) > keptText {
+		windows: t.windows[:0], made: t.made}
+	if cap(t.Places)+cap(t.Marks)+cap(t.Begins)+cap(t.windows)+cap(t.made.marks)+cap(t.made.spare) > keptScratch ||
+		cap(t.Tail)+cap(t.made.text) > keptText {
 		*t = Trace{}
 	}
 }

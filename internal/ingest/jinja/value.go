@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/big"
 	"slices"
+	"unsafe"
 )
 
 // The values of a template are these Go values: nil for None, bool, int64, *big.Int for larger
@@ -183,8 +184,9 @@ func (e *execution) equal(a, b any) bool {
 	if s, ok := text(a); ok {
 		t, ok := text(b)
 		e.step(int64(min(len(s), len(t))) / stepBytes)
-		if ok = ok && s == t; ok && e.trace != nil && e.trace.find(s) != e.trace.find(t) {
-			e.trace.Faithful = false
+		if ok = ok && s == t; ok && unsafe.StringData(s) != unsafe.StringData(t) {
+			e.touchText(s)
+			e.touchText(t)
 		}
 		return ok
 	}
