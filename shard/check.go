@@ -94,8 +94,12 @@ func (d *Dataset) checkSpan(s *readShard, off, end int64) error {
 
 // batchAt returns the record batch of a shard's byte, the first for bytes before it.
 func batchAt(index []batchRef, off int64) int {
-	pos := uint32(off / shardfile.BufferAlign)
-	return max(0, sort.Search(len(index)-1, func(i int) bool { return index[i].pos > pos })-1)
+	pos, last := uint32(off/shardfile.BufferAlign), len(index)-1
+	// Most batches of a shard are of about the same size, so it is probably this one.
+	if i := int(uint64(pos) * uint64(last) / uint64(index[last].pos)); i < last && index[i].pos <= pos && pos < index[i+1].pos {
+		return i
+	}
+	return max(0, sort.Search(last, func(i int) bool { return index[i].pos > pos })-1)
 }
 
 // crcOf returns the CRC-32 of a file's bytes from at up to end. It waits while maxChecks others are
@@ -192,17 +196,22 @@ func anyBeyond(raw []byte, vocabulary int) bool {
 	return over&0x80000000_80000000 != 0
 }
 
-// checkIDs returns an error if an id in raw, which was read from byte off of a shard, is not below
-// the vocabulary's size.
-func (r *Split) checkIDs(shard int, raw []byte, off int64) error {
+// checkIDs returns an error if an id in raw, which is all or the first part of what spans hold, is not
+// below the vocabulary's size.
+func (r *Split) checkIDs(raw []byte, spans ...Span) error {
 	i := firstBeyond(raw, int(r.width), r.d.manifest.Schema.VocabSize)
 	if i < 0 {
 		return nil
 	}
-	info, err := r.table.at(shard)
+	at := int64(i) * r.width
+	for at >= int64(spans[0].Len)*r.width {
+		at -= int64(spans[0].Len) * r.width
+		spans = spans[1:]
+	}
+	info, err := r.table.at(int(spans[0].Shard))
 	if err != nil {
 		return err
 	}
-	return shardfile.Corrupt(shardfile.Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d",
+	return shardfile.Corrupt(shardfile.Join(r.d.dir, info.Name), spans[0].Off+at, "id %d with a vocabulary of %d",
 		idAt(raw, i, int(r.width)), r.d.manifest.Schema.VocabSize)
 }

@@ -114,16 +114,6 @@ func (s *readShard) keptAt(off, n int64) (batch int, data []byte) {
 	return batch, data[at : at+n]
 }
 
-// prefetch prefetches n bytes from offset off if they are in memory.
-func (s *readShard) prefetch(off, n int64) {
-	if s.kept.batches == nil {
-		return
-	}
-	if _, data := s.keptAt(off, n); len(data) > 0 {
-		prefetchLines(&data[0], len(data))
-	}
-}
-
 // keep reads a record batch whose checksum was compared before, and keeps it if it is as it was then.
 func (s *readShard) keep(batch int) {
 	at, end := int64(s.index[batch].pos)*shardfile.BufferAlign, int64(s.index[batch+1].pos)*shardfile.BufferAlign

@@ -21,8 +21,8 @@ type offsetPage struct {
 
 const (
 	// pageStride is the distance of the rows whose starts are kept. A row is found by adding lengths
-	// from the nearer of two, which costs a tenth of the read that it saves.
-	pageStride = 16
+	// from the nearer of two, which costs a small part of the read that it saves.
+	pageStride = 8
 	// pageOverhead is the size of a page without its slices: the struct and its entries in the map
 	// and in the ring.
 	pageOverhead = 160

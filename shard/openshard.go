@@ -40,7 +40,12 @@ const batchRefBytes = 12
 
 // find returns the batch that holds a row of the shard.
 func find(index []batchRef, row uint32) int {
-	return sort.Search(len(index), func(i int) bool { return index[i].row > row }) - 1
+	last := len(index) - 1
+	// Most batches of a shard have about as many rows, so it is probably this one.
+	if i := int(uint64(row) * uint64(last) / uint64(index[last].row)); i < last && index[i].row <= row && row < index[i+1].row {
+		return i
+	}
+	return sort.Search(last, func(i int) bool { return index[i+1].row > row })
 }
 
 // shardPool limits the number of open shards. It is a clock: it closes the first shard not used

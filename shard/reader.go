@@ -251,7 +251,7 @@ func (r *Split) readIDs(sc *readScratch, p rowRef, col int, place shardfile.Colu
 		return dst, r.damaged(p, 0, "%d %s where the manifest says %d to %d", n,
 			r.d.layout.Cols[r.d.layout.ColIndex[col]].Name, least, most)
 	}
-	return dst, r.checkIDs(p.shard, dst, p.body+place.ValuesAt+first*r.width)
+	return dst, r.checkIDs(dst, Span{Off: p.body + place.ValuesAt + first*r.width, Shard: int32(p.shard), Len: int32(n)})
 }
 
 // lengths returns the minimum and maximum number of values of a row in a list column.

@@ -170,26 +170,39 @@ func (r *Split) page(sc *readScratch, p rowRef, col int, t shardfile.ValueType, 
 // this is the only comparison on the way to a client, so it must stay with the read.
 func (r *Split) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	r.checkAhead(spans)
+	at := len(dst)
+	dst, err := r.appendBytes(dst, spans)
+	if bad := r.checkIDs(dst[at:], spans...); bad != nil {
+		return dst[:at], bad
+	}
+	return dst, err
+}
+
+// appendBytes is AppendIDs without comparing ids.
+func (r *Split) appendBytes(dst []byte, spans []Span) ([]byte, error) {
 	reader := spanReader{r: r}
 	defer reader.close()
-	for ahead := 0; len(spans) > 0; {
-		n, size, err := r.run(spans, 8*r.width)
-		if err != nil {
-			return dst, err
+	for len(spans) > 0 {
+		found := reader.find(spans)
+		i := 0
+		for i < len(found) {
+			if found[i] != nil {
+				dst = append(dst, found[i]...)
+				i++
+				continue
+			}
+			n, size, err := r.run(spans[i:], 8*r.width)
+			if err != nil {
+				return dst, err
+			}
+			at := len(dst)
+			dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
+			if err := reader.read(dst[at:], spans[i].Shard, spans[i].Off); err != nil {
+				return dst[:at], err
+			}
+			i += n
 		}
-		if ahead <= 0 {
-			ahead = reader.prefetch(spans)
-		}
-		ahead -= n
-		at := len(dst)
-		dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
-		if err := reader.read(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
-			return dst[:at], err
-		}
-		if err := r.checkIDs(int(spans[0].Shard), dst[at:], spans[0].Off); err != nil {
-			return dst[:at], err
-		}
-		spans = spans[n:]
+		spans = spans[i:]
 	}
 	return dst, nil
 }
@@ -260,6 +273,7 @@ type spanReader struct {
 	r     *Split
 	s     *readShard // locked for reading; nil at first
 	shard int32
+	found [32][]byte // see find
 }
 
 // hold makes s the shard.
@@ -276,19 +290,25 @@ func (v *spanReader) hold(shard int32) (err error) {
 // prefetchBytes is about how much is prefetched at once: the caches nearest to a core hold it beside what is copied.
 const prefetchBytes = 8 << 10
 
-// prefetch prefetches what is in memory of the leading spans of one shard, whose number it returns. Their rows are
-// anywhere in memory, so copying each would begin with a wait.
-func (v *spanReader) prefetch(spans []Span) (n int) {
-	for size := int64(0); n < len(spans) && spans[n].Shard == spans[0].Shard && size < prefetchBytes; n++ {
-		size += int64(spans[n].Len) * v.r.width
+// find returns the values of leading spans of one shard, at least of one, nil where they are not in memory, and
+// prefetches them. They are valid until v holds another shard. Their rows are anywhere in memory, so copying each would
+// begin with a wait.
+func (v *spanReader) find(spans []Span) [][]byte {
+	first := spans[0].Shard
+	kept := first >= 0 && int(first) < v.r.states.n && v.hold(first) == nil && v.s.kept.batches != nil // read reports errors
+	n := 0
+	for size := int64(0); n < min(len(v.found), len(spans)) && spans[n].Shard == first && size < prefetchBytes; n++ {
+		own := int64(spans[n].Len) * v.r.width
+		v.found[n] = nil
+		if kept {
+			if _, data := v.s.keptAt(spans[n].Off, own); len(data) > 0 {
+				prefetchLines(&data[0], len(data))
+				v.found[n] = data
+			}
+		}
+		size += own
 	}
-	if n == 1 || v.hold(spans[0].Shard) != nil { // read reports the error
-		return n
-	}
-	for _, p := range spans[:n] {
-		v.s.prefetch(p.Off, int64(p.Len)*v.r.width)
-	}
-	return n
+	return v.found[:n]
 }
 
 // read fills dst from offset off of a shard.
