@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dsload/dsload/internal/arrowipc"
 	"github.com/dsload/dsload/internal/serve/collate"
@@ -86,7 +87,7 @@ func collated(b *collate.Batch, o *feed.Opening) *Batch {
 }
 
 // received returns the batch of some rows that r has read from a feed.
-func received(r *arrowipc.Reader, rows int) (*Batch, error) {
+func received(r *arrowipc.Reader, rows int, q feed.Query) (*Batch, error) {
 	out := &Batch{Rows: rows}
 	var next []int64
 	columns := map[string]*[]int64{
@@ -99,9 +100,54 @@ func received(r *arrowipc.Reader, rows int) (*Batch, error) {
 			*column = r.Values(i)
 		}
 	}
-	if next == nil || len(out.InputIDs) != len(out.AttentionMask) {
+	if len(next) != rows || len(out.Lengths) != rows || len(out.Positions) != rows || out.InputIDs == nil {
 		return nil, fmt.Errorf("%w: columns of a batch are missing", arrowipc.ErrCorrupt)
 	}
-	out.Length, out.LabelLength, out.Next = len(out.InputIDs)/rows, len(out.Labels)/rows, next[0]
+	out.Length, out.Next = len(out.InputIDs)/rows, next[0]
+	if err := out.complete(q); err != nil {
+		return nil, err
+	}
+	if len(out.AttentionMask) != len(out.InputIDs) {
+		return nil, fmt.Errorf("%w: columns of a batch differ in length", arrowipc.ErrCorrupt)
+	}
+	out.LabelLength = len(out.Labels) / rows
 	return out, nil
+}
+
+// complete adds the columns that a batch with wire=narrow leaves out, because they follow from others.
+func (b *Batch) complete(q feed.Query) error {
+	noMask, noLabels := b.AttentionMask == nil, b.Labels == nil && q.Labels != collate.NoLabels
+	if noMask {
+		b.AttentionMask = make([]int64, len(b.InputIDs))
+	}
+	if noLabels {
+		b.Labels = slices.Clone(b.InputIDs)
+	}
+	for i, tokens := range b.Lengths {
+		if tokens < 0 || tokens > int64(b.Length) {
+			return fmt.Errorf("%w: a row of %d tokens in a batch of length %d", arrowipc.ErrCorrupt, tokens, b.Length)
+		}
+		from, end := i*b.Length, i*b.Length+int(tokens) // of the tokens
+		if q.Left {
+			from, end = (i+1)*b.Length-int(tokens), (i+1)*b.Length
+		}
+		if noMask {
+			setAll(b.AttentionMask[from:end], 1)
+		}
+		if noLabels && b.Positions[i] < 0 {
+			end = from // a filler has no labels
+		}
+		if noLabels {
+			setAll(b.Labels[i*b.Length:from], collate.Ignored)
+			setAll(b.Labels[end:(i+1)*b.Length], collate.Ignored)
+		}
+	}
+	return nil
+}
+
+// setAll sets every element of s to v.
+func setAll(s []int64, v int64) {
+	for i := range s {
+		s[i] = v
+	}
 }

@@ -38,14 +38,15 @@ type remote struct {
 	base   *url.URL
 	token  string
 	client http.Client
-	query  url.Values
-	start  int64
+	values url.Values // of query
+	query  feed.Query
 	seal   string
+	narrow bool // the server can send batches with wire=narrow
 }
 
 // openFeed asks a server which dataset it has.
-func openFeed(ctx context.Context, network, address string, query url.Values, start int64) (*Loader, error) {
-	f := &remote{name: "unix:" + address, base: &url.URL{Scheme: "http", Host: "dsload"}, query: query, start: start}
+func openFeed(ctx context.Context, network, address string, values url.Values, query feed.Query) (*Loader, error) {
+	f := &remote{name: "unix:" + address, base: &url.URL{Scheme: "http", Host: "dsload"}, values: values, query: query}
 	transport := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment}
 	if network == "unix" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -63,6 +64,7 @@ func openFeed(ctx context.Context, network, address string, query url.Values, st
 	if f.seal = answer.Header.Get(feed.SealHeader); f.seal == "" {
 		return nil, fault.Kindf(fault.Unreachable, "open %s: what answers there is not a server of dsload", f.name)
 	}
+	f.narrow = answer.Header.Get(feed.WiresHeader) != ""
 	return &Loader{batches: f.batches(ctx, reconnectFor), close: func() error {
 		transport.CloseIdleConnections()
 		return nil
@@ -123,7 +125,7 @@ func (f *remote) get(ctx context.Context, path string, query url.Values) (*http.
 // batches returns the batches of the query, through as many streams as it takes.
 func (f *remote) batches(ctx context.Context, patience time.Duration) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
-		at, wait := f.start, firstWait
+		at, wait := f.query.Start, firstWait
 		until := time.Now().Add(patience)
 		for {
 			began := at
@@ -169,8 +171,11 @@ func isBroken(err error) bool {
 // stream yields the batches from row *at of the order on, which it moves. It returns nil at the end, and when
 // nobody wants more.
 func (f *remote) stream(ctx context.Context, at *int64, yield func(*Batch, error) bool) error {
-	query := maps.Clone(f.query)
+	query := maps.Clone(f.values)
 	query.Set("start", strconv.FormatInt(*at, 10))
+	if f.narrow {
+		query.Set("wire", "narrow")
+	}
 	answer, err := f.get(ctx, "/v1/batches", query)
 	if err != nil {
 		return err
@@ -191,7 +196,7 @@ func (f *remote) stream(ctx context.Context, at *int64, yield func(*Batch, error
 		if err != nil {
 			return err
 		}
-		b, err := received(r, rows)
+		b, err := received(r, rows, f.query)
 		if err != nil {
 			return err
 		}

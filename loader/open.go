@@ -30,8 +30,8 @@ var errClosed = fault.New(fault.Usage, "the loader is closed; open another one")
 // https://:TOKEN@HOST:PORT has the token of the server. Both give the same batches.
 //
 // query has the parameters of the feed as a URL has them, such as "batch_size=4&epochs=1&shuffle=none"; the
-// command "dsload help batches" and docs/feed.md describe them. An unknown one is an error. dtype changes only how
-// many bytes a feed sends.
+// command "dsload help batches" and docs/feed.md describe them. An unknown one is an error. dtype changes no batch:
+// elements are int64.
 //
 // When ctx ends, the batches end with its error.
 func Open(ctx context.Context, dataset, query string) (*Loader, error) {
@@ -46,7 +46,7 @@ func Open(ctx context.Context, dataset, query string) (*Loader, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var l *Loader
 	if network, address, isFeed := addressOf(dataset); isFeed {
-		l, err = openFeed(ctx, network, address, values, q.Start)
+		l, err = openFeed(ctx, network, address, values, q)
 	} else {
 		l, err = openFolder(ctx, dataset, q)
 	}

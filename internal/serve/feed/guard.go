@@ -16,9 +16,9 @@ const SealHeader = "Dsload-Seal"
 // defaultsHeader is the header that responses carry if Options.Defaults is set.
 const defaultsHeader = "Dsload-Defaults"
 
-// wiresHeader names the values of the parameter wire besides its default, for clients that also talk
+// WiresHeader names the values of the parameter wire besides its default, for clients that also talk
 // to servers without it.
-const wiresHeader = "Dsload-Wires"
+const WiresHeader = "Dsload-Wires"
 
 // guard makes the checks that apply to every request: the client, the host name, the token, and
 // that nothing is uploaded.
@@ -28,7 +28,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("Server", "dsload")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set(SealHeader, s.opts.Backend.Seal())
-		w.Header().Set(wiresHeader, "narrow")
+		w.Header().Set(WiresHeader, "narrow")
 		if s.opts.Defaults != "" {
 			w.Header().Set(defaultsHeader, s.opts.Defaults)
 		}
