@@ -10,7 +10,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
-	"github.com/zeebo/xxh3"
 )
 
 // A framer finds the records of one input, as a frame.Framer does.
@@ -100,22 +99,16 @@ func (in windowed) finish() Finished { return Finished{Bytes: in.w.Offset(), Sum
 // columns is a file of columns.
 type columns struct {
 	*rawFile
-	*tableFramer             // nil until it is open
-	placed       xxh3.Hasher // at the last place
-	placedHashed bool
+	*tableFramer // nil until it is open
 }
 
 func (in *columns) place(p *Position) {
 	p.Offset, p.Base, p.Group = in.bytes, in.base, in.group+1
 	p.Groups = slices.Clip(in.cut.sums)
-	in.placed, in.placedHashed = in.hasher, in.hashed
+	in.sums.place()
 }
 
-func (in *columns) settle(p *Position) {
-	if p.Sum = p.Base; in.placedHashed {
-		p.Sum = p.Base.Then(checksum.Of(&in.placed))
-	}
-}
+func (in *columns) settle(p *Position) { p.Sum = in.sums.placedAfter(p.Base) }
 
 func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
 

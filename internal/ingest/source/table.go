@@ -12,7 +12,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/zeebo/xxh3"
 )
 
 // Files of columns have no text with offsets: they are read at many places, and only the wanted
@@ -31,11 +30,10 @@ type tableFramer struct {
 	group int
 	over  bool // the group was read to its end, or none was begun
 
-	bytes  int64        // the position's offset
-	base   checksum.Sum // over the groups before the current one
-	hasher xxh3.Hasher
-	hashed bool // the hasher holds something
-	cut    tableCut
+	bytes int64        // the position's offset
+	base  checksum.Sum // over the groups before the current one
+	sums  recordsSum   // over the current group
+	cut   tableCut
 
 	total  int64     // rows of the file
 	unread *[]string // columns
@@ -82,22 +80,12 @@ func (t *tableFramer) sum() checksum.Sum { return t.sumAfter(t.base) }
 
 // sumAfter returns the checksum over the groups that a base is over, and the current one.
 func (t *tableFramer) sumAfter(base checksum.Sum) checksum.Sum {
-	if !t.hashed {
-		return base
-	}
-	return base.Then(checksum.Of(&t.hasher))
+	return t.sums.after(base)
 }
 
-// note adds a row's record to the checksum.
-func (t *tableFramer) note(data []byte, null bool) {
-	var head [9]byte
-	binary.LittleEndian.PutUint64(head[:], uint64(len(data)))
-	if null {
-		head[8] = 1
-	}
-	t.hasher.Write(head[:]) // never fails
-	t.hasher.Write(data)
-	t.hashed = true
+// note adds a row's record to the checksum. What is lent is valid until the next row.
+func (t *tableFramer) note(data []byte, null, lent bool) {
+	t.sums.add(data, null, lent)
 	t.bytes += int64(len(data)) + 1
 }
 
@@ -105,8 +93,7 @@ func (t *tableFramer) note(data []byte, null bool) {
 func (t *tableFramer) nextGroup() error {
 	t.endGroup()
 	t.base = t.sum()
-	t.hasher.Reset()
-	t.hashed = false
+	t.sums.reset()
 	if t.group+1 >= t.file.Groups() {
 		return io.EOF
 	}
@@ -138,7 +125,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	}
 	text, null := t.rows.Text()
 	if null {
-		t.note(nil, true)
+		t.note(nil, true, true)
 		rec.Last, rec.Err = true, fault.Of(cause.UnknownField, "column %q is null", t.o.TextField)
 		return dst, nil
 	}
@@ -149,6 +136,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 // advance goes to the next row, in the next group where the current one ends. If no row of that is wanted,
 // it goes to the group's end instead, and returns the number of rows.
 func (t *tableFramer) advance() (skipped int64, err error) {
+	t.sums.take()
 	for {
 		if !t.over {
 			err := t.rows.Next()
@@ -164,7 +152,7 @@ func (t *tableFramer) advance() (skipped int64, err error) {
 			t.over = true
 			if group := t.file.Group(t.group); group.Rows > 0 {
 				sizes := binary.LittleEndian.AppendUint64(nil, uint64(group.Rows))
-				t.note(binary.LittleEndian.AppendUint64(sizes, uint64(group.Bytes)), true)
+				t.note(binary.LittleEndian.AppendUint64(sizes, uint64(group.Bytes)), true, false)
 				return group.Rows, nil
 			}
 		}
@@ -179,7 +167,7 @@ func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 	if err != nil {
 		return row.JSON, t.skip(rec, tableError(err))
 	}
-	t.note(row.JSON[start:], row.Over)
+	t.note(row.JSON[start:], row.Over, false)
 	rec.Nulls = row.Omitted
 	if row.Over {
 		rec.Err = frame.TooLarge(t.o.MaxRecordBytes)
@@ -192,7 +180,7 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	rec.Decoded = true
 	rest := t.text[t.passed:]
 	if len(rest) <= t.o.PieceBytes {
-		t.note(t.text, false)
+		t.note(t.text, false, true)
 		t.text, t.passed = nil, 0
 		t.Inside, rec.Last = false, true
 		return append(dst, rest...), nil
@@ -217,7 +205,7 @@ func (t *tableFramer) skip(rec *Record, failed error) error {
 	if err != nil {
 		return tableError(err)
 	}
-	t.note(binary.LittleEndian.AppendUint64(nil, uint64(lost)), true)
+	t.note(binary.LittleEndian.AppendUint64(nil, uint64(lost)), true, false)
 	rec.Last, rec.Rows, rec.Err = true, lost, &DamageError{Rows: lost, Err: failed}
 	return nil
 }

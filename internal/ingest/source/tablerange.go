@@ -15,8 +15,9 @@ const maxGroupSums = 1 << 14
 // endGroup notes the checksum of the group that ends.
 func (t *tableFramer) endGroup() {
 	c := &t.cut
-	if c.keep && t.hashed && len(c.sums) < maxGroupSums {
-		c.sums = append(c.sums, checksum.Of(&t.hasher))
+	if c.keep && t.sums.some && len(c.sums) < maxGroupSums {
+		t.sums.take()
+		c.sums = append(c.sums, checksum.Of(&t.sums.hasher))
 	}
 	c.base, c.done = t.spanSum(), false
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
@@ -26,6 +27,7 @@ type stream struct {
 	zstd  *zstd.Decoder
 	lz4   *lz4.Reader
 	value []byte // the last one read
+	ahead *decompress.ReadAhead
 }
 
 const (
@@ -50,6 +52,9 @@ func (s *stream) open(f *arrowFile, b *batch, buf buffer, compression int) error
 	}
 	section := io.NewSectionReader(f.at, b.body()+buf.offset, buf.length)
 	var src io.Reader = section
+	if !packed && f.leads(s, buf.length) {
+		src = s.lead(shared(f.at), section, b.body()+buf.offset, buf.length)
+	}
 	if packed && compression == compressionZstd {
 		var frame [zstdHeader]byte
 		got, _ := section.ReadAt(frame[:], 0) // what is wrong with it is met again in reading
@@ -68,6 +73,48 @@ func (s *stream) open(f *arrowFile, b *batch, buf buffer, compression int) error
 		s.r.Reset(src)
 	}
 	return nil
+}
+
+// leads reports whether a stream may read a buffer of some length on goroutines of its own.
+func (f *arrowFile) leads(s *stream, length int64) bool {
+	if f.options.Remote || length < decompress.ReadAheadBytes || s.ahead == nil && f.options.Spare.Bytes < decompress.ReadAheadBytes {
+		return false
+	}
+	if s.ahead == nil {
+		f.options.Spare.Bytes -= decompress.ReadAheadBytes
+	}
+	return true
+}
+
+// lead begins to read a buffer, which section reads, too.
+func (s *stream) lead(file io.ReaderAt, section *io.SectionReader, offset, length int64) io.Reader {
+	stripes := decompress.Stripes(file, offset, offset+length, func() error { return nil })
+	if s.ahead == nil {
+		s.ahead = decompress.NewReadAhead(1, "file", stripes...)
+	} else {
+		s.ahead.Restart(stripes...)
+	}
+	return &leading{ahead: s.ahead, section: section}
+}
+
+// A leading reads part of a file ahead. What fails there is read again, so that the failure is met and noted here.
+type leading struct {
+	ahead   *decompress.ReadAhead
+	section *io.SectionReader
+	at      int64
+	failed  bool
+}
+
+func (l *leading) Read(p []byte) (n int, err error) {
+	if !l.failed {
+		n, err = l.ahead.Read(p)
+		l.failed = err != nil && err != io.EOF
+	}
+	if l.failed && n == 0 {
+		n, err = l.section.ReadAt(p, l.at)
+	}
+	l.at += int64(n)
+	return n, err
 }
 
 func (s *stream) decompressor(src io.Reader, compression int, window int64) (io.Reader, error) {
@@ -96,6 +143,9 @@ func (s *stream) decompressor(src io.Reader, compression int, window int64) (io.
 }
 
 func (s *stream) close() {
+	if s.ahead != nil {
+		s.ahead.Stop()
+	}
 	if s.zstd != nil {
 		s.zstd.Close()
 	}

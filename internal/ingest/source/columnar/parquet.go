@@ -54,7 +54,7 @@ type Options struct {
 	// Sparse leaves out the null members of structs in columns of lists: one schema gives them to rows that
 	// had no such members.
 	Sparse bool
-	// Spare is what may be spent on unpacking pages before they are read. Default: nothing.
+	// Spare is what may be spent on unpacking pages, and on reading large buffers, before their turn. Default: nothing.
 	Spare Spare
 	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool

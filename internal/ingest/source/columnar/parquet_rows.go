@@ -26,6 +26,14 @@ type parquetRows struct {
 	ended bool  // the rest of the group cannot be read
 }
 
+// shared returns a file for several goroutines.
+func shared(at io.ReaderAt) io.ReaderAt {
+	if one, ok := at.(interface{ Shared() io.ReaderAt }); ok {
+		return one.Shared()
+	}
+	return at
+}
+
 func (f *parquetFile) NewRows() Rows {
 	r := &parquetRows{f: f, group: -1}
 	spare := f.options.Spare
@@ -44,10 +52,7 @@ func (f *parquetFile) NewRows() Rows {
 			l.limit, _, l.most = f.chunkBytes(slot)
 		}
 		if r.codecs != nil {
-			l.ahead = &lookahead{at: f.at, codecs: r.codecs, bytes: spare.Bytes / int64(len(f.wanted))}
-			if one, ok := f.at.(interface{ Shared() io.ReaderAt }); ok {
-				l.ahead.at = one.Shared()
-			}
+			l.ahead = &lookahead{at: shared(f.at), codecs: r.codecs, bytes: spare.Bytes / int64(len(f.wanted))}
 		}
 		r.pages.limit += l.limit
 		r.leaves = append(r.leaves, l)

@@ -48,8 +48,10 @@ var errTurn = errors.New("the next source has its turn")
 
 // A lane is the way between the goroutine of a source and the reader.
 type lane struct {
-	full chan aheadBlock
-	free chan []byte
+	name   string // the goroutine's
+	full   chan aheadBlock
+	free   chan []byte
+	blocks int // those that were not made yet
 }
 
 // An aheadBlock is bytes of a source, how much of the file they took, and what came after them.
@@ -66,25 +68,47 @@ func Blocks(bytes int64) int { return max(aheadBlocks, int(bytes/aheadBytes)) }
 // NewReadAhead begins to read sources, each in some blocks of its own: at least two, and one where each block ends its
 // turn. Their goroutines are named, each apart.
 func NewReadAhead(blocks int, name string, sources ...Source) *ReadAhead {
-	r := &ReadAhead{lanes: make([]lane, len(sources)), done: make(chan struct{})}
-	for i, src := range sources {
-		l := &r.lanes[i]
-		*l = lane{make(chan aheadBlock, blocks), make(chan []byte, blocks)}
+	r := &ReadAhead{lanes: make([]lane, len(sources))}
+	for i := range r.lanes {
 		own := name
 		if len(sources) > 1 && name != "" {
 			own = fmt.Sprint(name, " ", i+1)
 		}
-		r.wait.Go(func() { l.run(src, blocks, own, r.done) })
+		r.lanes[i] = lane{own, make(chan aheadBlock, blocks), make(chan []byte, blocks), blocks}
 	}
+	r.start(sources)
 	return r
 }
 
-func (l *lane) run(src Source, blocks int, name string, done chan struct{}) {
-	cputime.Label(name)
+func (r *ReadAhead) start(sources []Source) {
+	r.done = make(chan struct{})
+	for i, src := range sources {
+		r.wait.Go(func() { r.lanes[i].run(src, r.done) })
+	}
+}
+
+// Restart stops, and begins to read as many other sources in the same memory.
+func (r *ReadAhead) Restart(sources ...Source) {
+	r.Stop()
+	for i := range r.lanes {
+		for l := &r.lanes[i]; len(l.full) > 0; {
+			b := <-l.full
+			b.release()
+		}
+	}
+	if r.block.lane != nil {
+		r.block.release()
+	}
+	r.block, r.at, r.turn, r.once = aheadBlock{}, 0, 0, sync.Once{}
+	r.start(sources)
+}
+
+func (l *lane) run(src Source, done chan struct{}) {
+	cputime.Label(l.name)
 	for {
-		if len(l.free) == 0 && blocks > 0 {
+		if len(l.free) == 0 && l.blocks > 0 {
 			l.free <- make([]byte, aheadBytes)
-			blocks--
+			l.blocks--
 		}
 		var buf []byte
 		select {
