@@ -17,5 +17,5 @@
 //	    batches in memory, until a stream needs it.
 //
 // Ownership: a Reader owns its open files and is safe for concurrent use. A rowStream belongs to
-// one goroutine.
+// one goroutine; what equal streams make once, for all ranks, is in Reader.shared.
 package serve

@@ -3,8 +3,10 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/dsload/dsload/internal/serve/collate"
 	"github.com/dsload/dsload/internal/serve/feed"
@@ -29,7 +31,9 @@ type rowStream struct {
 	located [2]locations    // the rows whose lengths the sampler asked for, the latest first
 	read    func(dst *collate.Buffers) error
 
-	stopped func() error // the error of the context of the current call to Next
+	shares  bool            // see share
+	stopped func() error    // the error of the context of the current call to Next
+	done    <-chan struct{} // of that context
 }
 
 // Indexes of columns in rowStream.more.
@@ -88,8 +92,30 @@ func (s *rowStream) bytes(c *choice) int64 {
 	return n
 }
 
-// Close ends reading ahead. The files belong to the Reader.
-func (s *rowStream) Close() { s.ahead.close() }
+// Close ends reading ahead, and leaves what it shares to other streams. The files belong to the Reader.
+func (s *rowStream) Close() {
+	s.ahead.close()
+	if s.shares {
+		s.steps.Release()
+	}
+}
+
+// share makes the stream share windows and balanced steps with others of the same rows.
+func (s *rowStream) share() {
+	var sources strings.Builder
+	for _, m := range s.members {
+		fmt.Fprintf(&sources, "%q %q ", m.dataset.name, m.split.Info().Name)
+	}
+	s.steps.Share(&s.reader.shared, sources.String(), func(ready <-chan struct{}) error {
+		select {
+		case <-ready:
+			return nil
+		case <-s.done:
+			return s.stopped()
+		}
+	})
+	s.shares = true
+}
 
 // Next reads the next step's rows.
 func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
@@ -99,7 +125,10 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 	if err := s.reader.checkCurrent(); err != nil {
 		return err
 	}
-	s.stopped = ctx.Err
+	s.stopped, s.done = ctx.Err, ctx.Done()
+	if !s.shares {
+		s.share()
+	}
 	s.ahead.reached(s.steps.Position())
 	if err := s.steps.Next(&s.step); err != nil {
 		return s.reader.explain(s.noStep(err))

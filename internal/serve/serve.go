@@ -77,6 +77,8 @@ type Reader struct {
 	pack     pack.Policy // for requests that set none
 	length   int         // for requests that set none
 
+	shared sampler.Shared
+
 	health  cachedCheck // Check's
 	current cachedCheck // checkCurrent's
 }

@@ -42,44 +42,59 @@ const (
 // BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
 func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 3*8) }
 
-// nextBalanced deals the step's rows by cost and keeps those of its rank. Every rank computes the
-// same.
+// nextBalanced keeps the rows of its rank of the step, which every rank would deal alike.
 func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	start := s.position
-	if err := s.gather(b, epochEnd); err != nil {
+	step, err := s.user.move(start, func(p *part) error { return s.dealStep(p, epochEnd) })
+	if err != nil {
 		return err
 	}
-	s.whole, b.Items = append(s.whole[:0], b.Items...), b.Items[:0]
-	if len(s.whole) == 0 {
+	b.Items, b.Next = b.Items[:0], step.next
+	groups := min(s.opts.World, len(step.items))
+	switch {
+	case groups == 0:
+		if s.opts.MaxTokens > 0 {
+			s.dropped = step.next - start
+		}
+		return nil
+	case s.opts.Rank >= groups: // fewer rows remain than there are ranks
+		if s.opts.Tail == Once {
+			b.Items = append(b.Items, step.items[0])
+			b.Items[0].Position = Filler
+		}
 		return nil
 	}
-	if !s.order.bucketed() && s.opts.MaxTokens == 0 {
-		s.lengths = slices.Grow(s.lengths[:0], len(s.whole))[:len(s.whole)]
-		if err := s.order.lengths(s.whole, s.lengths); err != nil {
+	turn := int(mix64(uint64(start)) % uint64(groups)) // so that no rank always has the longest rows
+	mine := int32((s.opts.Rank - turn + groups) % groups)
+	for i, group := range step.rankOf {
+		if group == mine {
+			b.Items = append(b.Items, step.items[i])
+		}
+	}
+	return nil
+}
+
+// dealStep deals the rows of the step at Position by cost.
+func (s *Steps) dealStep(p *part, epochEnd int64) error {
+	whole := Batch{Items: p.items}
+	if err := s.gather(&whole, epochEnd); err != nil {
+		return err
+	}
+	p.items, p.next = whole.Items, whole.Next
+	if !s.order.bucketed() && s.opts.MaxTokens == 0 && len(p.items) > 0 {
+		s.lengths = slices.Grow(s.lengths[:0], len(p.items))[:len(p.items)]
+		if err := s.order.lengths(p.items, s.lengths); err != nil {
 			return err
 		}
 		for i, l := range s.lengths {
-			s.whole[i].Length = l
+			p.items[i].Length = l
 		}
 	}
-	n := len(s.whole)
-	groups := min(s.opts.World, n)
-	if s.opts.Rank >= groups {
-		if s.opts.Tail == Once {
-			b.Items = append(b.Items, s.whole[0])
-			b.Items[0].Position = Filler
-		}
-		return nil // fewer rows remain than there are ranks
+	s.dealer.o, s.dealer.groups, s.dealer.rankOf = &s.opts, min(s.opts.World, len(p.items)), p.rankOf
+	if len(p.items) > 0 {
+		s.dealer.deal(p.items)
 	}
-	s.dealer.o, s.dealer.groups = &s.opts, groups
-	s.dealer.deal(s.whole)
-	turn := int(mix64(uint64(start)) % uint64(groups)) // so that no rank always has the longest rows
-	mine := int32((s.opts.Rank - turn + groups) % groups)
-	for i, group := range s.dealer.rankOf {
-		if group == mine {
-			b.Items = append(b.Items, s.whole[i])
-		}
-	}
+	p.rankOf, s.dealer.rankOf = s.dealer.rankOf, nil
 	return nil
 }
 

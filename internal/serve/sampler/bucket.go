@@ -6,12 +6,9 @@ import (
 	"github.com/dsload/dsload/internal/radix"
 )
 
-// window is one window of the shuffled order, sorted by length and shuffled again by groups.
-type window struct {
-	start int64 // position of items[0], -1 for none
-	items []Item
-
-	shuffled []Item // scratch: the window before sorting
+// windowScratch is what making a window takes.
+type windowScratch struct {
+	shuffled []Item // the window before sorting
 	lengths  []int32
 	keys     []uint64
 }
@@ -30,19 +27,25 @@ func WindowRows(bucket, group int, rows int64) int {
 // WindowBytes returns the memory of a window of so many rows, for the ledger.
 func WindowBytes(rows int) int64 { return int64(rows) * (32 + 32 + 4 + 8) }
 
-// seekWindow sets o.window to the window that holds position.
-func (o *Order) seekWindow(position int64) error {
-	w := &o.window
-	if w.start >= 0 && position >= w.start && position < w.start+int64(len(w.items)) {
-		return nil
+// windowOf returns the window that holds position.
+func (o *Order) windowOf(position int64) (*part, error) {
+	if at := o.user.at; at != nil && position >= at.start && position < at.start+int64(len(at.items)) {
+		return at, nil
 	}
 	start, rows := o.windowAt(position)
-	epoch, number, n := position/o.rows, position%o.rows/int64(o.opts.Bucket), int(rows)
-	w.start = -1
+	return o.user.move(start, func(p *part) (err error) {
+		p.items, err = o.appendWindow(p.items, start, int(rows))
+		return err
+	})
+}
+
+// appendWindow appends the items of the window of n rows that begins at start.
+func (o *Order) appendWindow(items []Item, start int64, n int) ([]Item, error) {
+	w := &o.scratch
 	w.shuffled = o.appendShuffled(slices.Grow(w.shuffled[:0], n), start, n)
 	w.lengths = slices.Grow(w.lengths[:0], n)[:n]
 	if err := o.lengths(w.shuffled, w.lengths); err != nil {
-		return err
+		return nil, err
 	}
 	// A key has the length in its upper half and the index in its lower: sorting integers is fast,
 	// and equal lengths keep their order.
@@ -52,24 +55,25 @@ func (o *Order) seekWindow(position int64) error {
 	}
 	radix.SortFrom(w.keys, 32)
 
+	epoch, number := start/o.rows, start%o.rows/int64(o.opts.Bucket)
 	group := min(o.opts.Group, o.opts.Bucket)
 	whole := n / group
 	perm := newPermutation(uint64(max(whole, 1)), key(o.opts.Seed, purposeGroup, uint64(epoch), uint64(number)))
-	w.items = slices.Grow(w.items[:0], n)
+	items = slices.Grow(items, n)
 	for g := range whole {
 		from := int(perm.at(uint64(g))) * group
-		w.appendItems(start, w.keys[from:from+group])
+		items = w.appendItems(items, start, w.keys[from:from+group])
 	}
-	w.appendItems(start, w.keys[whole*group:]) // in the middle, they would put batches across groups
-	w.start = start
-	return nil
+	// In the middle, the others would put batches across groups.
+	return w.appendItems(items, start, w.keys[whole*group:]), nil
 }
 
 // appendItems appends the rows of the keys to the items of the window that begins at start.
-func (w *window) appendItems(start int64, keys []uint64) {
+func (w *windowScratch) appendItems(items []Item, start int64, keys []uint64) []Item {
 	for _, k := range keys {
 		item := w.shuffled[uint32(k)]
-		item.Position, item.Length = start+int64(len(w.items)), int32(k>>32)
-		w.items = append(w.items, item)
+		item.Position, item.Length = start+int64(len(items)), int32(k>>32)
+		items = append(items, item)
 	}
+	return items
 }

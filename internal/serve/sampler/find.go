@@ -49,10 +49,11 @@ func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err er
 
 // findInWindow appends the positions of an example in the bucket window that begins at start.
 func (o *Order) findInWindow(found []int64, ref Ref, start, from, end int64) ([]int64, error) {
-	if err := o.seekWindow(start); err != nil {
+	window, err := o.windowOf(start)
+	if err != nil {
 		return nil, err
 	}
-	for _, it := range o.window.items {
+	for _, it := range window.items {
 		if it.Ref == ref && it.Position >= from && it.Position < end {
 			found = append(found, it.Position)
 		}

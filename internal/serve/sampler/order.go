@@ -77,7 +77,8 @@ type Order struct {
 	lengths LengthsFunc
 	sources []sourceOrder
 	mix     mix
-	window  window
+	user    *user // of windows
+	scratch windowScratch
 }
 
 // NewOrder returns the order that o describes. lengths is needed, and called, only for bucketing
@@ -112,7 +113,7 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 		return nil, fault.BadOption(option, nil, "%s", wrong)
 	}
 	order.opts.Bucket = WindowRows(o.Bucket, o.Group, order.rows)
-	order.window.start = -1
+	order.user = alone()
 	return order, nil
 }
 
@@ -129,12 +130,13 @@ func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 		return o.appendShuffled(dst, position, n), nil
 	}
 	for n > 0 {
-		if err := o.seekWindow(position); err != nil {
+		window, err := o.windowOf(position)
+		if err != nil {
 			return dst, err
 		}
-		from := int(position - o.window.start)
-		k := min(n, len(o.window.items)-from)
-		dst = append(dst, o.window.items[from:from+k]...)
+		from := int(position - window.start)
+		k := min(n, len(window.items)-from)
+		dst = append(dst, window.items[from:from+k]...)
 		position += int64(k)
 		n -= k
 	}

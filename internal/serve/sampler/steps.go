@@ -30,8 +30,8 @@ type Steps struct {
 	aheadFrom int64
 	lengths   []int32
 
-	// Balance: the rows of all ranks.
-	whole  []Item
+	// Balance.
+	user   *user // of the steps of all ranks
 	dealer dealer
 }
 
@@ -45,7 +45,7 @@ func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Steps{order: order, opts: o, position: o.Start, end: end}, nil
+	return &Steps{order: order, opts: o, position: o.Start, end: end, user: alone()}, nil
 }
 
 // Position returns the position at which the next step begins.
@@ -89,7 +89,7 @@ func (s *Steps) Deal(b *Batch) error {
 	epochEnd := (s.position/s.order.rows + 1) * s.order.rows
 	var err error
 	switch {
-	case s.opts.Balance != NoBalance && s.opts.World > 1:
+	case s.balanced():
 		err = s.nextBalanced(b, epochEnd)
 	case s.opts.MaxTokens > 0:
 		err = s.nextByTokens(b, epochEnd, false)
@@ -101,6 +101,9 @@ func (s *Steps) Deal(b *Batch) error {
 	}
 	return err
 }
+
+// balanced reports whether the rows of all ranks are dealt by cost.
+func (s *Steps) balanced() bool { return s.opts.Balance != NoBalance && s.opts.World > 1 }
 
 // maxEmpty is how many epochs of an endless stream may have no rows for a rank before Steps gives
 // up: under a token budget epochs differ.

@@ -1,0 +1,183 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// sharedOf returns steps that share what they make, and count the rows whose lengths they ask for.
+func sharedOf(t *testing.T, shared *Shared, o Options, s StepOptions, asked *atomic.Int64) *Steps {
+	t.Helper()
+	order, err := NewOrder(o, func(items []Item, out []int32) error {
+		asked.Add(int64(len(items)))
+		return lengthsOf(items, out)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := NewSteps(order, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared != nil {
+		steps.Share(shared, "rows", func(ready <-chan struct{}) error { <-ready; return nil })
+	}
+	return steps
+}
+
+// all returns the batches of a stream.
+func all(t *testing.T, s *Steps) (out []Batch) {
+	for {
+		var b Batch
+		if err := s.Next(&b); err == io.EOF {
+			return out
+		} else if err != nil {
+			t.Error(err)
+			return out
+		}
+		out = append(out, b)
+	}
+}
+
+// TestSharedStepsAreTheSame: ranks that share windows and balanced steps get the batches of ranks that do not, from any
+// position, and ask for each length about as often as one rank does.
+func TestSharedStepsAreTheSame(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 1))
+	for _, c := range []struct {
+		o Options
+		s StepOptions
+	}{
+		{Options{Bucket: 512, Group: 32}, StepOptions{BatchRows: 4}},
+		{Options{Bucket: 700, Shuffle: Block}, StepOptions{BatchRows: 7, Tail: Once}},
+		{Options{}, StepOptions{BatchRows: 3, Balance: ByTokens, Tail: Pad}},
+		{Options{}, StepOptions{BatchRows: 16, Balance: ByTokens, MaxTokens: 9000}},
+		{Options{Bucket: 256}, StepOptions{BatchRows: 5, Balance: Quadratic, Tail: Keep}},
+	} {
+		for _, world := range []int{1, 3, 16} {
+			const rows = 5000
+			c.o.Seed, c.o.Sources, c.s.World, c.s.Epochs = rnd.Uint64(), []Source{{Rows: rows}}, world, 2
+			name := fmt.Sprintf("%+v %+v", c.o, c.s)
+			var shared Shared
+			var asked, alone atomic.Int64
+			var group sync.WaitGroup
+			for rank := range world {
+				c.s.Rank, c.s.Start = rank, 0
+				s, want := sharedOf(t, &shared, c.o, c.s, &asked), all(t, sharedOf(t, nil, c.o, c.s, &alone))
+				for i := range rnd.IntN(3) { // some resume
+					if i < len(want) {
+						c.s.Start = want[i].Next
+					}
+				}
+				if c.s.Start > 0 {
+					s.Release()
+					s, want = sharedOf(t, &shared, c.o, c.s, &asked), all(t, sharedOf(t, nil, c.o, c.s, &alone))
+				}
+				group.Go(func() {
+					if got := all(t, s); !reflect.DeepEqual(got, want) {
+						t.Errorf("%s: rank %d gets other batches", name, s.opts.Rank)
+					}
+					s.Release()
+				})
+			}
+			group.Wait()
+			if len(shared.pools) > 0 {
+				t.Errorf("%s: %d pools are left", name, len(shared.pools))
+			}
+		}
+	}
+}
+
+// TestSharedOnce: ranks in step make each window once, and hold no more of them than they are.
+func TestSharedOnce(t *testing.T) {
+	const rows, world = 20_000, 8
+	for name, c := range map[string]struct {
+		o Options
+		s StepOptions
+	}{
+		"bucket":  {Options{Bucket: 1024}, StepOptions{BatchRows: 4}},
+		"balance": {Options{}, StepOptions{BatchRows: 4, Balance: ByTokens, Tail: Keep}},
+	} {
+		c.o.Sources, c.s.World, c.s.Epochs = []Source{{Rows: rows}}, world, 1
+		var shared Shared
+		var asked atomic.Int64
+		var ranks []*Steps
+		for c.s.Rank = range world {
+			ranks = append(ranks, sharedOf(t, &shared, c.o, c.s, &asked))
+		}
+		for left := len(ranks); left > 0; {
+			left = 0
+			for _, s := range ranks {
+				var b Batch
+				if s.Next(&b) == nil {
+					left++
+				}
+			}
+			for _, p := range shared.pools {
+				if len(p.shared) > world {
+					t.Fatalf("%s: %d parts for %d ranks", name, len(p.shared), world)
+				}
+			}
+		}
+		if n := asked.Load(); n != rows {
+			t.Errorf("%s: %d lengths were asked for, of %d rows", name, n, rows)
+		}
+		for i, s := range ranks {
+			s.Release()
+			for _, p := range shared.pools {
+				if len(p.shared) > world-i-1 {
+					t.Errorf("%s: %d parts are left with %d ranks", name, len(p.shared), world-i-1)
+				}
+			}
+		}
+	}
+}
+
+// TestSharedAfterAnError: who cannot make a window does not keep others from it, nor does one who does not wait any longer.
+func TestSharedAfterAnError(t *testing.T) {
+	var shared Shared
+	o := Options{Sources: []Source{{Rows: 100}}, Bucket: 64}
+	begun, fail := make(chan bool), make(chan bool)
+	lost, gone := errors.New("lost"), errors.New("gone")
+	first := mustOrder(t, o)
+	first.lengths = func([]Item, []int32) error { begun <- true; <-fail; return lost }
+	steps := func(order *Order, wait func(<-chan struct{}) error) *Steps {
+		s, err := NewSteps(order, StepOptions{BatchRows: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Share(&shared, "", wait)
+		return s
+	}
+	waiting := make(chan bool)
+	a := steps(first, nil)
+	b := steps(mustOrder(t, o), func(ready <-chan struct{}) error { waiting <- true; <-ready; return nil })
+	c := steps(mustOrder(t, o), func(<-chan struct{}) error { return gone })
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := a.Next(new(Batch)); err != lost {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	<-begun
+	if err := c.Next(new(Batch)); err != gone {
+		t.Errorf("the one that leaves: %v", err)
+	}
+	var got, want Batch
+	group.Go(func() {
+		if err := b.Next(&got); err != nil {
+			t.Errorf("the one that waits: %v", err)
+		}
+	})
+	<-waiting
+	fail <- true
+	group.Wait()
+	if s, _ := NewSteps(mustOrder(t, o), StepOptions{BatchRows: 8}); s.Next(&want) != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("after an error: %v, want %v", got, want)
+	}
+}
