@@ -17,6 +17,7 @@
 //	I3  The fast scanners agree with the plain one (tokenEnd) on every text, valid UTF-8 or not.
 //	I4  Long words are merged in overlapping chunks whose results are joined only at tokens that
 //	    both contain; long.go proves that this is exact.
-//	I5  Each kernel in assembly has a twin in Go with equal results; the build tag purego selects
+//	I5  Words are cut inside only where no token can lie across (inside.go).
+//	I6  Each kernel in assembly has a twin in Go with equal results; the build tag purego selects
 //	    the twins.
 package bytebpe

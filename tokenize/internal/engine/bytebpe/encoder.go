@@ -19,6 +19,7 @@ type Encoder struct {
 	buf     [windowBytes + padBytes]byte
 	blocks  [1 + numBlocks + 2]block // the first is spare
 	start   [numBlocks + 1]uint64
+	inside  [numBlocks + 1]uint64 // which of these cutInside added
 	pos     positions
 	probes  probes
 	values  [windowBytes + 8]uint64         // the cache's for the window's words
@@ -208,20 +209,25 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 		boundsGPT2(e.buf[:], blocks, e.start[:count])
 	default:
 		if !boundsCL100K(e.buf[:], blocks, e.start[:count], e.m.split) {
-			return e.scanPlain(n), zero != 0
+			e.boundsPlain(n)
 		}
+	}
+	if high != 0 && e.m.joined != nil {
+		e.m.cutInside(&e.buf, blocks, e.start[:count], e.inside[:count])
+	} else {
+		clear(e.inside[:count])
 	}
 	return flatten(e.start[:count], n, &e.pos), zero != 0
 }
 
-// scanPlain is scan with the plain scanner.
-func (e *Encoder) scanPlain(n int) (words int) {
-	for i := 0; i < n; words++ {
-		e.pos[words] = uint16(i)
+// boundsPlain finds the boundaries with the plain scanner.
+func (e *Encoder) boundsPlain(n int) {
+	clear(e.start[:n/blockBytes+1])
+	for i := 0; i < n; {
+		e.start[i/blockBytes] |= 1 << (i % blockBytes)
 		i = e.m.tokenEnd(e.buf[:n], i)
 	}
-	e.pos[words] = uint16(n)
-	return words
+	e.start[n/blockBytes] |= 1 << (n % blockBytes)
 }
 
 // settled returns how many of the window's first words do not change, whatever follows the n bytes.
@@ -230,7 +236,7 @@ func (e *Encoder) scanPlain(n int) (words int) {
 func (e *Encoder) settled(words, n int) int {
 	for ; words > 0; words-- {
 		p := int(e.pos[words])
-		if p > n-16 {
+		if p > n-16 || e.inside[p/blockBytes]>>(p%blockBytes)&1 != 0 {
 			continue
 		}
 		a, _ := e.m.lastChar(e.buf[:p])

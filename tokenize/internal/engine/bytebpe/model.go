@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/pairhash"
@@ -29,6 +30,9 @@ type Model struct {
 	base      uint32
 	tables    mergeTables
 	vocab     *vocab.Table
+
+	joined *joinedBytes // nil if words are not cut inside
+	uncut  int          // length of the longest words that are not
 
 	seeds    func() []uint64 // ids whose bytes merge to themselves, as a bit set
 	unmerged func() uint64   // lengths of tokens that merges may not make; see findUnmerged
@@ -92,6 +96,7 @@ func New(c Config) (*Model, error) {
 		m.tables.results = &m.results[0]
 	}
 	m.seeds, m.unmerged = sync.OnceValue(m.findSeeds), sync.OnceValue(m.findUnmerged)
+	m.joined, m.uncut = m.findJoined()
 	return m, nil
 }
 
@@ -329,7 +334,8 @@ func (m *Model) Pairs() *pairhash.Table { return &m.pairs }
 // ResidentBytes returns the memory of the model, which all encoders share. The vocabulary of ranks
 // is not in it: it is the tokenizer's own.
 func (m *Model) ResidentBytes() int64 {
-	n := int64(len(m.bytePairs)*4+len(m.results)*4+m.vocab.Len()/8+len(m.classes)) + m.pairs.Bytes()
+	n := int64(len(m.bytePairs)*4+len(m.results)*4+m.vocab.Len()/8+len(m.classes)) + m.pairs.Bytes() +
+		int64(unsafe.Sizeof(joinedBytes{}))
 	if !m.ranked {
 		n += m.vocab.Bytes()
 	}

@@ -65,8 +65,10 @@ func windowSplit(e *Encoder, text []byte) (ends []int) {
 				continue
 			}
 		}
-		for _, p := range e.pos[1 : words+1] {
-			ends = append(ends, at+int(p))
+		for w, p := range e.pos[1 : words+1] {
+			if w+1 == words || e.inside[p/blockBytes]>>(p%blockBytes)&1 == 0 {
+				ends = append(ends, at+int(p))
+			}
 		}
 		at += int(e.pos[words])
 	}
