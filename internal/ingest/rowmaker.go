@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/dataset"
@@ -19,6 +20,8 @@ var errNoRoom = errors.New("rows take more room than ids")
 type rowMaker struct {
 	b      *build
 	around around
+	before []uint32 // what the cutter writes around a text of one row
+	after  []uint32
 	cutter *example.Cutter
 	emit   func(*example.Example) error
 
@@ -33,8 +36,9 @@ func (b *build) newRowMaker(around around) func(j *job.Job, document int) {
 	if b.HasTarget() || b.scan != nil || b.Chat != nil && b.Chat.SplitTurns() {
 		return nil
 	}
-	m := &rowMaker{b: b, around: around}
-	m.cutter, _ = example.NewCutter(b.CutterOptions()) // b.Cutter has the same options: they are right
+	o := b.CutterOptions()
+	m := &rowMaker{b: b, around: around, before: slices.Concat(o.RowPrefix, o.Prefix), after: slices.Concat(o.Suffix, o.RowSuffix)}
+	m.cutter, _ = example.NewCutter(o) // b.Cutter has the same options: they are right
 	m.emit = m.add
 	return m.make
 }
@@ -47,26 +51,50 @@ func (m *rowMaker) make(j *job.Job, i int) {
 		return
 	}
 	m.rows, m.lengths, m.mask = m.rows[:0], m.lengths[:0], m.mask[:0]
-	masked := m.b.Shards.Schema.LossMask
-	m.cutter.Begin(0)
+	schema, mask := &m.b.Shards.Schema, d.MaskIn(j)
+	var cuts job.Cuts
 	var err error
+	if fits := len(m.before)+len(ids)+len(m.after) <= m.b.opts.MaxLength; fits && !schema.LossMask {
+		err = m.whole(ids)
+	} else {
+		cuts, err = m.cut(ids, mask, schema.LossMask)
+	}
+	if err != nil || len(m.lengths) == 0 { // the flusher's rows have the same error
+		return
+	}
+	loss := len(m.rows) / schema.IDWidth()
+	if schema.LossMask {
+		loss = dataset.LossOf(m.mask)
+	}
+	j.AddRows(i, m.rows, m.lengths, m.mask, loss, cuts)
+}
+
+// whole makes the row of a text without a mask that fits one: most do, and need no cutter.
+func (m *rowMaker) whole(ids []uint32) (err error) {
+	m.lengths = append(m.lengths, int32(len(m.before)+len(ids)+len(m.after)))
+	for _, part := range [...][]uint32{m.before, ids, m.after} {
+		if m.rows, err = dataset.AppendIDs(m.rows, part, m.b.Shards.Schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut makes the rows of a text as the flusher's cutter would.
+func (m *rowMaker) cut(ids []uint32, mask []bool, masked bool) (cuts job.Cuts, err error) {
+	m.cutter.Begin(0)
 	if masked {
-		err = m.cutter.Masked(ids, d.MaskIn(j), m.emit)
+		err = m.cutter.Masked(ids, mask, m.emit)
 	} else if err = m.cutter.Add(ids, m.emit); err == nil {
 		err = m.cutter.End(m.emit)
 	}
 	n := &m.cutter.Counts.Numbers
-	cuts := job.Cuts{Truncated: n.Truncated, Chunked: n.Chunked, LaterRows: n.LaterRows, UntrainedRows: n.UntrainedRows}
+	cuts = job.Cuts{Truncated: n.Truncated, Chunked: n.Chunked, LaterRows: n.LaterRows, UntrainedRows: n.UntrainedRows}
 	*n = counts.Numbers{}
-	if err != nil || len(m.lengths) == 0 { // the flusher's rows have the same error
+	if err != nil {
 		m.cutter.Reset()
-		return
 	}
-	loss := len(m.rows) / m.b.Shards.Schema.IDWidth()
-	if masked {
-		loss = dataset.LossOf(m.mask)
-	}
-	j.AddRows(i, m.rows, m.lengths, m.mask, loss, cuts)
+	return cuts, err
 }
 
 // add adds a row.

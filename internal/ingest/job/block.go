@@ -42,42 +42,43 @@ func (b *Block) Len() int { return b.To - b.From }
 // and their mask. They lie behind those of the block that the document continues, or in the place of its ids, and are
 // left out if they need much more room, as those of one with many special tokens do.
 func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int, cuts Cuts) {
-	d := &j.Documents[i]
-	b := Block{From: i, Unused: true}
-	b.Bytes.Start, b.Rows.Start, b.Mask.Start = WorstIDBytes*d.IDs.Start, len(j.Lengths), d.Mask.Start
-	b.Bytes.End, b.Mask.End = b.Bytes.Start, b.Mask.Start
-	at := len(j.Blocks)
-	if at > 0 && j.Blocks[at-1].To == i && d.continues(&j.Documents[i-1]) {
-		at--
-		b = j.Blocks[at]
+	d, b := &j.Documents[i], (*Block)(nil)
+	at := Made{Span{WorstIDBytes * d.IDs.Start, 0}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)}, Span{d.Mask.Start, 0}, cuts}
+	if n := len(j.Blocks); n > 0 && j.Blocks[n-1].To == i && d.continues(&j.Documents[i-1]) {
+		b = &j.Blocks[n-1]
+		at.Bytes.Start, at.Mask.Start = b.Bytes.End, b.Mask.End
 	}
-	moreIDs := (b.Bytes.End+len(data)+WorstIDBytes-1)/WorstIDBytes - len(j.IDs)
-	moreMask := b.Mask.End + len(mask) - len(j.Mask)
-	if moreIDs > SpareIDs || moreMask > SpareIDs || len(j.Lengths)+len(lengths) > MaxRows {
+	at.Bytes.End, at.Mask.End = at.Bytes.Start+len(data), at.Mask.Start+len(mask)
+	moreIDs, moreMask := (at.Bytes.End+WorstIDBytes-1)/WorstIDBytes-len(j.IDs), at.Mask.End-len(j.Mask)
+	if moreIDs > SpareIDs || moreMask > SpareIDs || at.Rows.End > MaxRows {
 		return
 	}
 	j.IDs, j.Mask = append(j.IDs, make([]uint32, max(0, moreIDs))...), append(j.Mask, make([]bool, max(0, moreMask))...)
-	d.Made = Made{Span{b.Bytes.End, b.Bytes.End + len(data)}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)},
-		Span{b.Mask.End, b.Mask.End + len(mask)}, cuts}
-	copy(d.Made.RowBytes(j), data)
-	copy(d.Made.RowMask(j), mask)
+	d.Made = at
+	copy(at.RowBytes(j), data)
+	copy(at.RowMask(j), mask)
 	tokens := int64(0)
 	for part, n := range lengths {
 		tokens += int64(n)
 		j.Lengths, j.Parts = append(j.Lengths, n), append(j.Parts, int32(part))
 	}
-	if !d.plain() || at == maxBlocks {
-		return
+	if b == nil {
+		if !d.plain() || len(j.Blocks) == maxBlocks {
+			return
+		}
+		j.Blocks = append(j.Blocks, Block{From: i, Made: Made{Bytes: at.Bytes, Rows: at.Rows, Mask: at.Mask}, Unused: true})
+		b = &j.Blocks[len(j.Blocks)-1]
 	}
-	b.To, b.Bytes.End, b.Rows.End, b.Mask.End = i+1, d.Made.Bytes.End, d.Made.Rows.End, d.Made.Mask.End
+	b.To, b.Bytes.End, b.Rows.End, b.Mask.End = i+1, at.Bytes.End, at.Rows.End, at.Mask.End
 	b.Tokens += tokens
 	b.Loss += int64(loss)
 	b.TextIDs += int64(d.IDs.End - d.IDs.Start)
 	b.TextBytes += d.TextBytes
 	b.Unused = b.Unused && d.Unused == j.Documents[b.From].Unused
-	b.Cuts = Cuts{b.Truncated + cuts.Truncated, b.Chunked + cuts.Chunked, b.LaterRows + cuts.LaterRows,
-		b.UntrainedRows + cuts.UntrainedRows}
-	j.Blocks = append(j.Blocks[:at], b)
+	b.Truncated += cuts.Truncated
+	b.Chunked += cuts.Chunked
+	b.LaterRows += cuts.LaterRows
+	b.UntrainedRows += cuts.UntrainedRows
 }
 
 // RowBytes returns the rows, as they lie in a shard.
