@@ -36,7 +36,7 @@ func (r *Rows) Row(i int) []Piece {
 type Packer struct {
 	policy Policy
 	length int32
-	rows   Rows
+	rows   Rows // Pack's
 
 	cut   []Piece  // the items, cut into pieces of at most length tokens
 	order []uint64 // cut's: the room that a piece leaves in an empty row, and its index
@@ -55,20 +55,25 @@ func New(policy Policy, length int) *Packer {
 
 // Pack packs items of the given lengths. The rows are valid until the next call.
 func (p *Packer) Pack(lengths []int32) *Rows {
-	p.rows = Rows{pieces: p.rows.pieces[:0], ends: p.rows.ends[:0]}
-	if p.policy == Wrapped {
-		p.wrap(lengths)
-		return &p.rows
-	}
-	p.cutItems(lengths)
-	p.assignRows()
-	p.gather()
+	p.PackInto(&p.rows, lengths)
 	return &p.rows
 }
 
+// PackInto is Pack with rows that are the caller's, whose memory it uses again.
+func (p *Packer) PackInto(rows *Rows, lengths []int32) {
+	*rows = Rows{pieces: rows.pieces[:0], ends: rows.ends[:0]}
+	if p.policy == Wrapped {
+		rows.wrap(lengths, p.length)
+		return
+	}
+	rows.Dropped = p.cutItems(lengths)
+	p.assignRows()
+	p.gather(rows)
+}
+
 // wrap fills rows one after another.
-func (p *Packer) wrap(lengths []int32) {
-	r, room := &p.rows, p.length
+func (r *Rows) wrap(lengths []int32, length int32) {
+	room := length
 	for i, n := range lengths {
 		for from := int32(0); from < n; {
 			k := min(n-from, room)
@@ -76,27 +81,28 @@ func (p *Packer) wrap(lengths []int32) {
 			from += k
 			if room -= k; room == 0 {
 				r.ends = append(r.ends, int32(len(r.pieces)))
-				room = p.length
+				room = length
 			}
 		}
 	}
-	if room < p.length {
+	if room < length {
 		r.ends = append(r.ends, int32(len(r.pieces)))
 	}
 }
 
-// cutItems cuts the items into pieces that fit a row.
-func (p *Packer) cutItems(lengths []int32) {
+// cutItems cuts the items into pieces that fit a row, and returns how many tokens are in none.
+func (p *Packer) cutItems(lengths []int32) (dropped int64) {
 	p.cut = p.cut[:0]
 	for i, n := range lengths {
 		for from := int32(0); from < n; from += p.length {
 			if from > 0 && p.policy == BFD {
-				p.rows.Dropped += int64(n - from)
+				dropped += int64(n - from)
 				break
 			}
 			p.cut = append(p.cut, Piece{int32(i), from, min(n-from, p.length)})
 		}
 	}
+	return dropped
 }
 
 // assignRows chooses a row for each piece, longest first.
@@ -122,8 +128,7 @@ func (p *Packer) assignRows() {
 }
 
 // gather puts the pieces of each row next to each other.
-func (p *Packer) gather() {
-	r := &p.rows
+func (p *Packer) gather(r *Rows) {
 	end := int32(0)
 	for i, n := range p.sizes {
 		p.sizes[i] = end // where the row's next piece goes

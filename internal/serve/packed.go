@@ -122,7 +122,10 @@ func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
 	if err := r.checkCurrent(); err != nil {
 		return err
 	}
-	s.base.stopped, s.batch = ctx.Err, b
+	s.base.stopped, s.base.done, s.batch = ctx.Err, ctx.Done(), b
+	if s.base.leave == nil && s.base.ahead == nil { // what is read ahead is told of each window
+		s.base.share(s.steps.Share, s.steps.Release)
+	}
 	next, err := s.steps.Next(s.taking, s.reset)
 	if err != nil {
 		return r.explain(s.base.noStep(err))

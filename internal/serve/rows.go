@@ -31,7 +31,7 @@ type rowStream struct {
 	located [2]locations    // the rows whose lengths the sampler asked for, the latest first
 	read    func(dst *collate.Buffers) error
 
-	shares  bool            // see share
+	leave   func()          // see share
 	stopped func() error    // the error of the context of the current call to Next
 	done    <-chan struct{} // of that context
 }
@@ -95,18 +95,18 @@ func (s *rowStream) bytes(c *choice) int64 {
 // Close ends reading ahead, and leaves what it shares to other streams. The files belong to the Reader.
 func (s *rowStream) Close() {
 	s.ahead.close()
-	if s.shares {
-		s.steps.Release()
+	if s.leave != nil {
+		s.leave()
 	}
 }
 
-// share makes the stream share windows and balanced steps with others of the same rows.
-func (s *rowStream) share() {
+// share makes the stream share, by with, what its steps make with others of the same rows, until leave is called.
+func (s *rowStream) share(with func(*sampler.Shared, string, func(<-chan struct{}) error), leave func()) {
 	var sources strings.Builder
 	for _, m := range s.members {
 		fmt.Fprintf(&sources, "%q %q ", m.dataset.name, m.split.Info().Name)
 	}
-	s.steps.Share(&s.reader.shared, sources.String(), func(ready <-chan struct{}) error {
+	with(&s.reader.shared, sources.String(), func(ready <-chan struct{}) error {
 		select {
 		case <-ready:
 			return nil
@@ -114,7 +114,7 @@ func (s *rowStream) share() {
 			return s.stopped()
 		}
 	})
-	s.shares = true
+	s.leave = leave
 }
 
 // Next reads the next step's rows.
@@ -126,8 +126,8 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 		return err
 	}
 	s.stopped, s.done = ctx.Err, ctx.Done()
-	if !s.shares {
-		s.share()
+	if s.leave == nil {
+		s.share(s.steps.Share, s.steps.Release)
 	}
 	s.ahead.reached(s.steps.Position())
 	if err := s.steps.Next(&s.step); err != nil {

@@ -119,6 +119,6 @@
 //	    Next, each once (except rows that Pad repeats, and fillers);
 //	I4  Next is the same on every rank; under Drop and Pad every rank gets the same number of batches.
 //
-// An Order and a Steps belong to one goroutine. Memory: O(bucket) for a window, 12 KiB for a mix. A Shared has windows and
-// balanced steps that several make once, in the memory that each of them has for its own.
+// An Order and a Steps belong to one goroutine. Memory: O(bucket) for a window, 12 KiB for a mix. A Shared has windows,
+// packed windows and balanced steps that several make once, in the memory that each of them has for its own.
 package sampler

@@ -47,18 +47,18 @@ type Packed struct {
 	packer        *pack.Packer
 	window        int64 // rows of the sources
 	numbersPerRow int64 // numbers of packed rows for each row of the sources
-	now           packWindow
+	user          *user // of windows
+
+	items   []Item // scratch of a window
+	lengths []int32
 }
 
-// packWindow is one window of the order, packed.
+// packWindow is what a part has that is a packed window: the numbers of its rows lie between start and next.
 type packWindow struct {
-	start, end int64 // the numbers of its rows lie between; start is -1 for none
-	items      []Item
-	units      []Unit
-	lengths    []int32
-	rows       *pack.Rows
-	perm       permutation // shuffles the rows, if set
-	shuffled   bool
+	units    []Unit
+	rows     pack.Rows
+	perm     permutation // shuffles the rows, if set
+	shuffled bool
 }
 
 // NewPacked returns an order of packed rows.
@@ -67,12 +67,12 @@ func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 		return nil, fault.BadOption("bucket", nil,
 			"packed rows have one length, so there is nothing to sort; leave it out")
 	}
-	p := &Packed{order: order, opts: o, units: units, numbersPerRow: numbersPerRow(o), window: windowOf(order.rows, o)}
+	p := &Packed{order: order, opts: o, units: units, numbersPerRow: numbersPerRow(o), window: windowOf(order.rows, o),
+		user: alone()}
 	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
 		return nil, fault.BadOption("max_length", nil, "rows of up to %d tokens cannot be cut this small",
 			o.Longest)
 	}
-	p.now.start = -1
 	p.packer = pack.New(o.Policy, o.Length)
 	return p, nil
 }
@@ -115,30 +115,32 @@ func PackBytes(rows int64, o PackOptions) int64 {
 // some.
 func (p *Packed) Rows() int64 { return p.order.rows * p.numbersPerRow }
 
-// seek sets p.now to the window that holds the number of a row.
-func (p *Packed) seek(row int64) error {
-	w := &p.now
-	if w.start >= 0 && row >= w.start && row < w.end {
-		return nil
+// seek returns the window that holds the number of a row.
+func (p *Packed) seek(row int64) (*part, error) {
+	if at := p.user.at; at != nil && row >= at.start && row < at.next {
+		return at, nil
 	}
 	epoch, i := row/p.Rows(), row%p.Rows()
 	number := i / (p.window * p.numbersPerRow)
-	n := min(p.window, p.order.rows-number*p.window)
 	start := epoch*p.Rows() + number*p.window*p.numbersPerRow
-	w.start = -1
-	var err error
-	if w.items, err = p.order.Append(w.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
+	return p.user.move(start, func(w *part) error { return p.pack(w, epoch, number) })
+}
+
+// pack packs a window of an epoch.
+func (p *Packed) pack(w *part, epoch, number int64) (err error) {
+	n := min(p.window, p.order.rows-number*p.window)
+	if p.items, err = p.order.Append(p.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
 		return err
 	}
 	w.units = slices.Grow(w.units[:0], int(n))[:n]
-	if err := p.units(w.items, w.units); err != nil {
+	if err := p.units(p.items, w.units); err != nil {
 		return err
 	}
-	w.lengths = slices.Grow(w.lengths[:0], int(n))[:n]
+	p.lengths = slices.Grow(p.lengths[:0], int(n))[:n]
 	for i := range w.units {
-		w.lengths[i] = w.units[i].Length
+		p.lengths[i] = w.units[i].Length
 	}
-	w.rows = p.packer.Pack(w.lengths)
+	p.packer.PackInto(&w.rows, p.lengths)
 	if int64(w.rows.Len()) > n*p.numbersPerRow {
 		return fmt.Errorf("a window of %d rows makes %d packed rows, more than its %d numbers", n, w.rows.Len(),
 			n*p.numbersPerRow)
@@ -149,7 +151,7 @@ func (p *Packed) seek(row int64) error {
 		w.perm = newPermutation(uint64(w.rows.Len()),
 			key(p.order.opts.Seed, purposePack, uint64(epoch), uint64(number)))
 	}
-	w.start, w.end = start, start+n*p.numbersPerRow
+	w.next = w.start + n*p.numbersPerRow
 	return nil
 }
 
@@ -174,10 +176,10 @@ func (p *Packed) pastRows(number int64) (next int64, past bool) {
 
 // Row returns the row with a number. ok is false if no row has it: windows skip some.
 func (p *Packed) Row(number int64) (row PackedRow, ok bool, err error) {
-	if err := p.seek(number); err != nil {
+	w, err := p.seek(number)
+	if err != nil {
 		return PackedRow{}, false, err
 	}
-	w := &p.now
 	if i := number - w.start; i < int64(w.rows.Len()) {
 		return PackedRow{Position: number, Pieces: w.row(i), Units: w.units}, true, nil
 	}
@@ -189,10 +191,10 @@ func (p *Packed) Row(number int64) (row PackedRow, ok bool, err error) {
 func (p *Packed) With(position int64) (numbers []int64, err error) {
 	epoch, i := position/p.order.rows, position%p.order.rows
 	first := epoch*p.Rows() + i/p.window*p.window*p.numbersPerRow
-	if err := p.seek(first); err != nil {
+	w, err := p.seek(first)
+	if err != nil {
 		return nil, err
 	}
-	w := &p.now
 	for n := range int64(w.rows.Len()) {
 		for _, piece := range w.row(n) {
 			if int64(piece.Item) == i%p.window {

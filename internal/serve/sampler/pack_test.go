@@ -45,14 +45,14 @@ func TestStartsInGaps(t *testing.T) {
 			case ok:
 				want = number
 			default:
-				number = packed.now.end
+				number = packed.user.at.next
 			}
-			if made := int64(packed.now.rows.Len()); made > packed.mostRows(int64(len(packed.now.items))) {
-				t.Fatalf("a window of %d rows has %d, more than %d", len(packed.now.items), made,
-					packed.mostRows(int64(len(packed.now.items))))
+			if made := int64(packed.user.at.rows.Len()); made > packed.mostRows(int64(len(packed.items))) {
+				t.Fatalf("a window of %d rows has %d, more than %d", len(packed.items), made,
+					packed.mostRows(int64(len(packed.items))))
 			}
 		}
-		packed.now.start, windows = -1, 0
+		packed.user, windows = alone(), 0
 		steps, err := NewPackedSteps(packed, StepOptions{BatchRows: 1, Epochs: 2, Start: start})
 		if err != nil {
 			t.Fatal(err)

@@ -228,7 +228,7 @@ func (s *PackedSteps) drop(rows int, epochEnd int64) {
 // limit, and moves *at past them. whole is false if the end of the epoch ended the batch.
 func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int64, limit int) (n int, whole bool,
 	err error) {
-	p, w := s.packed, &s.packed.now
+	p, w := s.packed, s.packed.user.at
 	var longest int64
 	for n < limit {
 		if *at >= epochEnd {
@@ -238,12 +238,12 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 			*at = next // without packing the window
 			continue
 		}
-		if err := p.seek(*at); err != nil {
+		if w, err = p.seek(*at); err != nil {
 			return 0, false, err
 		}
 		i, rows := *at-w.start, int64(w.rows.Len())
 		if i >= rows {
-			*at = w.end
+			*at = w.next
 			continue
 		}
 		if take == nil && s.opts.MaxTokens == 0 {
@@ -271,8 +271,8 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 		*at++
 	}
 	// Numbers without a row belong to the step, so that the last one of an epoch ends with it.
-	if *at >= w.start && *at < w.end && *at-w.start >= int64(w.rows.Len()) {
-		*at = w.end
+	if w != nil && *at >= w.start && *at < w.next && *at-w.start >= int64(w.rows.Len()) {
+		*at = w.next
 	}
 	return n, true, nil
 }

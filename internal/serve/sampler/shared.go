@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Shared is what orders and steps that are equal make once: the windows and balanced steps of all ranks of a world, which
-// need the same ones at about the same time. It is safe for concurrent use; the zero value is ready.
+// Shared is what orders and steps that are equal make once: the windows, packed windows and balanced steps of all ranks of
+// a world, which need the same ones at about the same time. It is safe for concurrent use; the zero value is ready.
 type Shared struct {
 	mutex sync.Mutex
 	pools map[string]*pool
@@ -21,12 +21,13 @@ type pool struct {
 	shared []*part // the oldest first
 }
 
-// A part is a window of an order, or a step of all ranks.
+// A part is a window of an order, a step of all ranks, or a packed window.
 type part struct {
 	start  int64
-	items  []Item
-	rankOf []int32 // see dealer; nil for a window
-	next   int64   // the position after the step
+	items  []Item  // of a window or step
+	rankOf []int32 // of a step: see dealer
+	next   int64   // the position after a step, or the number after a packed window
+	packWindow
 
 	readers int           // users that are at it
 	ready   chan struct{} // closed once it is made, or err says why not
@@ -94,7 +95,7 @@ func (p *pool) evict(most int) (empty part) {
 			continue
 		}
 		p.shared = slices.Delete(p.shared, i, i+1)
-		empty.items, empty.rankOf = old.items[:0], old.rankOf[:0]
+		empty.items, empty.rankOf, empty.packWindow = old.items[:0], old.rankOf[:0], old.packWindow
 	}
 	return empty
 }
@@ -158,6 +159,15 @@ func (s *Steps) Share(shared *Shared, sources string, wait func(ready <-chan str
 		s.user = shared.join(fmt.Sprintf("%s %+v %+v", sources, s.order.opts, equal), wait)
 	}
 }
+
+// Share is Steps.Share for packed windows, which are equal whatever the steps are.
+func (s *PackedSteps) Share(shared *Shared, sources string, wait func(ready <-chan struct{}) error) {
+	p := s.packed
+	p.user = shared.join(fmt.Sprintf("%s %+v %+v", sources, p.order.opts, p.opts), wait)
+}
+
+// Release ends sharing. Neither the steps nor their order may be used after it.
+func (s *PackedSteps) Release() { s.packed.user.leave() }
 
 // Release ends sharing. Neither the steps nor their order may be used after it.
 func (s *Steps) Release() {

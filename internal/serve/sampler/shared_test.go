@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/dsload/dsload/internal/pack"
 )
 
 // sharedOf returns steps that share what they make, and count the rows whose lengths they ask for.
@@ -89,6 +92,93 @@ func TestSharedStepsAreTheSame(t *testing.T) {
 			if len(shared.pools) > 0 {
 				t.Errorf("%s: %d pools are left", name, len(shared.pools))
 			}
+		}
+	}
+}
+
+// TestSharedPackedRows: ranks that share packed windows get the rows of ranks that do not, and packing is done once.
+func TestSharedPackedRows(t *testing.T) {
+	const rows, world = 3 * minPackWindow, 5
+	for _, policy := range []pack.Policy{pack.BFD, pack.BFDSplit, pack.Wrapped} {
+		var shared Shared
+		var windows atomic.Int64
+		steps := func(rank int, start int64) *PackedSteps {
+			order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Seed: 5}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := PackOptions{Policy: policy, Length: 60, Tokens: 50 * rows, Longest: 97}
+			p, err := NewPacked(order, o, func(items []Item, units []Unit) error {
+				windows.Add(1)
+				for i, it := range items {
+					units[i] = Unit{Ref: it.Ref, Length: 1 + int32(mix64(uint64(it.Row))%97)}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewPackedSteps(p, StepOptions{BatchRows: 8, World: world, Rank: rank, Epochs: 2, Start: start})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		read := func(s *PackedSteps, n int) (out []string, next int64) {
+			for range n {
+				at, err := s.Next(func(r PackedRow) error {
+					out = append(out, fmt.Sprint(r.Position))
+					for _, p := range r.Pieces {
+						out = append(out, fmt.Sprint(r.Units[p.Item].Ref, p.From, p.Len))
+					}
+					return nil
+				}, func() {})
+				if err == io.EOF {
+					break
+				} else if err != nil {
+					t.Error(err)
+				}
+				next = at
+			}
+			return out, next
+		}
+		var want [world][]string
+		_, start := read(steps(0, 0), 7)
+		for rank := range world {
+			want[rank], _ = read(steps(rank, start), math.MaxInt)
+		}
+		alone := windows.Swap(0)
+		var ranks [world]*PackedSteps
+		for rank := range ranks {
+			ranks[rank] = steps(rank, start)
+			ranks[rank].Share(&shared, "", func(ready <-chan struct{}) error { <-ready; return nil })
+		}
+		var got [world][]string
+		for more := true; more; {
+			more = false
+			var group sync.WaitGroup
+			for rank, s := range ranks {
+				group.Go(func() {
+					out, _ := read(s, 1)
+					got[rank] = append(got[rank], out...)
+				})
+			}
+			group.Wait()
+			for _, s := range ranks {
+				more = more || s.Position() < s.end
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: other rows", policy)
+		}
+		if n := windows.Load(); n > alone/world+1 {
+			t.Errorf("%s: %d windows were packed, of %d by ranks that share none", policy, n, alone)
+		}
+		for _, s := range ranks {
+			s.Release()
+		}
+		if len(shared.pools) > 0 {
+			t.Errorf("%s: %d pools are left", policy, len(shared.pools))
 		}
 	}
 }
