@@ -60,7 +60,8 @@ func (s *Scan) Count(ctx context.Context, set *source.Set, readers int, progress
 						offsets = append(offsets, w.offset)
 					}
 				}
-				c, err := set.Count(ctx, i, source.CountOptions{Cuts: offsets, Buffer: buf, Progress: progress})
+				c, err := set.Count(ctx, i, source.CountOptions{Cuts: offsets, Ahead: len(inputs) < readers, Buffer: buf,
+					Progress: progress})
 				if err != nil {
 					return err
 				}

@@ -98,20 +98,22 @@ func (c *lineCount) finish() {
 	}
 }
 
-// A lineScan counts an input whose documents are lines. The hash of the whole is taken where it is read.
+// A lineScan counts an input whose documents are lines.
 type lineScan struct {
-	found   *Counted
-	cuts    *cutting
-	byMarks bool // spans end at marks; otherwise the whole input is one
-	count   lineCount
-	at      int64 // offset of the next block
+	found *Counted
+	cuts  *cutting
+	count lineCount
+	at    int64 // offset of the next block
 
-	whole, span xxh3.Hasher
+	whole, span xxh3.Hasher // the first span has no hasher of its own
 }
+
+// lineBlock is what is read at once. It is small enough to stay in a core's cache.
+const lineBlock = 128 << 10
 
 // countLines reads an input whose documents are lines.
 func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
-	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts), byMarks: len(o.Cuts) > 0}
+	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts)}
 	switch in.Format {
 	case Text:
 		l.count.limit = math.MaxInt64
@@ -126,15 +128,16 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 		return fail(0, err)
 	}
 	defer raw.Close()
-	src := io.TeeReader(raw, &l.whole)
+	buf := o.Buffer[:min(lineBlock, len(o.Buffer))]
 	next := func() ([]byte, error) {
-		n, err := decompress.ReadBlock(src, o.Buffer)
-		return o.Buffer[:n], err
+		n, err := decompress.ReadBlock(raw, buf)
+		return buf[:n], err
 	}
-	if in.Size < 0 || in.Size >= decompress.AheadFrom { // read and hash on a goroutine of its own
-		ahead := decompress.NewReadAhead(decompress.Blocks(0), "file", decompress.Source{Reader: src, Consumed: func() int64 { return 0 }})
-		defer ahead.Stop()
-		next = func() ([]byte, error) { return ahead.Next(nil) }
+	if raw.concurrent = o.Ahead && (in.Size < 0 || in.Size >= decompress.AheadFrom); raw.concurrent {
+		if err := raw.open(); err != nil {
+			return fail(0, err)
+		}
+		next = func() ([]byte, error) { return raw.Next(nil) }
 	}
 	for ended := false; !ended; {
 		if err := ctx.Err(); err != nil {
@@ -176,7 +179,7 @@ func (l *lineScan) add(block []byte) {
 		}
 		to := int(cut) + n
 		l.count.add(block[max(from, skipped):to])
-		l.span.Write(block[from:to])
+		l.hash(block[from:to])
 		if from = to; !l.count.filledLast {
 			continue // a reader would pass over a blank line to the next document
 		}
@@ -186,18 +189,24 @@ func (l *lineScan) add(block []byte) {
 		l.endSpan(offset)
 	}
 	l.count.add(block[max(from, skipped):])
-	if l.byMarks {
-		l.span.Write(block[from:])
-	}
+	l.hash(block[from:])
 	l.at += int64(len(block))
 }
 
-func (l *lineScan) endSpan(to int64) {
-	c, from := l.found, int64(0)
-	if n := len(c.Spans); n > 0 {
-		from = c.Spans[n-1].To
+// hash takes a part of a block into the checksums.
+func (l *lineScan) hash(p []byte) {
+	l.whole.Write(p)
+	if len(l.found.Spans) > 0 {
+		l.span.Write(p)
 	}
-	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: checksum.Of(&l.span)})
+}
+
+func (l *lineScan) endSpan(to int64) {
+	c, from, sum := l.found, int64(0), checksum.Of(&l.whole)
+	if n := len(c.Spans); n > 0 {
+		from, sum = c.Spans[n-1].To, checksum.Of(&l.span)
+	}
+	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: sum})
 	l.span.Reset()
 }
 
@@ -206,11 +215,7 @@ func (l *lineScan) finish() *Counted {
 	l.count.finish()
 	c := l.found
 	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: checksum.Of(&l.whole)}
-	if l.byMarks {
-		l.endSpan(l.at)
-	} else {
-		c.Spans = []Span{{To: l.at, Sum: c.done.Sum}}
-	}
+	l.endSpan(l.at)
 	c.dropLast(l.at)
 	return c
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/google/go-cmp/cmp"
 )
 
 // countTexts are texts whose lines are hard to count.
@@ -66,6 +67,35 @@ func TestCountEqualsReading(t *testing.T) {
 		what := fmt.Sprintf("%s %q, cuts %v in blocks of %d", format, text, o.Cuts, len(o.Buffer))
 		for _, c := range []*Counted{got, want} {
 			checkMarks(t, what, set, c)
+		}
+	}
+}
+
+// TestCountAhead: a large file of lines is counted alike, read ahead or not, and as its records are.
+func TestCountAhead(t *testing.T) {
+	var b strings.Builder
+	for i := 0; b.Len() < 3<<20; i++ {
+		fmt.Fprintln(&b, i, strings.Repeat("some text ", i%90))
+	}
+	set := openSet(t, Options{Args: []string{write(t, t.TempDir(), "lines.txt", b.String())}, Format: Text})
+	in, err := set.Input(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cuts := range [][]int64{nil, {1 << 20}, {1 << 19, 2 << 20}} {
+		o := CountOptions{Cuts: cuts, Buffer: make([]byte, CountBytes), Progress: func(int64) {}}
+		want, err := set.countRecords(t.Context(), &in, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o.Ahead = range []bool{false, true} {
+			got, err := set.Count(t.Context(), 0, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Counted{})); diff != "" {
+				t.Errorf("cuts %v, ahead %v: %s", cuts, o.Ahead, diff)
+			}
 		}
 	}
 }

@@ -36,6 +36,8 @@ func (c *Counted) dropLast(size int64) {
 type CountOptions struct {
 	// Cuts are the offsets near which marks are wanted. They rise.
 	Cuts []int64
+	// Ahead has a large input read ahead by other goroutines. It then takes more CPU time, and less time.
+	Ahead bool
 	// Buffer is CountBytes long.
 	Buffer []byte
 	// Progress is called with numbers of stored bytes that were read, or need not be.
