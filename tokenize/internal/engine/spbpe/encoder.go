@@ -22,12 +22,15 @@ type Encoder struct {
 const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
-// filled with the vocabulary.
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
-	e.cache.SeedAll(m.seeds(), m.text)
+	e.cache.SeedLater(m.seeds, m.text)
 	return e
 }
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
 
 func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, m.maxID), win: chunkcache.NewWindow()}

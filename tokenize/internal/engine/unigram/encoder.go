@@ -31,12 +31,15 @@ const (
 )
 
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
-// filled with the vocabulary.
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
-	e.cache.SeedAll(m.seeds(), m.seedChunk)
+	e.cache.SeedLater(m.seeds, m.seedChunk)
 	return e
 }
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
 
 // spaceBegins reports whether each space begins a chunk.
 func (m *Model) spaceBegins() bool { return m.cfg.Split == SplitMetaspace && !m.cfg.CollapseSpaces }

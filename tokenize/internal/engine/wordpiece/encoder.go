@@ -25,12 +25,15 @@ const (
 )
 
 // NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 128 KiB), its cache
-// filled with the vocabulary.
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
-	e.cache.SeedAll(m.seeds(), func(id uint32) []byte { return m.cfg.Pieces[id] })
+	e.cache.SeedLater(m.seeds, func(id uint32) []byte { return m.cfg.Pieces[id] })
 	return e
 }
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
 
 func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
