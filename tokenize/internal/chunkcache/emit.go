@@ -268,9 +268,9 @@ func hashLong(b []byte) uint64 {
 	return x ^ y
 }
 
-// coldMisses is how many chunks a cache stores before it calls Warm, which takes as long as about as many: little
+// coldMisses is how many chunks a cache stores before it calls Warm, which takes as long as some 10,000 misses: little
 // text never pays for the vocabulary.
-const coldMisses = 8 << 10
+const coldMisses = 1 << 10
 
 // SeedLater has Warm store chunks of one id each, the first in the best place: vocabularies begin with what is
 // frequent. The cache calls Warm by itself once it has met some text.
