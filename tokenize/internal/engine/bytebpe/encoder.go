@@ -212,7 +212,7 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 			e.boundsPlain(n)
 		}
 	}
-	if high != 0 && e.m.joined != nil {
+	if high != 0 {
 		e.m.cutInside(&e.buf, blocks, e.start[:count], e.inside[:count])
 	} else {
 		clear(e.inside[:count])

@@ -18,8 +18,9 @@ import (
 // three bytes or more. Of tokens with at least three bytes on both sides it knows these six, by a
 // hash; a bit that is set may be another's. Of other tokens it knows the two bytes at the place.
 type joinedBytes struct {
-	six [1 << joinedBits / 64]uint64
-	two [1 << 16 / 64]uint64
+	six   [1 << joinedBits / 64]uint64
+	two   [1 << 16 / 64]uint64
+	whole int // length of the longest words that are not cut
 }
 
 const joinedBits = 18
@@ -29,14 +30,19 @@ func whereJoined(text uint64) (six, two uint64) {
 	return text << 16 * mulLo >> (64 - joinedBits), text >> 16 & 0xffff
 }
 
-// findJoined returns the table of a vocabulary, nil if words may not be cut, and the length of the
-// longest words that are not: if tokens join few characters, that of words of which four share a
-// line of the cache.
-func (m *Model) findJoined() (*joinedBytes, int) {
+// shortBytes is the length of words of which four share a line of the cache. They are not cut, nor
+// are words of twice the length if tokens join many characters.
+const (
+	shortBytes = 8
+	manyJoined = 1 << 12 // places in tokens
+)
+
+// findJoined returns the table of a vocabulary, nil if words may not be cut.
+func (m *Model) findJoined() *joinedBytes {
 	if m.missing || m.ignoreMerges && m.unmerged() != 0 {
-		return nil, 0
+		return nil
 	}
-	s, joined := new(joinedBytes), 0
+	s, joined := &joinedBytes{whole: shortBytes}, 0
 	for id := range uint32(m.vocab.Len()) {
 		t, _ := m.vocab.Token(id)
 		for i := 1; i < len(t); i++ {
@@ -55,18 +61,16 @@ func (m *Model) findJoined() (*joinedBytes, int) {
 		}
 	}
 	if joined > manyJoined {
-		return s, 16
+		s.whole = 2 * shortBytes
 	}
-	return s, 8
+	return s
 }
 
-// manyJoined is how many places in tokens are many.
-const manyJoined = 1 << 12
-
-// cutInside adds to start the places inside words of more than m.uncut bytes where no token can lie
-// across, and keeps them in inside.
+// cutInside adds to start the places inside long words where no token can lie across, and keeps
+// them in inside.
 func (m *Model) cutInside(buf *[windowBytes + padBytes]byte, blocks []block, start, inside []uint64) {
 	previous := uint64(0)
+	var joined *joinedBytes
 	for k, s := range start {
 		cuts := uint64(0)
 		if blocks[k].high != 0 {
@@ -74,15 +78,26 @@ func (m *Model) cutInside(buf *[windowBytes + padBytes]byte, blocks []block, sta
 			if k+1 < len(start) {
 				next = start[k+1]
 			}
-			first := longWords(previous, s, next, m.uncut) & threeBytes(blocks, k)
+			first := longWords(previous, s, next, shortBytes) & threeBytes(blocks, k)
 			if k == 0 {
 				first &^= 7
 			}
-			for ; first != 0; first &= first - 1 {
-				i := (k*blockBytes + bits.TrailingZeros64(first) - 3) & (windowBytes - 1)
+			if first != 0 && joined == nil {
+				joined = m.joined()
+			}
+			switch {
+			case joined == nil:
+				first = 0
+			case joined.whole > shortBytes:
+				first &= longWords(previous, s, next, 2*shortBytes)
+			}
+			for first != 0 {
+				place := first & -first
+				first ^= place
+				i := (k*blockBytes + bits.TrailingZeros64(place) - 3) & (windowBytes - 1)
 				six, two := whereJoined(binary.LittleEndian.Uint64(buf[i:]))
-				joined := m.joined.six[six/64]>>(six%64) | m.joined.two[two/64]>>(two%64)
-				cuts |= first & -first & (joined&1 - 1)
+				across := joined.six[six/64]>>(six%64) | joined.two[two/64]>>(two%64)
+				cuts |= place & (across&1 - 1)
 			}
 		}
 		previous = s

@@ -25,7 +25,7 @@ func checkInside(t *testing.T, e *Encoder, text []byte) (cuts int) {
 		for p >= word[1] {
 			word = [2]int{word[1], e.m.tokenEnd(e.buf[:n], word[1])}
 		}
-		long := word[1]-word[0] > e.m.uncut || word[1] == n // the padding may continue it
+		long := word[1]-word[0] > e.m.joined().whole || word[1] == n // the padding may continue it
 		if p == word[0] || !long || e.buf[p] < 0xe0 {
 			t.Fatalf("%q: the word %q is cut at byte %d", text[:n], text[word[0]:word[1]], p-word[0])
 		}
@@ -73,8 +73,8 @@ func TestCutInside(t *testing.T) {
 			t.Errorf("model %d cuts words %d times", i, cuts)
 		}
 	}
-	if models[0].uncut != 8 || models[1].uncut != 16 {
-		t.Errorf("words of %d and %d bytes stay whole", models[0].uncut, models[1].uncut)
+	if models[0].joined().whole != 8 || models[1].joined().whole != 16 {
+		t.Errorf("words of %d and %d bytes stay whole", models[0].joined().whole, models[1].joined().whole)
 	}
 }
 
@@ -85,7 +85,7 @@ func FuzzCutInside(f *testing.F) {
 		f.Add(randomText(r, 300))
 	}
 	var m *Model
-	for m == nil || m.joined == nil {
+	for m == nil || m.joined() == nil {
 		m = newModel(f, randomConfig(r, GPT2, false))
 	}
 	e := m.NewEncoder(1)

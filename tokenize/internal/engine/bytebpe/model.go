@@ -31,9 +31,7 @@ type Model struct {
 	tables    mergeTables
 	vocab     *vocab.Table
 
-	joined *joinedBytes // nil if words are not cut inside
-	uncut  int          // length of the longest words that are not
-
+	joined   func() *joinedBytes
 	seeds    func() []uint64 // ids whose bytes merge to themselves, as a bit set
 	unmerged func() uint64   // lengths of tokens that merges may not make; see findUnmerged
 }
@@ -96,7 +94,7 @@ func New(c Config) (*Model, error) {
 		m.tables.results = &m.results[0]
 	}
 	m.seeds, m.unmerged = sync.OnceValue(m.findSeeds), sync.OnceValue(m.findUnmerged)
-	m.joined, m.uncut = m.findJoined()
+	m.joined = sync.OnceValue(m.findJoined)
 	return m, nil
 }
 
