@@ -18,21 +18,9 @@ func (r *Reader) openInput() error {
 		r.open = &openedInput{g, g.At(), g, nil}
 		return nil
 	}
-	r.openAhead()
-	raw := r.upcoming[r.at.Input]
-	if delete(r.upcoming, r.at.Input); raw == nil {
-		in.kept = r.set.kept.take(r.at.Input)
-		raw, err = openRaw(in, &r.set.opts)
-		in.kept = nil
-	}
+	raw, err := r.openFile()
 	if err != nil {
 		return r.inputError(err)
-	}
-	if raw.background == nil {
-		if len(r.upcoming) > 0 {
-			raw.label = in.aheadLabel()
-		}
-		r.divide(raw)
 	}
 	if in.Format.isColumnar() {
 		return r.openTable(raw)
@@ -73,6 +61,26 @@ func (r *Reader) openInput() error {
 		}
 	}
 	return r.resume(raw)
+}
+
+// openFile opens the file of the input, or takes the one that was opened before its turn.
+func (r *Reader) openFile() (*rawFile, error) {
+	r.openAhead()
+	raw := r.upcoming[r.at.Input]
+	if delete(r.upcoming, r.at.Input); raw != nil {
+		return raw, nil
+	}
+	r.in.kept = r.set.kept.take(r.at.Input)
+	raw, err := openRaw(&r.in, &r.set.opts)
+	r.in.kept = nil
+	if err != nil {
+		return nil, err
+	}
+	if len(r.upcoming) > 0 {
+		raw.label = r.in.aheadLabel()
+	}
+	r.divide(raw)
+	return raw, nil
 }
 
 // aheadFile is the most that a file may take which is decompressed before its turn. It keeps that while it is read.
