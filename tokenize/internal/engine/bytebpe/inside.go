@@ -66,6 +66,18 @@ func (m *Model) findJoined() *joinedBytes {
 	return s
 }
 
+// joinedAfter is how many places in long words texts have before the table is made: making it takes as long as it saves on
+// about as many.
+const joinedAfter = 1 << 15
+
+// joinedFor counts some more places and returns the table, nil if it is not made yet or words may not be cut.
+func (m *Model) joinedFor(places uint64) *joinedBytes {
+	if m.places.Load() < joinedAfter && m.places.Add(int64(bits.OnesCount64(places))) < joinedAfter {
+		return nil
+	}
+	return m.joined()
+}
+
 // cutInside adds to start the places inside long words where no token can lie across, and keeps
 // them in inside.
 func (m *Model) cutInside(buf *[windowBytes + padBytes]byte, blocks []block, start, inside []uint64) {
@@ -83,7 +95,7 @@ func (m *Model) cutInside(buf *[windowBytes + padBytes]byte, blocks []block, sta
 				first &^= 7
 			}
 			if first != 0 && joined == nil {
-				joined = m.joined()
+				joined = m.joinedFor(first)
 			}
 			switch {
 			case joined == nil:

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
@@ -32,6 +33,7 @@ type Model struct {
 	vocab     *vocab.Table
 
 	joined   func() *joinedBytes
+	places   atomic.Int64    // in long words, as far as joinedFor counts them
 	seeds    func() []uint64 // ids whose bytes merge to themselves, as a bit set
 	unmerged func() uint64   // lengths of tokens that merges may not make; see findUnmerged
 }

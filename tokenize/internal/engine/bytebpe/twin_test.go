@@ -104,6 +104,7 @@ func newModel(t testing.TB, c listed) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.places.Store(joinedAfter) // words are cut inside from the first one on
 	return m
 }
 
