@@ -2,6 +2,7 @@ package shard
 
 import (
 	"hash/crc32"
+	"math"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -28,6 +29,21 @@ const (
 	mostLentShards = 4096
 	openFilesPart  = 8
 )
+
+// GiveBack drops record batches until it has returned so many bytes of spare memory, or there are no more. It
+// returns how many it has, and waits for reads in progress.
+func (d *Dataset) GiveBack(bytes int64) (given int64) {
+	for _, r := range d.splits {
+		r.states.each(func(s *readShard) {
+			if given < bytes {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				given += s.kept.giveBack(bytes - given)
+			}
+		})
+	}
+	return given
+}
 
 // DropBatches returns all spare memory, which the dataset uses no more. It waits for reads in
 // progress.
@@ -76,16 +92,26 @@ func (k *keptBatches) get(batch int) []byte {
 	return nil
 }
 
+// giveBack drops batches until it has returned so many bytes, or there are no more.
+func (k *keptBatches) giveBack(bytes int64) (given int64) {
+	for i := 0; i < len(k.batches) && given < bytes; i++ {
+		if p := k.batches[i].Swap(nil); p != nil {
+			given += int64(len(*p))
+		}
+	}
+	if given > 0 {
+		k.spare.Return(given)
+	}
+	return given
+}
+
 // drop returns all memory.
 func (k *keptBatches) drop() {
 	if k.batches == nil {
 		return
 	}
-	n := int64(len(k.batches)) * keptBatchBytes
-	for i := range k.batches {
-		n += int64(len(k.get(i)))
-	}
-	k.spare.Return(n)
+	k.giveBack(math.MaxInt64)
+	k.spare.Return(int64(len(k.batches)) * keptBatchBytes)
 	k.spare, k.batches = nil, nil
 }
 

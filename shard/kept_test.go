@@ -86,6 +86,24 @@ func TestKeptBatchesAreNotReadAgain(t *testing.T) {
 			t.Fatalf("after %d passes of at most %d operations not all rows are in memory", passes, first)
 		}
 	}
+	all := spare.taken.Load()
+	spare.max.Store(0) // as a ledger that somebody needs
+	if given := d.GiveBack(1); given < 1 || given == all || spare.taken.Load() != all-given {
+		t.Errorf("gave back %d of %d bytes, want one batch, and %d are left", given, all, spare.taken.Load())
+	}
+	some := pass()
+	if given := d.GiveBack(all); given == 0 || d.GiveBack(1) != 0 {
+		t.Errorf("gave back %d bytes, and more after all", given)
+	}
+	if n := pass(); some == 0 || n <= some {
+		t.Errorf("%d operations without any batch, %d without one", n, some)
+	}
+	spare.max.Store(1 << 30)
+	for passes := 0; pass() > 0; passes++ {
+		if passes == first {
+			t.Fatalf("after %d passes not all rows are in memory again", passes)
+		}
+	}
 	d.DropBatches()
 	if left := spare.taken.Load(); left != 0 {
 		t.Errorf("%d bytes not returned", left)
@@ -175,6 +193,9 @@ func TestDropBatchesWhileReading(t *testing.T) {
 			})
 		}
 		<-start
+		for range 100 {
+			d.GiveBack(500)
+		}
 		d.DropBatches()
 		spare.max.Store(0) // as a ledger, which gives nothing more once it took memory back
 		readers.Wait()

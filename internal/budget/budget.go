@@ -54,7 +54,7 @@ type Ledger struct {
 	peak     int64     // largest reserved + leased
 	waiters  list.List // elements are *waiter, in order of asking
 	spared   int64     // bytes that spare has taken
-	spare    *Spare    // nil if there is none, or it has ended
+	spare    *Spare    // nil if there is none
 }
 
 type waiter struct {
@@ -93,7 +93,7 @@ func (l *Lease) Release() {
 func (l *Ledger) Reserve(p Share) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endSpare(p.Bytes)
+	l.unspare(p.Bytes)
 	if left := l.free(); p.Bytes > left {
 		return &TooLargeError{Name: p.Name, Wanted: p.Bytes, Limit: left}
 	}
@@ -106,7 +106,7 @@ func (l *Ledger) Reserve(p Share) error {
 func (l *Ledger) TryAcquire(n int64) (*Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endSpare(n)
+	l.unspare(n)
 	if l.waiters.Len() > 0 || n > l.free() {
 		return nil, false
 	}
@@ -124,7 +124,7 @@ func (l *Ledger) Acquire(ctx context.Context, n int64) (*Lease, error) {
 		l.mu.Unlock()
 		return nil, &TooLargeError{Wanted: n, Limit: limit}
 	}
-	l.endSpare(n)
+	l.unspare(n)
 	if l.waiters.Len() == 0 && n <= l.free() {
 		lease := l.grant(n)
 		l.mu.Unlock()

@@ -1,16 +1,17 @@
 package budget
 
-// Spare uses bytes of a ledger that nobody has leased, until somebody needs them: then it ends.
+// Spare uses bytes of a ledger that nobody has leased, until somebody needs them.
 type Spare struct {
 	ledger *Ledger
 	leave  int64
-	end    func()
+	give   func(bytes int64)
+	giving bool // give runs; guarded by the ledger's mu
 }
 
 // Spare returns the ledger's only Spare, which keeps leave bytes free. Once a part or a lease needs
-// what was taken, end is called, once, and must return it all before it returns.
-func (l *Ledger) Spare(leave int64, end func()) *Spare {
-	s := &Spare{ledger: l, leave: leave, end: end}
+// what was taken, give is called, and must return at least so many bytes before it returns, or all.
+func (l *Ledger) Spare(leave int64, give func(bytes int64)) *Spare {
+	s := &Spare{ledger: l, leave: leave, give: give}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spare = s
@@ -22,7 +23,7 @@ func (s *Spare) Take(bytes int64) bool {
 	l := s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.spare != s || bytes > l.free()-s.leave {
+	if s.giving || l.waiters.Len() > 0 || bytes > l.free()-s.leave {
 		return false
 	}
 	l.spared += bytes
@@ -38,15 +39,26 @@ func (s *Spare) Return(bytes int64) {
 	l.grantWaiters()
 }
 
-// endSpare ends the spare memory if n bytes are not free with it. The caller holds mu, which is free
-// while what was taken is returned.
-func (l *Ledger) endSpare(n int64) {
+// unspare has spare memory returned if n bytes are not free with it. The caller holds mu, which is free
+// meanwhile: what others wait for since then is returned, too.
+func (l *Ledger) unspare(n int64) {
 	s := l.spare
-	if s == nil || n <= l.free() {
+	if s == nil || s.giving {
 		return
 	}
-	l.spare = nil
-	l.mu.Unlock()
-	s.end()
-	l.mu.Lock()
+	for short := n - l.free(); short > 0 && l.spared > 0; short = n + l.waited() - l.free() {
+		s.giving = true
+		l.mu.Unlock()
+		s.give(short)
+		l.mu.Lock()
+		s.giving = false
+	}
+}
+
+// waited returns the number of bytes that requests wait for; the caller holds mu.
+func (l *Ledger) waited() (n int64) {
+	for el := l.waiters.Front(); el != nil; el = el.Next() {
+		n += el.Value.(*waiter).n
+	}
+	return n
 }

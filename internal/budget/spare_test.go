@@ -6,19 +6,20 @@ import (
 	"testing/synctest"
 )
 
-// holder takes spare memory and returns it when it is told to.
+// holder takes spare memory and gives it back when it is told to.
 type holder struct {
 	spare *Spare
 	held  int64
-	ended int
+	asked int
 }
 
 func hold(l *Ledger, leave int64) *holder {
 	h := &holder{}
-	h.spare = l.Spare(leave, func() {
-		h.ended++
-		h.spare.Return(h.held)
-		h.held = 0
+	h.spare = l.Spare(leave, func(bytes int64) {
+		h.asked++
+		n := min(bytes, h.held)
+		h.held -= n
+		h.spare.Return(n)
 	})
 	return h
 }
@@ -38,8 +39,8 @@ func TestSpareLeavesRoom(t *testing.T) {
 		t.Errorf("took %d of 100 bytes of which 30 are left", h.held)
 	}
 	lease, ok := l.TryAcquire(30)
-	if !ok || h.ended != 0 || l.Used() != 30 || l.Peak() != 30 {
-		t.Fatalf("leased what was left: %t; ended %d times, %d bytes used, %d at most", ok, h.ended, l.Used(), l.Peak())
+	if !ok || h.asked != 0 || l.Used() != 30 || l.Peak() != 30 {
+		t.Fatalf("leased what was left: %t; asked %d times, %d bytes used, %d at most", ok, h.asked, l.Used(), l.Peak())
 	}
 	lease.Release()
 	h.spare.Return(20)
@@ -48,55 +49,61 @@ func TestSpareLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestLeasesEndSpare: each way to lease bytes takes spare ones back, once.
-func TestPartsEndSpare(t *testing.T) {
+// TestPartsGetSpare: a part gets what it lacks, and the rest stays.
+func TestPartsGetSpare(t *testing.T) {
 	l := New(100)
 	h := hold(l, 0)
 	h.take(90)
-	if err := l.Reserve(Share{Name: "part", Bytes: 10}); err != nil || h.ended != 0 {
-		t.Errorf("10 of 100 bytes with 90 spared: %v, ended %d times", err, h.ended)
+	if err := l.Reserve(Share{Name: "part", Bytes: 10}); err != nil || h.asked != 0 {
+		t.Errorf("10 of 100 bytes with 90 spared: %v, asked %d times", err, h.asked)
 	}
-	if err := l.Reserve(Share{Name: "large", Bytes: 60}); err != nil || h.ended != 1 || h.take(1) {
-		t.Errorf("60 more: %v, ended %d times, want once for good", err, h.ended)
+	if err := l.Reserve(Share{Name: "large", Bytes: 60}); err != nil || h.asked != 1 || h.held != 30 || h.take(1) {
+		t.Errorf("60 more: %v, asked %d times, %d bytes held, want one time and 30", err, h.asked, h.held)
 	}
 }
 
-func TestLeasesEndSpare(t *testing.T) {
-	for name, lease := range map[string]func(l *Ledger, n int64) bool{
-		"TryAcquire": func(l *Ledger, n int64) bool {
-			_, ok := l.TryAcquire(n)
-			return ok
-		},
-		"Acquire": func(l *Ledger, n int64) bool {
-			_, err := l.Acquire(context.Background(), n)
-			return err == nil
+// TestLeasesGetSpare: each way to lease bytes takes as many back as it lacks, which are spare again after it.
+func TestLeasesGetSpare(t *testing.T) {
+	for name, lease := range map[string]func(l *Ledger, n int64) (*Lease, bool){
+		"TryAcquire": (*Ledger).TryAcquire,
+		"Acquire": func(l *Ledger, n int64) (*Lease, bool) {
+			lease, err := l.Acquire(context.Background(), n)
+			return lease, err == nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(100)
 			h := hold(l, 10)
-			if !h.take(90) || !lease(l, 10) || h.ended != 0 {
-				t.Fatalf("%d bytes taken, ended %d times", h.held, h.ended)
+			if _, ok := lease(l, 10); !h.take(80) || !ok || h.asked != 0 {
+				t.Fatalf("%d bytes taken, asked %d times", h.held, h.asked)
 			}
-			if !lease(l, 20) || !lease(l, 70) || h.ended != 1 || h.held != 0 || l.Used() != 100 {
-				t.Errorf("ended %d times, %d bytes held, %d used", h.ended, h.held, l.Used())
+			if _, ok := lease(l, 20); !ok || h.asked != 1 || h.held != 70 {
+				t.Errorf("asked %d times, %d bytes held, want 1 and 70", h.asked, h.held)
 			}
-			if h.take(0) {
-				t.Error("memory is spare again")
+			large, ok := lease(l, 70)
+			if !ok || h.asked != 2 || h.held != 0 || l.Used() != 100 || h.take(1) {
+				t.Errorf("asked %d times, %d bytes held, %d used", h.asked, h.held, l.Used())
+			}
+			large.Release()
+			if !h.take(60) || h.take(1) {
+				t.Errorf("after the lease %d bytes are spare, want 60", h.held)
 			}
 		})
 	}
 }
 
-// TestWaitersGetSpare: what is returned goes to those who wait.
+// TestWaitersGetSpare: who asks while spare memory is given back gets some, too.
 func TestWaitersGetSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(100)
 		hurry := make(chan struct{})
 		var s *Spare
-		s = l.Spare(0, func() {
+		s = l.Spare(0, func(bytes int64) {
 			<-hurry
-			s.Return(60)
+			if s.Take(1) {
+				t.Error("took what others wait for")
+			}
+			s.Return(bytes)
 		})
 		if !s.Take(60) {
 			t.Fatal("nothing to take")
@@ -111,7 +118,7 @@ func TestWaitersGetSpare(t *testing.T) {
 				got <- lease
 			}()
 		}
-		synctest.Wait() // one of them ends the spare memory, the other waits
+		synctest.Wait() // one of them wants spare memory back, the other waits
 		if len(got) != 0 {
 			t.Fatal("a lease of bytes that are in use")
 		}

@@ -35,7 +35,7 @@ func (f countedFile) ReadAt(p []byte, off int64) (int, error) {
 
 // TestRowsStayInMemoryUntilItIsLeased reads rows of a dataset that the ledger has room for.
 func TestRowsStayInMemoryUntilItIsLeased(t *testing.T) {
-	const capBytes = 8 << 20
+	const capBytes = 40 << 10
 	rows := randomRows(300, shard.Schema{VocabSize: 500}, 7)
 	reads := 0
 	r, err := Open(Options{Datasets: []string{rows.write(t, t.TempDir(), shard.Schema{VocabSize: 500}, 16<<10)},
@@ -64,15 +64,25 @@ func TestRowsStayInMemoryUntilItIsLeased(t *testing.T) {
 		return reads - before
 	}
 	first := pass()
-	for passes := 0; pass() > 0; passes++ {
-		if passes == first {
-			t.Fatalf("after %d passes of at most %d reads not all rows are in memory", passes, first)
+	fill := func() {
+		for passes := 0; pass() > 0; passes++ {
+			if passes == first {
+				t.Fatalf("after %d passes of at most %d reads not all rows are in memory", passes, first)
+			}
 		}
 	}
+	fill()
+	lease, ok := ledger.TryAcquire(28 << 10)
+	some := pass()
+	if !ok || some == 0 {
+		t.Errorf("%d reads of rows with a lease of most memory: %t", some, ok)
+	}
+	lease.Release()
+	fill()
 	if _, ok := ledger.TryAcquire(capBytes); !ok {
 		t.Error("rows in memory keep a stream from its memory")
 	}
-	if n := pass(); n < len(rows) {
-		t.Errorf("%d reads of %d rows that must not be in memory", n, len(rows))
+	if n := pass(); n < len(rows) || n <= some {
+		t.Errorf("%d reads of %d rows that must not be in memory, %d when some were", n, len(rows), some)
 	}
 }

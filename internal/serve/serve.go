@@ -59,9 +59,9 @@ const (
 	openShards = 256
 	// streamBytes is the memory of a stream of short rows.
 	streamBytes = 2 << 20
-	// One in unsparedPart of the bytes for streams is not used to keep record batches, so that a few
-	// streams more do not end that.
-	unsparedPart = 4
+	// One in unsparedPart of the bytes for streams is not used to keep record batches, so that not every
+	// stream more has to drop some.
+	unsparedPart = 16
 	placesName   = "places"
 	// MinMemory is the smallest cap with which a server starts.
 	MinMemory = 24 << 20
@@ -235,9 +235,14 @@ func (r *Reader) memory() []budget.Share {
 
 // share lets the datasets keep record batches in memory until streams need it.
 func (r *Reader) share(l *budget.Ledger) {
-	spare := l.Spare((l.Cap()-l.Used())/unsparedPart, func() {
+	leave := (l.Cap() - l.Used()) / unsparedPart
+	spare := l.Spare(leave, func(bytes int64) {
+		left := bytes + leave
 		for _, d := range r.datasets {
-			d.shards.DropBatches()
+			left -= d.shards.GiveBack(left)
+		}
+		for i := 0; i < len(r.datasets) && left > leave; i++ {
+			r.datasets[i].shards.DropBatches()
 		}
 		debug.FreeOSMemory() // the streams that come have memory of other sizes, and the kernel's
 	})
