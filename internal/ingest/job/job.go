@@ -209,7 +209,9 @@ func (j *Job) Unroll() {
 			d.Record, d.Raw = r.first, Span{start, end}
 			d.Ordinal += int64(k)
 			d.Row += int64(k)
-			d.Offset += int64(start - r.start)
+			if d.Offset >= 0 { // rows of columns have none
+				d.Offset += int64(start - r.start)
+			}
 			if start = end + 1; j.Raw[end] == '\r' {
 				start++
 			}

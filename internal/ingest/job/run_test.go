@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,6 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsload/dsload/internal/ingest/source"
 )
 
@@ -37,9 +42,14 @@ func TestRunsAreRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, format := range []source.Format{source.Text, source.JSONL} {
+	tables := []string{columns(t, filepath.Join(dir, "a.arrow"), lines), columns(t, filepath.Join(dir, "b.arrow"), lines)}
+	for _, format := range []source.Format{source.Text, source.JSONL, source.Arrow} {
+		framing := source.Framing{}
+		if format == source.Arrow {
+			paths, framing.TextField, framing.PieceBytes, framing.MaxPieceBytes = tables, "text", 6000, 12_000
+		}
 		for _, most := range []int{1, 2, 37, MaxRecords} {
-			set, err := source.Open(t.Context(), source.Options{Args: paths, Format: format})
+			set, err := source.Open(t.Context(), source.Options{Args: paths, Format: format, Framing: framing})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,4 +106,38 @@ func reader(t *testing.T, s *source.Set) *source.Reader {
 	}
 	t.Cleanup(func() { r.Close() })
 	return r
+}
+
+// columns writes a file of columns whose texts are lines, and nulls among them, in groups of rows.
+func columns(t *testing.T, path string, lines []string) string {
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
+	w, err := ipc.NewFileWriter(f, ipc.WithSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	texts := rows.Field(0).(*array.StringBuilder)
+	for i := range 5000 {
+		switch {
+		case i%97 == 0:
+			texts.AppendNull()
+		case i%13 == 0:
+			texts.Append(lines[i/13%len(lines)])
+		default:
+			texts.Append(fmt.Sprint("row\n", i, "\r"))
+		}
+		if i%700 == 699 || i == 4999 {
+			if err := w.Write(rows.NewRecordBatch()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -20,10 +20,22 @@ type framer interface {
 	Restore(state uint32)
 }
 
+// A runner is a framer that also finds records many at a time, as a frame.Runner does.
+type runner interface {
+	run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32)
+}
+
 // A textFramer is a framer of package frame.
 type textFramer struct{ frame.Framer }
 
 func (t textFramer) next(dst []byte, rec *Record) ([]byte, error) { return t.Next(dst, &rec.Record) }
+
+func (t textFramer) run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+	if runner, ok := t.Framer.(frame.Runner); ok {
+		return runner.Run(dst, full, ends, &rec.Record)
+	}
+	return dst, ends
+}
 
 // newFramer returns the framer of an input, or of a member of an archive, that has a format.
 func newFramer(format Format, w *frame.Window, o *frame.Options) (framer, error) {

@@ -163,19 +163,18 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 }
 
 // Run is frame.Runner's for the records after the last one, where these need no more than that. rec becomes the first,
-// the others differ in Ordinal, Row and Offset alone.
+// the others differ in Ordinal, Row and, unless it is negative, Offset alone.
 func (r *Reader) Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
 	if r.open == nil || r.err != nil || r.open.place.Inside || r.set.only != nil {
 		return dst, ends
 	}
-	text, _ := r.open.framer.(textFramer)
-	runner, ok := text.Framer.(frame.Runner)
+	runner, ok := r.open.framer.(runner)
 	if !ok {
 		return dst, ends
 	}
 	r.describe(rec)
 	rec.Row = r.open.place.Row + 1
-	dst, ends = runner.Run(dst, full, ends, &rec.Record)
+	dst, ends = runner.run(dst, full, ends, rec)
 	r.open.place.Row += int64(len(ends))
 	r.at.Ordinal += int64(len(ends))
 	return dst, ends

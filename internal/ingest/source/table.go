@@ -30,6 +30,9 @@ type tableFramer struct {
 	group int
 	over  bool // the group was read to its end, or none was begun
 
+	begun    bool // the next row is that of rows already, where beginErr is nil
+	beginErr error
+
 	bytes int64        // the position's offset
 	base  checksum.Sum // over the groups before the current one
 	sums  recordsSum   // over the current group
@@ -133,13 +136,46 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	return t.piece(dst, rec)
 }
 
+// nextRow goes to the next row, unless run has done that.
+func (t *tableFramer) nextRow() error {
+	if t.begun {
+		t.begun = false
+		return t.beginErr
+	}
+	return t.rows.Next()
+}
+
+// run is runner's for rows of the group whose text is one piece.
+func (t *tableFramer) run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+	if t.o.TextField == "" || t.file.TextIsJSON() || t.over {
+		return dst, ends
+	}
+	rec.Offset, rec.First, rec.Last, rec.Decoded, rec.Unread = -1, true, true, true, t.unread
+	for len(dst) < full && len(ends) < cap(ends) {
+		t.sums.take()
+		t.beginErr = t.nextRow()
+		text, null := []byte(nil), false
+		if t.beginErr == nil {
+			text, null = t.rows.Text()
+		}
+		if t.begun = t.beginErr != nil || null || len(text) > t.o.PieceBytes; t.begun {
+			break
+		}
+		t.note(text, false, true)
+		dst = append(dst, text...)
+		ends = append(ends, int32(len(dst)))
+		dst = append(dst, '\n')
+	}
+	return dst, ends
+}
+
 // advance goes to the next row, in the next group where the current one ends. If no row of that is wanted,
 // it goes to the group's end instead, and returns the number of rows.
 func (t *tableFramer) advance() (skipped int64, err error) {
 	t.sums.take()
 	for {
 		if !t.over {
-			err := t.rows.Next()
+			err := t.nextRow()
 			if err != io.EOF {
 				return 0, tableError(err)
 			}

@@ -146,6 +146,7 @@ func (l *leafReader) take() {
 // nextPage reads the next page with values.
 func (l *leafReader) nextPage() error {
 	for {
+		l.ahead.run(l)
 		l.damaged = pageSpan{}
 		if l.pos >= l.end {
 			return corrupt("the column ends %d values early", l.left)
@@ -176,7 +177,6 @@ func (l *leafReader) nextPage() error {
 		}
 		l.inPage, l.left = h.values, l.left-int64(h.values)
 		l.damaged = pageSpan{}
-		l.ahead.run(l)
 		return nil
 	}
 }
