@@ -140,6 +140,7 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		b.written = make(chan error, 1)
 	}
 	if runtime.GOMAXPROCS(0) == 1 { // nothing is beside the caller, and the batch is in the cache
+		full.copyLent()
 		b.written <- b.writeBatch(s, full)
 		return b.settle()
 	}
@@ -147,11 +148,24 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		next = newBatch(b.layout)
 	}
 	s.pending = next
+	b.copied.Add(1)
 	go func() {
 		writer.Set()
+		full.copyLent()
+		b.copied.Done()
 		b.written <- b.writeBatch(s, full)
 	}()
 	return nil
+}
+
+// ReturnLent copies what is left of lent rows, once the writer has copied its own.
+func (b *Builder) ReturnLent() {
+	b.copied.Wait()
+	for i := range b.splits {
+		if p := b.splits[i].pending; p != nil {
+			p.copyLent()
+		}
+	}
 }
 
 // settle waits for the batch that is being written. What the writer changes is the caller's until the next closeBatch.

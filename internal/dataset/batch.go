@@ -15,7 +15,11 @@ type batch struct {
 	rows  int64
 	bytes int64 // size of values and offsets; at most MaxBatchBytes
 	cols  []batchColumn
+	lent  [][]byte // what copyLent appends to the values of input_ids
 }
+
+// maxLent is how many lent parts of rows a batch holds. More are copied at once.
+const maxLent = 2048
 
 type batchColumn struct {
 	offsets []byte // int32, rows + 1 of them
@@ -60,14 +64,12 @@ func rowBytes(s shardfile.Shape, e *Example) int64 {
 // unchanged.
 func (b *batch) add(l *shardfile.Layout, e *Example) error {
 	ids, labels := &b.cols[0], l.ColIndex[shardfile.ColLabels]
+	if !e.Lent || len(b.lent)+len(e.Parts) > maxLent {
+		b.copyLent()
+	}
 	before, beforeN := len(ids.values), ids.n
 	if len(e.Parts) > 0 {
-		for _, part := range e.Parts {
-			at := len(ids.values)
-			ids.values = grow(ids.values, len(part))
-			copy(ids.values[at:], part)
-		}
-		ids.endList(e.Tokens())
+		b.addParts(e)
 	} else if err := ids.addIDs(l.Schema, e.InputIDs); err != nil {
 		return fmt.Errorf("input_ids: %w", err)
 	}
@@ -97,6 +99,33 @@ func (b *batch) add(l *shardfile.Layout, e *Example) error {
 	b.rows++
 	b.bytes += rowBytes(l.Schema, e)
 	return nil
+}
+
+// addParts appends the ids of a row, or keeps where they are if they are lent and few.
+func (b *batch) addParts(e *Example) {
+	ids := &b.cols[0]
+	if ids.endList(e.Tokens()); !e.Lent || len(e.Parts) > maxLent {
+		ids.copyParts(e.Parts)
+		return
+	}
+	if b.lent == nil {
+		b.lent = make([][]byte, 0, maxLent)
+	}
+	b.lent = append(b.lent, e.Parts...)
+}
+
+// copyLent copies the parts that were lent.
+func (b *batch) copyLent() {
+	b.cols[0].copyParts(b.lent)
+	b.lent = b.lent[:0]
+}
+
+func (c *batchColumn) copyParts(parts [][]byte) {
+	for _, part := range parts {
+		at := len(c.values)
+		c.values = grow(c.values, len(part))
+		copy(c.values[at:], part)
+	}
 }
 
 func (c *batchColumn) endList(n int) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/internal/shardfile"
@@ -133,7 +134,8 @@ func BuilderBytes(o BuilderOptions) int64 {
 		split += buffer(int64(o.MaxRowTokens) / 8)
 	}
 	if o.Schema.Segments {
-		split += buffer(4 * int64(o.MaxRowTokens))
+		const part = 24
+		split += buffer(4*int64(o.MaxRowTokens)) + maxLent*part
 	}
 	split += split / int64(shardfile.NumSplits) // its part of the batch that is being written
 	split += 16*int64(shardfile.NumBuckets) + 24<<10
@@ -159,9 +161,10 @@ type Builder struct {
 	ckpt     *checkpointWriter
 	err      error
 
-	writing bool       // a batch is being written; false once settle has seen its end
-	written chan error // how that ended
-	spare   *batch     // that batch, or an empty one; nil before the first was written
+	copied  sync.WaitGroup // the batch that is being written has what was lent to it
+	writing bool           // a batch is being written; false once settle has seen its end
+	written chan error     // how that ended
+	spare   *batch         // that batch, or an empty one; nil before the first was written
 
 	last  *backgroundTask                // the newest sync, nil if none is unfinished
 	ahead atomic.Pointer[backgroundTask] // what SyncAhead began, until the next Checkpoint

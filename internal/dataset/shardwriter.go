@@ -14,11 +14,14 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Example is a row. The Builder copies what it appends.
+// Example is a row. The Builder copies what it appends, before Row returns unless it is Lent.
 type Example struct {
 	InputIDs []uint32 // below Schema.VocabSize
 	// Parts are the input ids in place of InputIDs, as AppendIDs makes them; a packed row has one for each of Segments.
-	Parts    [][]byte
+	Parts [][]byte
+	// Lent Parts stay as they are until Writer.ReturnLent, and are copied by then; only of rows of Parts and Segments
+	// without Labels.
+	Lent     bool
 	Length   int      // tokens of Parts
 	Labels   []uint32 // target ids, of any length; only if Schema.Labels
 	LossMask []bool   // for each input id, whether the loss counts it; only if Schema.LossMask
@@ -52,6 +55,8 @@ func (e *Example) fits(s shard.Schema) error {
 		return fmt.Errorf("%w: loss_mask has %d values for %d input_ids", shard.ErrSchema, len(e.LossMask), tokens)
 	case s.Segments != (e.Segments != nil):
 		return fmt.Errorf("%w: segments", shard.ErrSchema)
+	case e.Lent && (s.Labels || !s.Segments || len(e.Parts) == 0):
+		return fmt.Errorf("%w: a lent row", shard.ErrSchema)
 	case e.Document < 0 || e.Part < 0:
 		return fmt.Errorf("%w: document %d, part %d", shard.ErrRange, e.Document, e.Part)
 	}

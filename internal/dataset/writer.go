@@ -14,6 +14,8 @@ type Writer interface {
 	Row(split string, row *Example) error
 	// Rows appends rows to a split.
 	Rows(split string, rows *Rows) error
+	// ReturnLent copies what is left of the Parts of rows that are Lent.
+	ReturnLent()
 	// File writes a file beside the shards. It has the name that it has in a dataset of its own; parts and additions
 	// give it theirs. Files are not part of checkpoints: they are written in the run that finishes.
 	File(name string, data io.Reader) error
@@ -80,6 +82,7 @@ type Discard struct{}
 
 func (Discard) Row(string, *Example) error                              { return nil }
 func (Discard) Rows(string, *Rows) error                                { return nil }
+func (Discard) ReturnLent()                                             {}
 func (Discard) File(string, io.Reader) error                            { return nil }
 func (Discard) Checkpoint(bool, func() ([][]byte, error)) (bool, error) { return false, nil }
 func (Discard) Forget() error                                           { return nil }

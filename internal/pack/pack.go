@@ -1,10 +1,6 @@
 package pack
 
-import (
-	"slices"
-
-	"github.com/dsload/dsload/internal/radix"
-)
+import "slices"
 
 // Piece is a run of an item's tokens.
 type Piece struct {
@@ -38,10 +34,11 @@ type Packer struct {
 	length int32
 	rows   Rows // Pack's
 
-	cut   []Piece  // the items, cut into pieces of at most length tokens
-	order []uint64 // cut's: the room that a piece leaves in an empty row, and its index
-	rowOf []int32  // each piece's row, in that order
-	sizes []int32  // pieces of each row
+	cut   []Piece // the items, cut into pieces of at most length tokens
+	order []int32 // the pieces in the order in which they get rows
+	next  []int32 // scratch: where in order the next piece of a length goes
+	rowOf []int32 // each piece's row, in that order
+	sizes []int32 // pieces of each row
 	room  roomIndex
 }
 
@@ -107,15 +104,11 @@ func (p *Packer) cutItems(lengths []int32) (dropped int64) {
 
 // assignRows chooses a row for each piece, longest first.
 func (p *Packer) assignRows() {
-	p.order = slices.Grow(p.order[:0], len(p.cut))
-	for i, c := range p.cut {
-		p.order = append(p.order, uint64(p.length-c.Len)<<32|uint64(i))
-	}
-	radix.Sort(p.order)
+	p.sortPieces()
 	p.room.reset(int(p.length))
 	p.rowOf, p.sizes = slices.Grow(p.rowOf[:0], len(p.cut)), p.sizes[:0]
 	for _, o := range p.order {
-		n := p.cut[uint32(o)].Len
+		n := p.cut[o].Len
 		row, room := p.room.take(n)
 		if row < 0 {
 			row, room = int32(len(p.sizes)), p.length
@@ -124,6 +117,26 @@ func (p *Packer) assignRows() {
 		p.sizes[row]++
 		p.rowOf = append(p.rowOf, row)
 		p.room.put(row, room-n)
+	}
+}
+
+// sortPieces orders the pieces by their length, longest first, and those of one length as they come.
+func (p *Packer) sortPieces() {
+	p.next = slices.Grow(p.next[:0], int(p.length)+1)[:p.length+1]
+	clear(p.next)
+	for i := range p.cut {
+		p.next[p.cut[i].Len]++
+	}
+	at := int32(len(p.cut))
+	for n, count := range p.next {
+		at -= count
+		p.next[n] = at
+	}
+	p.order = slices.Grow(p.order[:0], len(p.cut))[:len(p.cut)]
+	for i := range p.cut {
+		at := &p.next[p.cut[i].Len]
+		p.order[*at] = int32(i)
+		*at++
 	}
 }
 
@@ -137,7 +150,7 @@ func (p *Packer) gather(r *Rows) {
 	r.pieces = slices.Grow(r.pieces[:0], int(end))[:end]
 	for i, o := range p.order {
 		at := &p.sizes[p.rowOf[i]]
-		r.pieces[*at] = p.cut[uint32(o)]
+		r.pieces[*at] = p.cut[o]
 		*at++
 	}
 	r.ends = append(r.ends, p.sizes...)
@@ -149,7 +162,7 @@ func Bytes(length int, pieces int64) int64 {
 		piece = 12
 		// per piece: the piece as cut and as placed, its order and its row; the row's size, end and
 		// link; slack of grown slices
-		perPiece = (2*piece + 8 + 4 + 2*4 + 4) * 5 / 4
+		perPiece = (2*piece + 4 + 4 + 2*4 + 4) * 5 / 4
 	)
-	return pieces*perPiece + roomBytes(int64(length))
+	return pieces*perPiece + 4*(int64(length)+1) + roomBytes(int64(length))
 }

@@ -62,8 +62,9 @@ type Config struct {
 	Wanted func(split int) int64
 	// Changed is called where the windows hold fewer tokens than before.
 	Changed func()
-	// Write takes a row, which is valid until it returns.
-	Write func(split int, row *dataset.Example) error
+	// Write takes a row, which is valid until it returns; if it is lent, its Parts are until ReturnLent returns.
+	Write      func(split int, row *dataset.Example) error
+	ReturnLent func()
 }
 
 // Packing fills rows with documents, between the cutter and the shards. Each split has an open
@@ -275,6 +276,7 @@ func (p *Packing) pack(split int, carry int64) error {
 			return err
 		}
 	}
+	p.ReturnLent()
 	p.carry(w)
 	p.Changed()
 	return nil
@@ -328,7 +330,7 @@ func (w *window) empty() {
 func (p *Packing) startRow(first windowPiece) {
 	r := &p.row
 	*r = dataset.Example{Parts: r.Parts[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0], Pieces: r.Pieces[:0],
-		Document: first.document, Part: first.part}
+		Document: first.document, Part: first.part, Lent: p.packer != nil}
 }
 
 func (p *Packing) addToRow(w *window, piece windowPiece) {
