@@ -199,10 +199,11 @@ func (r *Reader) Position() Position {
 func (r *Reader) Note() *Position {
 	p := &r.noted
 	if !r.pending {
-		*p, r.pending = r.at, true // within an input only the ordinal changes
+		*p = r.at // within an input only the ordinal changes
 	}
 	p.Ordinal = r.at.Ordinal
-	if s := r.open; s != nil {
+	s := r.open
+	if r.pending = s != nil; r.pending { // of the next input nothing is noted
 		p.Row, p.Inside, p.State = s.place.Row, s.place.Inside, s.State()
 		s.input.place(p)
 	}
