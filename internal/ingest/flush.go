@@ -10,8 +10,6 @@ import (
 
 	"github.com/dsload/dsload/internal/dataset"
 
-	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
@@ -20,7 +18,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/rows"
 	"github.com/dsload/dsload/internal/ingest/setup"
-	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/shardfile"
 )
 
@@ -312,38 +309,6 @@ func (f *flusher) valFull() bool {
 		return f.b.opts.MaxValExamples > 0 && f.state.Val >= f.b.opts.MaxValExamples
 	}
 	return f.hold.Full()
-}
-
-// reject counts a bad record and lists the first of them, or ends the build with it.
-func (f *flusher) reject(d *job.Document, cause error) error {
-	uri := f.b.Phases[f.state.Phase].Set.URI(d.Input)
-	switch answered := d.Mapped && d.Err == nil; {
-	case answered && errors.Is(cause, example.ErrMalformed):
-		cause = fault.Errorf("in the answer of {map}, which must be one line of JSON, as jq -c writes it: %w", cause)
-	case answered:
-		cause = fault.Errorf("in the answer of {map}: %w", cause)
-	}
-	var located *source.RecordError
-	if !errors.As(cause, &located) {
-		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
-			Cause: cause}
-	}
-	if f.b.opts.OnBadRecord != option.SkipBadRecord {
-		return located
-	}
-	s := &f.state
-	s.Rejected += max(1, d.Rows)
-	f.noteDamage(d.Input, located)
-	if field := (*example.FieldError)(nil); errors.As(cause, &field) {
-		advice.Pair(field)
-	}
-	s.Bad.Add(report.Reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
-		Reason: located.Cause.Error(), Records: max(1, d.Rows)})
-	if !d.First { // earlier pieces were written, and stay
-		return f.cutter.End(f.emit)
-	}
-	f.read(d).Bad += max(1, d.Rows)
-	return nil
 }
 
 // read returns the counts of the input of a document.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 )
 
 // A leafReader gives the entries of one column of a row group: levels, and values where they are
@@ -200,25 +199,6 @@ func (l *leafReader) room(h *pageHeader, what string) error {
 	return nil
 }
 
-// A pageRoom is what the pages and dictionaries of all columns take in memory, and may take.
-type pageRoom struct{ held, limit int64 }
-
-// pageSizes are the bytes of the buffers that reading a column takes, as far as they are known.
-type pageSizes struct{ stored, page, dict, ends int64 }
-
-func (s *pageSizes) sum() int64 { return s.stored + s.page + s.dict + s.ends }
-
-// bufferFor returns n bytes of a buffer. One that is too small is made as large as any page needs it, or where that
-// is not known, somewhat larger than this one does: buffers that grow with the pages leave as much garbage behind.
-func bufferFor(buf *[]byte, n int32, most int64) []byte {
-	if cap(*buf) < int(n) && int64(n) < most {
-		grown(buf, int(most))
-	} else if cap(*buf) < int(n) {
-		grown(buf, int(n)+int(n)/8)
-	}
-	return grown(buf, int(n))
-}
-
 // content reads a page's bytes and decompresses them into *dst, which takes at most so many bytes. The first plain
 // bytes are not compressed.
 func (l *leafReader) content(h *pageHeader, dst *[]byte, most int64, plain int) ([]byte, error) {
@@ -249,16 +229,6 @@ func (l *leafReader) content(h *pageHeader, dst *[]byte, most int64, plain int) 
 		return nil, corrupt("a page that is not compressed has two sizes")
 	}
 	return stored, nil
-}
-
-// grown returns n bytes of a buffer, which it replaces if it is too small.
-func grown(buf *[]byte, n int) []byte {
-	if cap(*buf) < n {
-		*buf = nil                         // free for the collector before the new one is there
-		*buf = slices.Grow([]byte(nil), n) // all that the allocator rounds n up to: pages are nearly equal in size
-	}
-	*buf = (*buf)[:n]
-	return *buf
 }
 
 func (l *leafReader) dictionary(h *pageHeader) error {

@@ -1,6 +1,9 @@
 package columnar
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A pageHeader is what precedes a page.
 type pageHeader struct {
@@ -48,4 +51,33 @@ func (c *compact) pageHeader() (h pageHeader) {
 		c.fail("a page header has an impossible size")
 	}
 	return h
+}
+
+// A pageRoom is what the pages and dictionaries of all columns take in memory, and may take.
+type pageRoom struct{ held, limit int64 }
+
+// pageSizes are the bytes of the buffers that reading a column takes, as far as they are known.
+type pageSizes struct{ stored, page, dict, ends int64 }
+
+func (s *pageSizes) sum() int64 { return s.stored + s.page + s.dict + s.ends }
+
+// bufferFor returns n bytes of a buffer. One that is too small is made as large as any page needs it, or where that
+// is not known, somewhat larger than this one does: buffers that grow with the pages leave as much garbage behind.
+func bufferFor(buf *[]byte, n int32, most int64) []byte {
+	if cap(*buf) < int(n) && int64(n) < most {
+		grown(buf, int(most))
+	} else if cap(*buf) < int(n) {
+		grown(buf, int(n)+int(n)/8)
+	}
+	return grown(buf, int(n))
+}
+
+// grown returns n bytes of a buffer, which it replaces if it is too small.
+func grown(buf *[]byte, n int) []byte {
+	if cap(*buf) < n {
+		*buf = nil                         // free for the collector before the new one is there
+		*buf = slices.Grow([]byte(nil), n) // all that the allocator rounds n up to: pages are nearly equal in size
+	}
+	*buf = (*buf)[:n]
+	return *buf
 }
