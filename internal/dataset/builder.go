@@ -189,14 +189,10 @@ type buildSplit struct {
 // must increase, unless they are packed. Errors about the row (ErrSchema, ErrRange, ErrTooLarge,
 // ErrOrder, ErrNoSplit) leave the Builder unchanged; any other error is final.
 func (b *Builder) Row(split string, e *Example) error {
-	if b.err != nil {
-		return b.err
+	s, err := b.split(split)
+	if err != nil {
+		return err
 	}
-	i := shardfile.SplitIndex(split)
-	if i < 0 {
-		return fmt.Errorf("%q: %w", split, shard.ErrNoSplit)
-	}
-	s := &b.splits[i]
 	if err := e.fits(b.opts.Schema); err != nil {
 		return err
 	}
@@ -222,6 +218,18 @@ func (b *Builder) Row(split string, e *Example) error {
 	s.stats.Add(tokens, len(e.Labels))
 	s.document, s.part = e.Document, e.Part
 	return nil
+}
+
+// split returns the split of that name, for more rows.
+func (b *Builder) split(name string) (*buildSplit, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	i := shardfile.SplitIndex(name)
+	if i < 0 {
+		return nil, fmt.Errorf("%q: %w", name, shard.ErrNoSplit)
+	}
+	return &b.splits[i], nil
 }
 
 func (s *buildSplit) countBegun() {

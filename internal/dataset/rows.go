@@ -47,14 +47,10 @@ func (r *Rows) fits(s shard.Schema, maxTokens int) error {
 
 // Rows is Row for many.
 func (b *Builder) Rows(split string, r *Rows) error {
-	if b.err != nil {
-		return b.err
+	s, err := b.split(split)
+	if err != nil {
+		return err
 	}
-	i := shardfile.SplitIndex(split)
-	if i < 0 {
-		return fmt.Errorf("%q: %w", split, shard.ErrNoSplit)
-	}
-	s := &b.splits[i]
 	if err := r.fits(b.opts.Schema, b.opts.MaxRowTokens); err != nil {
 		return err
 	}
