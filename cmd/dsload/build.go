@@ -93,7 +93,10 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"with --cached: end when standard input ends, for programs that start a build of their own")
 	flags.StringVar(&f.profile, "cpu-profile", "", "write a CPU profile to `FILE`, for bench build --profile")
-	_ = errors.Join(flags.MarkHidden("exit-with-stdin"), flags.MarkHidden("cpu-profile")) // the flags exist
+	flags.BoolVar(&f.opts.Discarded, "discarded", false, "the dataset is removed once it was read, for view")
+	for _, name := range []string{"exit-with-stdin", "cpu-profile", "discarded"} {
+		_ = flags.MarkHidden(name) // the flag exists
+	}
 	f.addRowFlags(flags)
 	addOption(flags, &f.opts, "overwrite")
 	f.partition.add(flags)

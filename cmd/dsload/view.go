@@ -193,7 +193,7 @@ func (f *viewFlags) recognize(args []string) error {
 
 // build makes a dataset of the first rows of sources.
 func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) error {
-	flags := append(given(f.text), "--out="+dir, "--progress=none")
+	flags := append(given(f.text), "--out="+dir, "--discarded", "--progress=none")
 	for _, name := range alsoForText {
 		if p := cmd.Flags().Lookup(name); p.Changed {
 			flags = append(flags, "--"+name+"="+p.Value.String())

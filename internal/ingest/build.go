@@ -106,7 +106,7 @@ func runInto(ctx context.Context, o option.Options, p *plan.Chosen) (s *report.S
 }
 
 func newBuild(o option.Options, p *plan.Chosen) *build {
-	b := &build{opts: o, partition: p, resumes: true}
+	b := &build{opts: o, partition: p, resumes: !o.Discarded}
 	b.meter.start = o.Now()
 	return b
 }

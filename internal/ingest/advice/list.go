@@ -57,6 +57,7 @@ var list = []struct {
 	{Rows, tooLongToMap},
 	{Rows, tooLongToJudge},
 	{Rows, badRecord},
+	{Rows, failedCommand},
 
 	{Folder, noFolder},
 	{Folder, otherSettings},
@@ -85,12 +86,17 @@ func Of(stage Stage, f Facts, err error) error {
 	return err
 }
 
+// again is the advice to try once more.
+func (f *Facts) again() string {
+	if f.Resumes {
+		return "run the same command again, it resumes from its last checkpoint"
+	}
+	return "run the same command again"
+}
+
 // systemError is about an error of the system. None loses what was checkpointed.
 func systemError(f Facts, err error) (error, bool) {
-	again := "run the same command again"
-	if f.Resumes {
-		again += ", it resumes from its last checkpoint"
-	}
+	again := f.again()
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -154,6 +155,7 @@ func TestList(t *testing.T) {
 		{"judged", Rows, judged, bad(cause.TooLarge), "tooLongToJudge", fault.Corrupt, opts{"dedup", "on-bad-record", "dedup"}},
 		{"too large", Rows, own, bad(cause.TooLarge), "badRecord", fault.Corrupt, opts{"on-bad-record"}},
 		{"skipped", Rows, skipping, bad(cause.Malformed), "", fault.Corrupt, nil},
+		{"command of map", Rows, mapped, read.ErrCommand, "failedCommand", "", nil},
 
 		{"no folder", Folder, own, &fs.PathError{Op: "mkdir", Path: "/x/y", Err: fs.ErrNotExist}, "noFolder", fault.Usage,
 			opts{"out"}},
@@ -202,7 +204,8 @@ func TestList(t *testing.T) {
 		resuming := c.facts
 		resuming.Resumes = true
 		system := strings.HasPrefix(c.by, "systemError") && c.name != "changed"
-		if err := Of(c.stage, resuming, c.err); strings.Contains(err.Error(), "resumes from") != (system || c.by == "badRecord") {
+		again := system || c.by == "badRecord" || c.by == "failedCommand"
+		if err := Of(c.stage, resuming, c.err); strings.Contains(err.Error(), "resumes from") != again {
 			t.Errorf("%s, of a build that resumes: %v", c.name, err)
 		}
 		for _, name := range by {

@@ -7,6 +7,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/option"
+	"github.com/dsload/dsload/internal/ingest/read"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 )
@@ -95,4 +96,12 @@ func badRecord(f Facts, err error) (error, bool) {
 		after = ", and run the command again: it resumes from its last checkpoint"
 	}
 	return fault.Errorf("%w; %s, or pass {on-bad-record} skip%s", err, fix, after), true
+}
+
+// failedCommand is about a command of the option Map that failed.
+func failedCommand(f Facts, err error) (error, bool) {
+	if !errors.Is(err, read.ErrCommand) {
+		return err, false
+	}
+	return fault.Advise(err, "once it is fixed, %s", f.again()), true
 }

@@ -66,6 +66,8 @@ type Resources struct {
 	Stdin io.Reader
 	// FS is the file system that the dataset is written to. Default: the operating system's.
 	FS shardfile.FS
+	// Discarded says that Out is removed once the build has ended, so that the same build resumes nothing.
+	Discarded bool
 	// Now is the clock for checkpoints and for the times in run.json. Default: time.Now.
 	Now func() time.Time
 }

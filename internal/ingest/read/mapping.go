@@ -54,6 +54,9 @@ const (
 // of its answers must not be kept.
 var ErrMiscounted = errors.New("another number of answers than records")
 
+// ErrCommand is the cause where a command failed, or answered with what is no answer.
+var ErrCommand = errors.New("the command of map failed")
+
 // MapConfig says what the command of a build is and whose records it gets.
 type MapConfig struct {
 	Command string
@@ -271,9 +274,8 @@ func (m *Mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 	case string(trimmed) == "null":
 		m.leftOut, out = true, dst
 	case !bytes.HasPrefix(trimmed, []byte("{")):
-		return dst, fault.Errorf("build %s: {map} answered %s with what is not a JSON object: %.*q; it must write nothing "+
-			"but answers to its standard output, and the rest to stderr; "+
-			"once it is fixed, run the same command again: it resumes from its last checkpoint",
+		return dst, fault.Of(ErrCommand, "build %s: {map} answered %s with what is not a JSON object: %.*q; "+
+			"it must write nothing but answers to its standard output, and the rest to stderr",
 			m.Out, m.where(q), shownAnswer, answer)
 	}
 	m.got.Add(1)
@@ -350,9 +352,8 @@ func (m *Mapping) end(err error) error {
 	if status := m.process.Wait(); m.stopped.Err() != nil {
 		return context.Canceled
 	} else if status != nil {
-		return fault.Errorf("build %s: {map} answered all %s records and then failed (%v)%s; "+
-			"once it is fixed, run the same command again: it resumes from its last checkpoint",
-			m.Out, units.Count(m.asked.Load()), status, m.said())
+		return fault.Of(ErrCommand, "build %s: {map} answered all %s records and then failed (%v)%s", m.Out,
+			units.Count(m.asked.Load()), status, m.said())
 	}
 	return io.EOF
 }
@@ -384,8 +385,7 @@ func (m *Mapping) tooFew(q *queued, part []byte) error {
 			"build %s: {map} ended%s with fewer answers than records: %s, up to those before %s%s; "+
 				"it must answer each with one line: %s", m.Out, within, m.numbers(), m.where(q), m.said(), givenUp)
 	}
-	return fault.Errorf("build %s: {map} failed%s (%v): %s, up to those before %s%s; "+
-		"once it is fixed, run the same command again: it resumes from its last checkpoint",
+	return fault.Of(ErrCommand, "build %s: {map} failed%s (%v): %s, up to those before %s%s",
 		m.Out, within, status, m.numbers(), m.where(q), m.said())
 }
 

@@ -23,7 +23,7 @@ var magics = []struct {
 	kind        skip.Kind
 	refusal     string
 }{
-	{0, "\x1f\x8b\x08", decompress.Gzip, 0, ""},
+	{0, "\x1f\x8b", decompress.Gzip, 0, ""},
 	{0, "\x28\xb5\x2f\xfd", decompress.Zstd, 0, ""},
 	{0, "BZh", decompress.Bzip2, 0, ""},
 	{0, "\xfd7zXZ\x00", decompress.XZ, 0, ""},

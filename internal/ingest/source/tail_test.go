@@ -55,6 +55,8 @@ func TestTails(t *testing.T) {
 		{gz + zeros + "x", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(gz)+512)},
 		{gz + "\x1f", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(gz))},
 		{gz + gz[:len(gz)-4], 2, cause.Truncated, ""},
+		{"\x1f\x8b and then no header of gzip", 0, cause.Corrupt, ""},
+		{"\x1f\x8b", 0, cause.Truncated, ""},
 		{zs + zs + skip + zs, 3, nil, ""},
 		{skip + zs + zeros, 1, nil, ""},
 		{zs + "garbage", 1, cause.Corrupt, fmt.Sprintf("from byte %d of the file on", len(zs))},
