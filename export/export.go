@@ -219,7 +219,7 @@ func claim(m *shard.Manifest, o *Options) error {
 		return fault.BadOption("out", o.Out, "is a file; exports are written into a folder")
 	}
 	if err := os.MkdirAll(filepath.Clean(o.Out), 0o777); err != nil {
-		return fault.BadOption("out", o.Out, "%v", err)
+		return fault.BadOption("out", o.Out, "%v; name another folder", err)
 	}
 	formats := slices.Clone(o.Formats)
 	old, err := readRecord(o.Out)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,23 +75,25 @@ func onDatasets(o store.ReaderOptions, run func(cmd *cobra.Command, args []strin
 		if err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
-		if cmd.Name() == "verify" { // it names what is damaged itself
-			return adviseMissing(err, args)
-		}
-		return adviseDamaged(adviseMissing(err, args), args)
+		return adviseUnread(adviseMissing(err, args), args, cmd.Name())
 	}
 }
 
-// adviseDamaged adds what to do to the error of a dataset that is damaged.
-func adviseDamaged(err error, datasets []string) error {
-	if !errors.Is(err, shard.ErrCorrupt) && !errors.Is(err, shard.ErrTruncated) {
-		return err
-	}
+// adviseUnread adds what to do to the error of a command about a dataset that is damaged, which verify itself names,
+// or that this user may not read.
+func adviseUnread(err error, datasets []string, command string) error {
 	dir := "DATASET"
 	if len(datasets) == 1 {
-		dir = shell.Quote(serve.DatasetDir(datasets[0]))
+		dir = serve.DatasetDir(datasets[0])
 	}
-	return fmt.Errorf("%w; 'dsload verify %s' names all that is damaged", err, dir)
+	path, isPath := errors.AsType[*fs.PathError](err)
+	switch {
+	case isPath && errors.Is(err, fs.ErrPermission) && filepath.Dir(path.Path) == filepath.Clean(dir):
+		return fmt.Errorf("%w; make it readable, as with `chmod -R u+rX %s`, and run the same command again", err, shell.Quote(dir))
+	case command != "verify" && (errors.Is(err, shard.ErrCorrupt) || errors.Is(err, shard.ErrTruncated)):
+		return fmt.Errorf("%w; 'dsload verify %s' names all that is damaged", err, shell.Quote(dir))
+	}
+	return err
 }
 
 // adviseMissing adds what to do to the error if a folder or an address holds no dataset.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest"
+	"github.com/dsload/dsload/internal/ingest/advice"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/plan"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
@@ -100,6 +101,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	if err := p.Write(cmd.Context(), out); err != nil {
+		err = advice.Of(advice.Folder, advice.Facts{Options: &o}, err)
 		return err
 	}
 	return printPlanned(cmd.OutOrStdout(), p, out, f.asJSON)

@@ -29,7 +29,7 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 func adviseText(err error, datasets []string) error {
 	advised := adviseMissing(err, datasets)
 	if advised == err {
-		return adviseDamaged(err, datasets)
+		return adviseUnread(err, datasets, "serve")
 	}
 	return fmt.Errorf("%w; with a flag such as --tokenizer the text that lies there is served", advised)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -32,10 +34,8 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 				if err != nil {
 					return err
 				}
-				for _, d := range damage {
-					if fault.KindOf(d.Err) == fault.Unreachable {
-						return fmt.Errorf("verify %s: %w", args[0], d.Err)
-					}
+				if err := unread(damage); err != nil {
+					return fmt.Errorf("verify %s: %w", args[0], err)
 				}
 				out := cmd.OutOrStdout()
 				if err := reportDamage(out, args[0], damage, damaged, asJSON); err != nil {
@@ -53,6 +53,16 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// unread returns the first error about a file that could not be read, so that it may be intact.
+func unread(damage []shard.Damage) error {
+	for _, d := range damage {
+		if fault.KindOf(d.Err) == fault.Unreachable || errors.Is(d.Err, fs.ErrPermission) {
+			return d.Err
+		}
+	}
+	return nil
 }
 
 // reportDamage prints a line for each damaged file, or one JSON object. damaged counts those that are

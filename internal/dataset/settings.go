@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// DiffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON
-// objects differ, as an error without the folder, or nil. It compares objects member by member, and anything
+// DiffSettings returns the first setting, in the order of settingRank, in which two JSON objects differ, as an error without the folder, or nil. It compares objects member by member, and anything
 // else by its compact JSON. It ignores differences that mayChange, if not nil, accepts.
 func DiffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) *SettingsError {
 	h, w := objectOf(have), objectOf(want)
@@ -27,9 +26,8 @@ func DiffSettings(have, want json.RawMessage, mayChange func(name, have, want st
 			names = append(names, n)
 		}
 	}
-	// The tokenizer decides about others, such as eos, and is named in their place.
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(tokenizerFirst(a), tokenizerFirst(b)), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(settingRank(a), settingRank(b)), strings.Compare(a, b))
 	})
 	for _, n := range names {
 		d := DiffSettings(h[n], w[n], nil)
@@ -45,11 +43,18 @@ func DiffSettings(have, want json.RawMessage, mayChange func(name, have, want st
 	return nil
 }
 
-func tokenizerFirst(name string) int {
-	if strings.HasPrefix(name, "tokenizer") {
+// settingRank orders settings: a build of other sources is another one, whatever else differs, and the tokenizer
+// decides about others, such as eos. Both are named in their place.
+func settingRank(name string) int {
+	switch {
+	case name == "additions":
 		return 0
+	case name == "sources":
+		return 1
+	case strings.HasPrefix(name, "tokenizer"):
+		return 2
 	}
-	return 1
+	return 3
 }
 
 func objectOf(raw json.RawMessage) map[string]json.RawMessage {

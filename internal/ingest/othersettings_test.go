@@ -39,6 +39,9 @@ func TestOtherSettingsInWords(t *testing.T) {
 	both := o
 	both.Sources = []string{a, b}
 	refused("one source more", both, "a build of "+a+", not of "+a+", "+b, "`append` adds new sources")
+	unlike := o
+	unlike.Sources, unlike.EOS = []string{b}, ""
+	refused("other sources and settings", unlike, "a build of "+a+", not of "+b)
 
 	other := o
 	other.LoadedTokenizer, other.Tokenizer = nil, "cl100k"

@@ -73,6 +73,7 @@ var list = []struct {
 
 // Of returns the error that ended a stage of a build, with what to do about it.
 func Of(stage Stage, f Facts, err error) error {
+	f.Resumes = f.Resumes && stage == Rows // before that there may be no checkpoint
 	for _, entry := range list {
 		if err == nil || entry.stages&stage == 0 {
 			continue
