@@ -47,6 +47,7 @@ type Worker struct {
 	chat      *chatWorker        // nil if no input holds conversations
 	unused    *example.Unused    // the records of the phase
 	noted     job.Span           // the last document's span in Job.Unused, of those that have one
+	unread    *[]string          // of which noted is, nil for other documents
 	most      int                // ids of a job so far
 }
 
@@ -110,7 +111,7 @@ func (w *Worker) Do(j *job.Job) bool {
 	defer func() { w.most = min(max(w.most, len(j.IDs)), job.TextBytes) }()
 	j.Unroll()
 	w.unused.Trim()
-	w.noted = job.Span{}
+	w.noted, w.unread = job.Span{}, nil
 	defer func() { j.Names = w.unused.Names() }()
 	for i := range j.Documents {
 		d := &j.Documents[i]
@@ -220,6 +221,10 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 	if w.unused == nil {
 		return
 	}
+	if d.Decoded && d.Unread != nil && d.Unread == w.unread {
+		d.Unused = w.noted // rows of the same columns
+		return
+	}
 	if isChat {
 		w.unused.Begin() // what neither the template nor anything else has read
 		for _, name := range w.chat.text.Unread {
@@ -245,7 +250,10 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 		j.Unused = append(j.Unused, numbers...)
 		w.noted = job.Span{Start: start, End: len(j.Unused)}
 	}
-	d.Unused = w.noted
+	d.Unused, w.unread = w.noted, nil
+	if d.Decoded {
+		w.unread = d.Unread
+	}
 }
 
 // IsMarkup reports whether a text begins as a page of HTML, perhaps after a declaration or a comment.
@@ -254,7 +262,7 @@ func IsMarkup(text []byte) bool {
 		return false
 	}
 	text = bytes.TrimLeft(text[:min(len(text), 512)], "\ufeff \t\r\n")
-	if !bytes.HasPrefix(text, []byte("<")) {
+	if len(text) < 2 || text[0] != '<' || bytes.IndexByte([]byte("hH!?"), text[1]) < 0 { // <unk> begins many texts
 		return false
 	}
 	text = bytes.ToLower(text)
