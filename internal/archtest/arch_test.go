@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 		"internal/ingest/source/decompress"},
 	"internal/ingest/source/glob":     {"internal/fault", "internal/ingest/source/cause"},
 	"internal/ingest/source/checksum": {"internal/fault", "internal/ingest/source/cause"},
-	"internal/ingest/source/cause":    {"internal/fault", "internal/remote"},
+	"internal/ingest/source/cause":    {"internal/fault"},
 	"internal/ingest/example": {"internal/counts", "internal/csvscan", "internal/fault", "internal/ingest/jinja",
 		"internal/jsonscan", "internal/lazy", "internal/spelling", "tokenize"},
 	"internal/ingest/example/chat": {"internal/fault", "internal/ingest/example", "internal/ingest/jinja",

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/internal/units"
@@ -39,7 +40,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what skip.Kind, er
 	}
 	refuse := func(what skip.Kind, err error) (bool, skip.Kind, error) {
 		if in.Store != nil {
-			if failed := cause.OfRemote(in.URI, -1, err); failed != err {
+			if failed := listing.Cause(in.URI, -1, err); failed != err {
 				return false, skip.Readable, failed
 			}
 		}

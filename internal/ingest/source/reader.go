@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
+	"github.com/dsload/dsload/internal/ingest/source/listing"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 )
 
@@ -360,7 +361,7 @@ func (s *Set) inputError(in *Input, offset, row int64, err error) error {
 	var changed *cause.ChangedError
 	var already *cause.InputError
 	if in.Store != nil {
-		err = cause.OfRemote(in.URI, offset, err)
+		err = listing.Cause(in.URI, offset, err)
 	}
 	if errors.As(err, &changed) && s.only != nil && in.Store != nil {
 		changed.Planned = true

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/internal/remote"
 )
 
 var (
@@ -94,22 +93,6 @@ func OfPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
-	}
-	return err
-}
-
-// OfRemote returns what a failure of the remote package means for an input. offset counts its
-// text; it is -1 if none was read.
-func OfRemote(uri string, offset int64, err error) error {
-	var changed *remote.ChangedError
-	var own *remote.Error
-	switch {
-	case errors.As(err, &changed):
-		return &ChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
-	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
-		return Unread(remote.Redact(uri), fault.Of(Usage, "%s", err))
-	case errors.As(err, &own):
-		return &InputError{URI: uri, Offset: offset, Err: err}
 	}
 	return err
 }

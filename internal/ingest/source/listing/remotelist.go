@@ -20,7 +20,7 @@ import (
 // match a glob.
 func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {
 	if err := remote.CheckSigned(arg); err != nil {
-		return false, cause.OfRemote(arg, -1, err)
+		return false, Cause(arg, -1, err)
 	}
 	store := l.Store()
 	if !isGlob(arg) && !strings.HasSuffix(arg, "/") {
@@ -30,7 +30,7 @@ func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {
 			return false, err
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return false, cause.OfRemote(arg, -1, err)
+			return false, Cause(arg, -1, err)
 		}
 	}
 	w := walk{ctx: ctx, root: arg, filter: l.Filter, files: scratch.Sorter{Dir: l.ScratchDir}, passed: l.Passed}
@@ -45,10 +45,10 @@ func (l *Lister) store(ctx context.Context, arg string) (many bool, err error) {
 			listNames(elements)
 		}
 	} else if err := listing.chooseDataset(ctx); err != nil {
-		return true, cause.OfRemote(arg, -1, err)
+		return true, Cause(arg, -1, err)
 	}
 	if err := listing.list(ctx); err != nil {
-		return true, cause.OfRemote(arg, -1, err)
+		return true, Cause(arg, -1, err)
 	}
 	return true, listing.addAll(ctx)
 }
@@ -256,7 +256,7 @@ func (l *remoteListing) unlisted() error {
 	case skipped.Unneeded() > 0, l.Passed != nil:
 		return nil
 	case l.config != "" && skipped.Text(true) == "":
-		return cause.OfRemote(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
+		return Cause(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})
 	}
 	return l.nothing(l.arg, l.walk)

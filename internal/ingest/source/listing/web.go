@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
 	"github.com/dsload/dsload/internal/remote"
 )
@@ -25,7 +24,7 @@ func (l *Lister) address(ctx context.Context, arg string) error {
 	store := l.Store()
 	object, n, err := store.Stat(ctx, arg, l.head)
 	if err != nil {
-		return cause.OfRemote(object.URI, -1, err)
+		return Cause(object.URI, -1, err)
 	}
 	a := &l.answers
 	if to := object.Answer.MovedTo; to != "" {
