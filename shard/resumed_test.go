@@ -223,7 +223,7 @@ func TestOpenBuilder(t *testing.T) {
 func TestCrashWhileOverwriting(t *testing.T) {
 	effort.OneGoroutine(t)
 	built := wide.build(t)
-	for k := 1; ; k += effort.Of(2, 1, 1) {
+	for k := 1; ; k += effort.Of(3, 1, 1) {
 		fsys := built.CrashImage(shardtest.LoseNone, 0)
 		fsys.CutAt(fsys.Ops() + k)
 		o := plain.options()

@@ -84,7 +84,7 @@ func mixedRecords(t *testing.T, chats bool, n int, rng *rand.Rand) string {
 func TestBlocksAreOneByOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	lines, records, chats := writeCorpus(t, 1500, 1), mixedRecords(t, false, 1500, rng), mixedRecords(t, true, 800, rng)
-	for i := range effort.Of(20, 100, 1000) {
+	for i := range effort.Of(12, 100, 1000) {
 		o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), Workers: 2, Memory: 128 << 20}}
 		s := &o.Settings
 		some := func(of ...int64) int64 { return of[rng.IntN(len(of))] }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
@@ -109,8 +110,8 @@ func TestSourcesAreCounted(t *testing.T) {
 func TestSourcesOfPackedRows(t *testing.T) {
 	for _, policy := range []pack.Policy{pack.Wrapped, pack.BFDSplit} {
 		t.Run(string(policy), func(t *testing.T) {
-			o := packOptions(t, policy, 3000, 3)
-			o.Sources = append(o.Sources, writeCorpus(t, 4, 4), writeCorpus(t, 2000, 5))
+			o := packOptions(t, policy, effort.Of(1500, 3000, 3000), 3)
+			o.Sources = append(o.Sources, writeCorpus(t, 4, 4), writeCorpus(t, effort.Of(1000, 2000, 2000), 5))
 			o.EOS = option.OwnToken
 			plain := o
 			plain.Pack, plain.FS = pack.None, shardtest.New()

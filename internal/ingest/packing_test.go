@@ -142,7 +142,7 @@ func TestPackedRowsAreNamedAfterTheirFirstDocument(t *testing.T) {
 func TestPackedBytes(t *testing.T) {
 	for _, policy := range pack.Policies[1:] {
 		t.Run(string(policy), func(t *testing.T) {
-			base := packOptions(t, policy, effort.Of(1500, 3000, 3000), 13)
+			base := packOptions(t, policy, effort.Of(1000, 3000, 3000), 13)
 			base.MaxValExamples, base.CheckpointEvery = 20, 20
 			mustBuild(t, base)
 			want := files(base.FS.(*shardtest.FS))

@@ -109,7 +109,7 @@ func writeOddRecords(t *testing.T, n int) (path string) {
 
 // TestUnusedFieldsAnyway: what is counted does not depend on workers, memory, interrupts and partitions.
 func TestUnusedFieldsAnyway(t *testing.T) {
-	records := effort.Of(8000, 20_000, 20_000)
+	records := effort.Of(4000, 20_000, 20_000)
 	o := option.Options{Out: "data",
 		Settings: option.Settings{Sources: []string{writeOddRecords(t, records)}, MaxLength: 48, MaxExamples: int64(records * 3 / 4), ShardBytes: 16 << 10,
 			Dedup: filter.Exact},

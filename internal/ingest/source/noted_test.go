@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/google/go-cmp/cmp"
 )
@@ -38,7 +39,7 @@ func TestNotedPositions(t *testing.T) {
 			}
 			defer r.Close()
 			var rec Record
-			step := 3 + len(records)/100 // of others nothing is asked
+			step := 3 + len(records)/effort.Of(25, 100, 100) // of others nothing is asked
 			for i, input := 0, 0; ; i++ {
 				_, err := r.Next(nil, &rec)
 				crossed := rec.Input != input || i == len(records)

@@ -4,11 +4,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // TestFindIsTheInverseOfAppend compares Find with a look at every position.
 func TestFindIsTheInverseOfAppend(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(effort.Of(30, 60, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		o := Options{Shuffle: Shuffles[rng.IntN(3)], Seed: seed, Bucket: rng.IntN(2) * (1 + rng.IntN(700)),
 			Group: 1 + rng.IntN(40)}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/pack"
 )
 
@@ -63,7 +64,7 @@ func TestSharedStepsAreTheSame(t *testing.T) {
 		{Options{Bucket: 256}, StepOptions{BatchRows: 5, Balance: Quadratic, Tail: Keep}},
 	} {
 		for _, world := range []int{1, 3, 16} {
-			const rows = 5000
+			rows := effort.Of[int64](2500, 5000, 5000)
 			c.o.Seed, c.o.Sources, c.s.World, c.s.Epochs = rnd.Uint64(), []Source{{Rows: rows}}, world, 2
 			name := fmt.Sprintf("%+v %+v", c.o, c.s)
 			var shared Shared

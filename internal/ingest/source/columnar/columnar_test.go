@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -181,6 +182,9 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 
 // The script that made the files makes them again.
 func TestScriptOfTheFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("Python and pyarrow take longer to start than all else here: runs without -short")
+	}
 	python, err := filepath.Abs("../../../../.venv/bin/python")
 	if err == nil {
 		_, err = os.Stat(python)
@@ -320,7 +324,7 @@ func attempt(name string, data []byte, o Options, rows int) error {
 }
 
 // damages is how many places of a file are damaged.
-const damages = 60
+func damages() int { return effort.Of(20, 60, 60) }
 
 func TestDamagedFiles(t *testing.T) {
 	var before, after runtime.MemStats
@@ -328,7 +332,7 @@ func TestDamagedFiles(t *testing.T) {
 		data := load(t, name)
 		for _, o := range []Options{{}, {Text: "text"}} {
 			runtime.ReadMemStats(&before)
-			for n := 0; n < len(data); n += len(data)/damages + 1 {
+			for n := 0; n < len(data); n += len(data)/damages() + 1 {
 				cut := data[:n]
 				if err := attempt(name, cut, o, 40); err != nil {
 					t.Fatalf("%s cut at %d: %v", name, n, err)
@@ -343,7 +347,7 @@ func TestDamagedFiles(t *testing.T) {
 				}
 			}
 			runtime.ReadMemStats(&after)
-			if each := (after.TotalAlloc - before.TotalAlloc) / damages / 2; each > 24<<20 {
+			if each := (after.TotalAlloc - before.TotalAlloc) / uint64(damages()) / 2; each > 24<<20 {
 				t.Errorf("%s: %d MiB for each attempt", name, each>>20)
 			}
 		}

@@ -74,7 +74,7 @@ func TestSkip(t *testing.T) {
 	for _, name := range fixtures(t) {
 		data := load(t, name)
 		for _, o := range []Options{{}, {Text: "text"}, {Columns: []string{"id", "text"}}} {
-			for n := 0; n < len(data); n += len(data)/damages + 1 {
+			for n := 0; n < len(data); n += len(data)/damages() + 1 {
 				if err := salvage(name, data[:n], o); err != nil {
 					t.Fatalf("%s cut at %d: %v", name, n, err)
 				}

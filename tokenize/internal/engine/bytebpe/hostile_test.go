@@ -32,9 +32,12 @@ func TestHostileIsLinear(t *testing.T) {
 }
 
 func checkWork(t *testing.T, models map[string]*Model, inputs map[string][]byte, mergedPerByte int) {
-	for _, name := range slices.Sorted(maps.Keys(models)) {
+	for i, name := range slices.Sorted(maps.Keys(models)) {
 		e := models[name].NewEncoder(0)
-		for _, input := range slices.Sorted(maps.Keys(inputs)) {
+		for j, input := range slices.Sorted(maps.Keys(inputs)) {
+			if testing.Short() && (i+j)%len(models) > 0 { // each input with one of them
+				continue
+			}
 			text := inputs[input]
 			scanned, merged := e.scanned, e.merger.work+e.heap.work
 			ids := e.Append(nil, text, true, true)

@@ -146,7 +146,7 @@ func TestEncodersAgree(t *testing.T) {
 	for _, name := range []string{"gpt2", "cl100k-hf"} {
 		m := suite.Load(t, name)
 		for _, c := range corpora[:2] {
-			text := readCorpus(t, c)[:effort.Of(1<<18, 1<<20, 1<<20)]
+			text := readCorpus(t, c)[:effort.Of(1<<17, 1<<20, 1<<20)]
 			var want []uint32
 			variants(t, func(t *testing.T) {
 				got := m.NewEncoder(0).Append(nil, text, true, true)
