@@ -80,10 +80,21 @@ func (t *Tokenizer) Special() Special { return t.special }
 func (t *Tokenizer) VocabSize() int { return t.tokens.numIDs }
 
 // Token returns the token as the vocabulary writes it, and false for ids without a token.
-func (t *Tokenizer) Token(id uint32) (string, bool) { return t.tokens.token(id) }
+func (t *Tokenizer) Token(id uint32) (string, bool) {
+	if s, ok := t.tokens.addedR[id]; ok {
+		return s, true
+	}
+	b, ok := t.tokens.Token(id)
+	return string(b), ok
+}
 
 // ID returns the id of a token written as in the vocabulary, added tokens first.
-func (t *Tokenizer) ID(token string) (uint32, bool) { return t.tokens.id(token) }
+func (t *Tokenizer) ID(token string) (uint32, bool) {
+	if id, ok := t.tokens.added[token]; ok {
+		return id, true
+	}
+	return t.tokens.ID([]byte(token))
+}
 
 // Widths returns the number of bytes that each id stands for in the texts of which Encoder.Verbatim is true, 0
 // where it is not always the same or not known. It returns nil if there are no such texts.

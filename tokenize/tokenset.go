@@ -42,21 +42,6 @@ func newTokenSet(s *spec.Spec) *tokenSet {
 	return v
 }
 
-func (v *tokenSet) token(id uint32) (string, bool) {
-	if s, ok := v.addedR[id]; ok {
-		return s, true
-	}
-	b, ok := v.Token(id)
-	return string(b), ok
-}
-
-func (v *tokenSet) id(token string) (uint32, bool) {
-	if id, ok := v.added[token]; ok {
-		return id, true
-	}
-	return v.ID([]byte(token))
-}
-
 // addedEntryBytes is the memory of an added token in the three maps, at their lowest load.
 const addedEntryBytes = 184
 

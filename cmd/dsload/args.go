@@ -16,7 +16,7 @@ func label(cmd *cobra.Command) string {
 	return ""
 }
 
-// noArgs, numArgs, exactArgs and minArgs are like cobra's checks, but exit with the code for wrong usage.
+// noArgs, numArgs, oneArg and someArgs are like cobra's checks, but exit with the code for wrong usage.
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -43,6 +43,6 @@ func numArgs(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-func exactArgs(n int, what string) cobra.PositionalArgs { return numArgs(n, n, what) }
+func oneArg(what string) cobra.PositionalArgs { return numArgs(1, 1, what) }
 
-func minArgs(n int, what string) cobra.PositionalArgs { return numArgs(n, math.MaxInt, what) }
+func someArgs(what string) cobra.PositionalArgs { return numArgs(1, math.MaxInt, what) }

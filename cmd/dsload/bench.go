@@ -49,7 +49,7 @@ encoders, whose caches hold the vocabulary (cold), then again with the same ones
 Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`,
 		Example: "  dsload bench tokenize corpus.txt\n" +
 			"  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
-		Args: minArgs(1, "at least one file"),
+		Args: someArgs("at least one file"),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			if o.Rounds < 1 {
 				return usagef("--rounds %d: must be at least 1", o.Rounds)
@@ -120,7 +120,7 @@ second: for a build of one second they are accurate to a few percent.`,
 		Example: "  dsload bench build corpus.txt --json\n" +
 			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
 		Annotations: map[string]string{help.UsualFlags: "rounds profile tokenizer format pack max-bytes memory workers"},
-		Args:        minArgs(1, "at least one source"),
+		Args:        someArgs("at least one source"),
 		RunE: func(cmd *cobra.Command, sources []string) error {
 			if o.Rounds < 1 {
 				return usagef("--rounds %d: must be at least 1", o.Rounds)

@@ -56,7 +56,7 @@ SPLIT.label_mask of olmo and SPLIT.ds.loss of nanotron. The other formats cannot
 Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
   dsload export data --to hf --out exported`,
-		Args: folders(exactArgs(1, "one dataset")),
+		Args: folders(oneArg("one dataset")),
 		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runExport(cmd, args[0], at, &f)
 		}),

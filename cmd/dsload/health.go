@@ -23,7 +23,7 @@ func newHealthCommand() *cobra.Command {
 		Long: `Asks a server for its state and prints it. Exits with 0 if the server takes requests, and
 with 6 if it does not answer, has stopped taking them or cannot be reached.`,
 		Example: "  dsload health dsload.sock\n  dsload health http://127.0.0.1:8080",
-		Args:    exactArgs(1, "one socket or URL"),
+		Args:    oneArg("one socket or URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()

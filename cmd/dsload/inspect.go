@@ -91,7 +91,7 @@ gs:// or az://.`,
   dsload inspect dsload-data --examples 10
   dsload inspect s3://bucket/data
   dsload inspect dsload-data --json | jq .splits[0].lengths`,
-		Args: folders(exactArgs(1, "one dataset")),
+		Args: folders(oneArg("one dataset")),
 		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			if examples < 0 {
 				return usagef("--examples %d: must be at least 0", examples)

@@ -29,7 +29,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 			if len(args) == 1 && remote.Writable(args[0]) && remote.CheckSigned(args[0]) == nil {
 				return nil
 			}
-			return folders(exactArgs(1, "one folder of partitions"))(cmd, args)
+			return folders(oneArg("one folder of partitions"))(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir = args[0]

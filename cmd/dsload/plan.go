@@ -47,7 +47,7 @@ wherever a partition is built.`,
   dsload merge s3://bucket/data`,
 		Annotations: map[string]string{help.UsualFlags: "partitions out tokenizer format text-field max-length pack eos " +
 			"max-val-examples memory"},
-		Args: minArgs(1, "one or more sources"),
+		Args: someArgs("one or more sources"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPlan(cmd, args, &f, partitions, out)
 		},

@@ -88,7 +88,7 @@ none from other sites' pages.`,
 	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); " +
 		"for text, longest example"
 	help.InGroup(flags, "Packing", "pack", "max-length")
-	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
+	cmd.Args = servable(f.text, someArgs("at least one dataset"))
 	return cmd
 }
 

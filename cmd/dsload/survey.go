@@ -32,7 +32,7 @@ file cannot be read whole.`,
 		Example: `  dsload survey corpus/
   dsload survey s3://bucket/crawl/ --limit 16MiB            # the beginning of each file
   dsload survey 'data/**' --exclude '*.csv' --json | jq -r .commands[].command`,
-		Args: minArgs(1, "a path"),
+		Args: someArgs("a path"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o = o.WithDefaults()
 			setSoftLimit(o.Memory)
@@ -161,8 +161,8 @@ func surveyEnd(r *survey.Report) (said string) {
 		said += "note: " + oneLine(note.String()) + "\n"
 	}
 	if r.MoreFiles > 0 {
-		said += fmt.Sprintf("note: these are more than %s: survey their folders one by one for the commands\n",
-			plural(int64(survey.MaxFiles), "file"))
+		said += fmt.Sprintf("note: these are more than %s: for the commands survey parts of them, "+
+			"folders or quoted patterns such as 'DIR/a*'\n", plural(int64(survey.MaxFiles), "file"))
 	}
 	for _, c := range r.Commands {
 		more, damaged := map[bool]string{true: " and more"}[c.Sampled], map[bool]string{true: ", without what is damaged"}[c.Damaged]

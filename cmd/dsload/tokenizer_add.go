@@ -44,7 +44,7 @@ vocabulary keeps its own, others get the next free ones. The files beside the to
 chat template among them, are copied. A model needs an embedding for each new id.`,
 		Example: `  dsload tokenizer add '<|im_start|>' '<|im_end|>' --out gpt2-chat
   dsload tokenizer add '<tool>' --tokenizer path/to/model --out with-tools`,
-		Args: minArgs(1, "at least one token"),
+		Args: someArgs("at least one token"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := os.Stat(filepath.Join(args[0], "tokenizer.json"))
 			if !cmd.Flags().Changed("tokenizer") && (err == nil || builtin.Has(args[0])) {

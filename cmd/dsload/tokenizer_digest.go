@@ -37,7 +37,7 @@ func newTokenizerDigestCommand() *cobra.Command {
 to compare two tokenizers, or two versions of one, on a whole corpus.`,
 		Example: `  dsload tokenizer digest corpus.txt
   dsload tokenizer digest --json --tokenizer tokenizer.json a.txt b.txt`,
-		Args: minArgs(1, "at least one file"),
+		Args: someArgs("at least one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := openTokenizer(&f, cmd.ErrOrStderr())
 			if err != nil {

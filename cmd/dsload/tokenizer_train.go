@@ -61,7 +61,7 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
   dsload tokenizer train data.jsonl.gz --family unigram --text-field content --out unigram.json`,
 		Annotations: map[string]string{help.UsualFlags: "out family vocab-size min-frequency special format text-field " +
 			"max-bytes memory overwrite"},
-		Args: minArgs(1, "at least one source"),
+		Args: someArgs("at least one source"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args, &f) },
 	}
 	flags := cmd.Flags()

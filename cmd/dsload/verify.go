@@ -27,7 +27,7 @@ the first 1,000, and in a shard the damaged record batches with their rows and
 bytes. It exits with 3 if anything is damaged. Every file is read once; files in a bucket
 (s3://, gs://, az://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
-		Args:    folders(exactArgs(1, "one dataset")),
+		Args:    folders(oneArg("one dataset")),
 		RunE: onDatasets(store.ReaderOptions{NoCache: true},
 			func(cmd *cobra.Command, args []string, at *datasetFS) error {
 				damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)

@@ -76,7 +76,7 @@ training run. --grep ends with exit code 1 if no row matches.`,
   dsload view data --random --seed 7 --json | jq .loss_tokens`,
 		Annotations: map[string]string{help.UsualFlags: "row document source longest shortest random step grep limit tokens " +
 			"html json split format tokenizer"},
-		Args: minArgs(1, "a dataset, or text"),
+		Args: someArgs("a dataset, or text"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runView(cmd, args, &f) },
 	}
 	flags := cmd.Flags()

@@ -46,7 +46,7 @@ and each packed row is shown with every document in it.`,
   dsload which data --document 12345 --batch-size 32    # when is it seen?
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
 		Annotations: map[string]string{help.UsualFlags: "step row document batch-size world rank seed shuffle bucket json"},
-		Args:        folders(minArgs(1, "at least one dataset")),
+		Args:        folders(someArgs("at least one dataset")),
 		RunE: onDatasets(store.ReaderOptions{}, func(cmd *cobra.Command, args []string, at *datasetFS) error {
 			return runWhich(cmd, args, at, &f)
 		}),

@@ -128,7 +128,6 @@ type serverProcess struct {
 	command *exec.Cmd
 	stdin   io.Closer
 	client  *http.Client
-	socket  string
 }
 
 func startServer(ctx context.Context, dataset, socket string, o *FeedOptions) (*serverProcess, error) {
@@ -136,7 +135,7 @@ func startServer(ctx context.Context, dataset, socket string, o *FeedOptions) (*
 	if err != nil {
 		return nil, fmt.Errorf("find own program to measure it: %w", err)
 	}
-	s := &serverProcess{socket: socket, command: exec.CommandContext(ctx, self, "serve", dataset,
+	s := &serverProcess{command: exec.CommandContext(ctx, self, "serve", dataset,
 		"--socket", socket, "--json", "--log-level", "error", "--exit-with-stdin",
 		"--memory", strconv.FormatInt(o.Memory, 10))}
 	s.command.Stderr = o.Stderr

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -137,7 +138,8 @@ func (t *Trainer) Finish() ([]byte, error) {
 	if len(t.words.words) == 0 {
 		return nil, errors.New("train: no text to learn from")
 	}
-	words := t.words.sorted()
+	words := t.words.words // in byte order, so that training does not depend on the order of documents
+	slices.SortFunc(words, func(a, b word) int { return cmp.Compare(a.text, b.text) })
 	t.words = &wordTable{total: t.words.total, dropped: t.words.dropped}
 	switch t.opts.Family {
 	case WordPiece:

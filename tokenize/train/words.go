@@ -1,10 +1,5 @@
 package train
 
-import (
-	"cmp"
-	"slices"
-)
-
 // word is a word and its count.
 type word struct {
 	text  string
@@ -70,11 +65,4 @@ func (w *wordTable) prune() {
 	for i, x := range w.words {
 		w.index[x.text] = int32(i)
 	}
-}
-
-// sorted returns the words in byte order, so that training does not depend on the order of
-// documents.
-func (w *wordTable) sorted() []word {
-	slices.SortFunc(w.words, func(a, b word) int { return cmp.Compare(a.text, b.text) })
-	return w.words
 }

@@ -60,15 +60,11 @@ func newLanes(kind Dedup, file *scratch, poolBytes int64) (all []*lane) {
 func (l *lane) run() {
 	cputime.Label("")
 	for s := range l.steps {
-		l.step(s)
+		l.err = l.insert(s.kept)
+		l.look(s.keys)
+		l.err = cmp.Or(l.err, l.find())
 		s.done.Done()
 	}
-}
-
-func (l *lane) step(s step) {
-	l.err = l.insert(s.kept)
-	l.look(s.keys)
-	l.err = cmp.Or(l.err, l.find())
 }
 
 // entryOf returns the entry of a key for which a lane is, or it would have if that were its own.

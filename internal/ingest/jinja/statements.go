@@ -51,7 +51,8 @@ func (e *execution) statement(n node, s *scope) control {
 			return e.run(n.bodies[len(n.tests)], s)
 		}
 	case *forNode:
-		e.forStatement(n, s)
+		e.line = n.line
+		e.loop(n, e.eval(n.over, s), s, 0)
 	case *setNode:
 		e.line = n.line
 		e.assign(n.target, e.eval(n.value, s), s)
@@ -79,7 +80,11 @@ func (e *execution) statement(n node, s *scope) control {
 		text := e.capture(func() { e.runIn(n.body, s) })
 		e.write(e.str(e.captured(n.filter.(*filterExpr), text, s)))
 	case *generationNode:
-		return e.generation(n, s)
+		e.charge(valueBytes)
+		e.write(markStart)
+		c := e.runIn(n.body, s)
+		e.write(markEnd)
+		return c
 	case *blockNode:
 		return e.runIn(n.body, s)
 	case breakNode:
@@ -97,15 +102,6 @@ func (e *execution) callStatement(n *callNode, s *scope) {
 	a.set("caller", e.macro(n.macro, s))
 	e.line = n.line
 	e.write(e.str(e.call(f, a)))
-}
-
-// generation surrounds a block's text with marks.
-func (e *execution) generation(n *generationNode, s *scope) control {
-	e.charge(valueBytes)
-	e.write(markStart)
-	c := e.runIn(n.body, s)
-	e.write(markEnd)
-	return c
 }
 
 // assign assigns a value to a name, to a member of a namespace, or to several of them.
@@ -134,12 +130,6 @@ func (e *execution) assign(target node, value any, s *scope) {
 			e.assign(t.items[i], items[i], s)
 		}
 	}
-}
-
-// forStatement runs a loop.
-func (e *execution) forStatement(n *forNode, s *scope) {
-	e.line = n.line
-	e.loop(n, e.eval(n.over, s), s, 0)
 }
 
 func (e *execution) loop(n *forNode, over any, s *scope, depth int) {

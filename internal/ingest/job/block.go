@@ -82,14 +82,13 @@ func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int
 }
 
 // RowBytes returns the rows, as they lie in a shard.
-func (m *Made) RowBytes(j *Job) []byte { return j.idBytes(m.Bytes) }
+func (m *Made) RowBytes(j *Job) []byte {
+	ids := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(j.IDs))), WorstIDBytes*len(j.IDs))
+	return ids[m.Bytes.Start:m.Bytes.End]
+}
 
 // RowMask returns the masks of the rows of conversations.
 func (m *Made) RowMask(j *Job) []bool { return j.Mask[m.Mask.Start:m.Mask.End] }
-
-func (j *Job) idBytes(s Span) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(j.IDs))), WorstIDBytes*len(j.IDs))[s.Start:s.End]
-}
 
 // plain reports whether a document may be in a block: there is nothing that the flusher keeps of it alone.
 func (d *Document) plain() bool {

@@ -39,8 +39,6 @@ type Options struct {
 	Workers int
 	// FS is the file system of Dir. Default: the operating system's.
 	FS shardfile.FS
-	// Progress, where set, is called with the bytes that were compared and the total.
-	Progress func(done, total int64)
 }
 
 // Summary is what a merge made.
@@ -143,7 +141,7 @@ func (s *Summary) add(m *shard.Manifest) {
 // plan.
 func openParts(o Options) (*merged, dataset.MergeOptions, error) {
 	g := &merged{}
-	so := dataset.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
+	so := dataset.MergeOptions{Quick: o.Quick, Workers: o.Workers, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
 		g.plan = &plan.Plan{}
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions

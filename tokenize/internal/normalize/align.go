@@ -164,7 +164,10 @@ func Align(c Component, a Aligned) (out Aligned, ok bool) {
 	case chars:
 		return a.chars(c), true
 	case form:
-		return a.transform(c.changes(a.Text)), true
+		var list []Change
+		all := composer{form: c, changes: &list}
+		all.all(a.Text)
+		return a.transform(list), true
 	case ByteLevel:
 		return a.bytes(), true
 	case Strip:
@@ -189,12 +192,4 @@ func (a Aligned) bytes() Aligned {
 		out.add([]byte(charclass.ByteChar(b)), a.Origins[i])
 	}
 	return out
-}
-
-// changes lists the changes by which the normalization form turns text into its result.
-func (f form) changes(text []byte) []Change {
-	var list []Change
-	c := composer{form: f, changes: &list}
-	c.all(text)
-	return list
 }

@@ -140,10 +140,6 @@ func bracketWord() runeSet {
 var posixNames = []string{"alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
 	"space", "upper", "word", "xdigit"}
 
-func isPosix(name string) bool {
-	return slices.ContainsFunc(posixNames, func(n string) bool { return strings.EqualFold(n, name) })
-}
-
 // posixBracket parses [:name:] after its opening. If it returns false, a nested class begins there.
 func (p *parser) posixBracket() (runeSet, bool) {
 	at := p.pos

@@ -1,6 +1,7 @@
 package regex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -72,7 +73,8 @@ func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
 		if inside && strings.EqualFold(name, "word") {
 			set = bracketWord()
 		}
-		if p.opts.asciiPosixBracket && isPosix(name) {
+		isName := func(n string) bool { return strings.EqualFold(n, name) }
+		if p.opts.asciiPosixBracket && slices.ContainsFunc(posixNames, isName) {
 			set = intersect(set, runeSet{{0, 127}})
 		}
 		if negate {

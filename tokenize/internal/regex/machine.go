@@ -62,7 +62,9 @@ func (m *machine) finish() {
 	if cap(m.stack) > keepStack {
 		m.stack = nil
 	}
-	m.memo.shrink()
+	if m.memo.on = false; cap(m.memo.table) > keepMemo {
+		m.memo.table = nil
+	}
 }
 
 // search finds the first match at or after from.

@@ -111,12 +111,11 @@ func (c *conversation) holdTools() bool {
 	return slices.ContainsFunc(c.messages, func(m *jinja.Dict) bool {
 		return !bare(m) && slices.ContainsFunc(toolFields, func(field string) bool {
 			s, _ := peek(m, field).(string)
-			return (notEmpty(peek(m, field)) || strings.HasPrefix(strings.TrimSpace(s), "[")) && mayHoldTools(c.meaning(m))
+			return (notEmpty(peek(m, field)) || strings.HasPrefix(strings.TrimSpace(s), "[")) &&
+				!slices.Contains([]string{"assistant", "tool"}, c.meaning(m))
 		})
 	})
 }
-
-func mayHoldTools(role string) bool { return role != "assistant" && role != "tool" }
 
 // liftTools takes the tools that a message has, where the template does not write them there.
 func (j *rendering) liftTools(m *jinja.Dict, role string) (*jinja.Dict, error) {

@@ -16,8 +16,6 @@ const (
 	inlineBytes = 12
 )
 
-func (v *arrowView) length() int64 { return int64(int32(binary.LittleEndian.Uint32(v[:]))) }
-
 // viewData holds the buffers of a view column.
 type viewData struct {
 	f       *arrowFile
@@ -66,7 +64,7 @@ func (v *viewData) release() {
 
 // text returns what a view stands for, valid until the next call.
 func (v *viewData) text(view *arrowView) ([]byte, error) {
-	n := view.length()
+	n := int64(int32(binary.LittleEndian.Uint32(view[:])))
 	if n < 0 {
 		return nil, corrupt("a value has an impossible length")
 	}
@@ -140,8 +138,6 @@ func (v *viewData) unpack(i int) error {
 	v.room, v.buffers[i].data = v.room[:used+n], data
 	return nil
 }
-
-func (v *viewData) close() { v.src.close() }
 
 // next returns the next text; it is valid until the following call.
 func (r *arrowReader) next() (valid bool, b []byte, err error) {
