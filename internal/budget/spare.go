@@ -4,14 +4,16 @@ package budget
 type Spare struct {
 	ledger *Ledger
 	leave  int64
+	beside int64
 	give   func(bytes int64)
 	giving bool // give runs; guarded by the ledger's mu
 }
 
-// Spare returns the ledger's only Spare, which keeps leave bytes free. Once a part or a lease needs
-// what was taken, give is called, and must return at least so many bytes before it returns, or all.
-func (l *Ledger) Spare(leave int64, give func(bytes int64)) *Spare {
-	s := &Spare{ledger: l, leave: leave, give: give}
+// Spare returns the ledger's only Spare, which keeps leave bytes free, and beside bytes in use as long as any are taken.
+// Once a part or a lease needs what was taken, give is called, and must return at least so many bytes before it
+// returns, or all.
+func (l *Ledger) Spare(leave, beside int64, give func(bytes int64)) *Spare {
+	s := &Spare{ledger: l, leave: leave, beside: beside, give: give}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spare = s
@@ -23,6 +25,9 @@ func (s *Spare) Take(bytes int64) bool {
 	l := s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.spared == 0 {
+		bytes += s.beside
+	}
 	if s.giving || l.waiters.Len() > 0 || bytes > l.free()-s.leave {
 		return false
 	}
@@ -35,7 +40,9 @@ func (s *Spare) Return(bytes int64) {
 	l := s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spared -= bytes
+	if l.spared -= bytes; l.spared == s.beside {
+		l.spared = 0
+	}
 	l.grantWaiters()
 }
 

@@ -15,7 +15,7 @@ type holder struct {
 
 func hold(l *Ledger, leave int64) *holder {
 	h := &holder{}
-	h.spare = l.Spare(leave, func(bytes int64) {
+	h.spare = l.Spare(leave, 0, func(bytes int64) {
 		h.asked++
 		n := min(bytes, h.held)
 		h.held -= n
@@ -46,6 +46,26 @@ func TestSpareLeavesRoom(t *testing.T) {
 	h.spare.Return(20)
 	if h.held -= 20; !h.take(20) {
 		t.Error("what was returned cannot be taken again")
+	}
+}
+
+// TestBesideSpare: what is beside spare bytes is in use with the first of them, and free with the last.
+func TestBesideSpare(t *testing.T) {
+	l := New(100)
+	h := &holder{}
+	h.spare = l.Spare(10, 30, func(bytes int64) {
+		h.asked++
+		h.spare.Return(h.held)
+		h.held = 0
+	})
+	if h.take(61) || !h.take(40) || h.take(21) || !h.take(20) {
+		t.Fatalf("took %d of 100 bytes, want 60", h.held)
+	}
+	if _, ok := l.TryAcquire(60); !ok || h.asked != 1 || h.held != 0 {
+		t.Errorf("leased 60 of 100 bytes: %t, asked %d times, %d bytes held", ok, h.asked, h.held)
+	}
+	if h.take(1) {
+		t.Error("took a byte without what it needs beside it")
 	}
 }
 
@@ -98,7 +118,7 @@ func TestWaitersGetSpare(t *testing.T) {
 		l := New(100)
 		hurry := make(chan struct{})
 		var s *Spare
-		s = l.Spare(0, func(bytes int64) {
+		s = l.Spare(0, 0, func(bytes int64) {
 			<-hurry
 			if s.Take(1) {
 				t.Error("took what others wait for")

@@ -45,7 +45,7 @@ func TestRowsStayInMemoryUntilItIsLeased(t *testing.T) {
 	}
 	defer r.Close()
 	ledger := budget.New(capBytes)
-	r.share(ledger)
+	r.share(ledger, 0)
 	split, err := r.datasets[0].shards.Split("train")
 	if err != nil {
 		t.Fatal(err)

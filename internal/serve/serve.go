@@ -62,6 +62,9 @@ const (
 	// One in unsparedPart of the bytes for streams is not used to keep record batches, so that not every
 	// stream more has to drop some.
 	unsparedPart = 16
+	// runtimeBytes is what the Go runtime has besides a heap that record batches fill: its tables, stacks, the gaps
+	// between objects, and garbage. Its limit counts them, and without room for them it collects all the time.
+	runtimeBytes = 6 << 20
 	placesName   = "places"
 	// MinMemory is the smallest cap with which a server starts.
 	MinMemory = 24 << 20
@@ -214,7 +217,7 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 				units.Size(smallestMemory(fixed)))
 		}
 	}
-	r.share(ledger)
+	r.share(ledger, runtimeBytes)
 	o.Feed.Backend, o.Feed.Defaults, o.Feed.Ledger = r, r.defaults(), ledger
 	return feed.NewServer(o.Feed), nil
 }
@@ -233,10 +236,10 @@ func (r *Reader) memory() []budget.Share {
 	}
 }
 
-// share lets the datasets keep record batches in memory until streams need it.
-func (r *Reader) share(l *budget.Ledger) {
+// share lets the datasets keep record batches in memory, if they leave so much beside them, until streams need it.
+func (r *Reader) share(l *budget.Ledger, beside int64) {
 	leave := (l.Cap() - l.Used()) / unsparedPart
-	spare := l.Spare(leave, func(bytes int64) {
+	spare := l.Spare(leave, beside, func(bytes int64) {
 		left := bytes + leave
 		for _, d := range r.datasets {
 			left -= d.shards.GiveBack(left)
