@@ -195,6 +195,7 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 		})
 	}
 	alone("reader", func() error { return reading.Run(pipeline, ctx) })
+	var pool work.Pool
 	for i := range b.opts.Workers {
 		if i == len(b.workers) {
 			b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
@@ -202,7 +203,10 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 		}
 		w := b.workers[i]
 		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())
-		group.Go(func() error { return w.Run(pipeline, b.lanes.Work, &b.waits.workers) })
+		pool.Put(w)
+	}
+	for range b.opts.Workers {
+		group.Go(func() error { return pool.Run(pipeline, b.lanes.Work, &b.waits.workers) })
 	}
 	alone("flusher", func() error { return f.run(pipeline) })
 	err = group.Wait()

@@ -3,11 +3,9 @@ package work
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -69,30 +67,6 @@ func (w *Worker) Begin(f *example.Formatter, unhashed bool, stop <-chan struct{}
 		w.unused = example.NewUnused(append(f.AlwaysUsed(), w.Filter.FieldNames()...))
 	}
 	w.formatter.Note(w.unused)
-}
-
-// Run is the second stage: it takes jobs in any order and signals each when it is done. What
-// is wrong with a record is noted in its document, for the flusher to judge in order.
-func (w *Worker) Run(ctx context.Context, parcels <-chan *job.Parcel, waits *job.Waiting) error {
-	for {
-		idle := time.Now()
-		select {
-		case p, ok := <-parcels:
-			waits.Since(idle)
-			if !ok {
-				return nil
-			}
-			stopped := false
-			for _, j := range p.Jobs {
-				stopped = stopped || !w.Do(j)
-				j.Stopped = stopped
-				w.Trim()
-			}
-			p.Done <- struct{}{}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // Trim drops the text buffers that an unusually large record left behind.
