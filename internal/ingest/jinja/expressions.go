@@ -6,8 +6,6 @@ type arguments struct {
 	named      Dict
 }
 
-func (a *arguments) set(name string, value any) { a.named.Set(name, value) }
-
 // get returns the i-th positional argument or the one with that name, or absent if neither is
 // given.
 func (a *arguments) get(i int, name string, absent any) any {
@@ -179,7 +177,7 @@ func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
 				e.fail("keywords must be strings")
 			}
 			e.charge(entryBytes)
-			a.set(key, d.entries[i].value)
+			a.named.Set(key, d.entries[i].value)
 		}
 	}
 	return a

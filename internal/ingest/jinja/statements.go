@@ -99,7 +99,7 @@ func (e *execution) callStatement(n *callNode, s *scope) {
 	e.line = n.line
 	f := e.eval(n.call.function, s)
 	a := e.argumentsOf(&n.call.arguments, s)
-	a.set("caller", e.macro(n.macro, s))
+	a.named.Set("caller", e.macro(n.macro, s))
 	e.line = n.line
 	e.write(e.str(e.call(f, a)))
 }

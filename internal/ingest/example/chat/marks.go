@@ -49,9 +49,6 @@ func markOf(v any) (m mark, ok bool) {
 	return unmarked, false
 }
 
-// both returns the mark of a message that has two: what one of them leaves out is left out.
-func both(a, b mark) mark { return max(a, b) }
-
 // errMark refuses a value that is no mark.
 func errMark(field string, v any) error {
 	return fault.Errorf("%q is %s, and a message is trained on or is not: 0, 1, true and false are known; change it, "+
@@ -72,7 +69,7 @@ func (c *conversation) ownMark(m *jinja.Dict) (mark, error) {
 		if !ok {
 			return unmarked, errMark(field, get(m, field))
 		}
-		found = both(found, own)
+		found = max(found, own) // what one of two marks leaves out is left out
 	}
 	if has(m, "train_detail") {
 		return unmarked, fault.Errorf(`"train_detail" marks parts of it, and a message is trained on as a whole or is not; ` +
@@ -100,7 +97,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 				return nil, fault.Of(ErrShape, "%v", errMark(field, v))
 			}
 			if one != unmarked {
-				c.use(field)
+				get(c.record, field)
 			}
 			c.without = c.without || one == unwanted
 			continue
@@ -112,7 +109,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 			return nil, fault.Of(ErrShape, "%q has %d values for %d messages; it needs one for each", field,
 				len(list.Items), n)
 		}
-		c.use(field)
+		get(c.record, field)
 		if marks == nil {
 			marks = make([]mark, n)
 		}
@@ -121,7 +118,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 			if !ok {
 				return nil, fault.Of(ErrShape, "message %d: %v", i+1, errMark(field, item))
 			}
-			marks[i] = both(marks[i], own)
+			marks[i] = max(marks[i], own)
 		}
 	}
 	return marks, nil
@@ -179,7 +176,7 @@ func (c *conversation) checkLabel() error {
 		if !isBool {
 			continue
 		}
-		c.use(field)
+		get(c.record, field)
 		if !good {
 			return fault.Of(ErrShape, "its answer is marked as a bad one: %q is false; keep the good ones with "+
 				"{where} %s=%s, or, if it means something else, take the field out with {map}", field, field, written)
