@@ -28,8 +28,8 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 // adviseText adds to the error of adviseMissing that text can be served too, and to others what onDatasets does.
 func adviseText(err error, datasets []string) error {
 	advised := adviseMissing(err, datasets)
-	if advised == err {
-		return adviseUnread(err, datasets, "serve")
+	if advised == err || slices.ContainsFunc(datasets, isServedFolder) {
+		return adviseUnread(advised, datasets, "serve")
 	}
 	return fmt.Errorf("%w; with a flag such as --tokenizer the text that lies there is served", advised)
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/textcache"
-	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -140,17 +139,11 @@ func given(flags *pflag.FlagSet) (args []string) {
 	return args
 }
 
-// isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not.
+// isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not, or of parts of one.
 func isServedFolder(arg string) bool {
 	dir := serve.DatasetDir(arg)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return false
-	}
-	if _, err := os.Stat(filepath.Join(dir, shardfile.ManifestName)); err == nil {
-		return true
-	}
-	_, err := dataset.ReadUnfinished(shardfile.OS(), dir)
-	return err == nil || !errors.Is(err, shard.ErrNotFound)
+	_, err := os.Stat(filepath.Join(dir, shardfile.ManifestName))
+	return err == nil || dataset.HoldsBuild(shardfile.OS(), dir)
 }
 
 // isText reports whether an argument of serve that is not a dataset is text to build: an existing
