@@ -86,9 +86,9 @@ test-alone: $(VENV)/installed
 # others try in more places starts no other goroutines. internal/archtest checks the list. On a busy machine a package may take longer than Go's default of
 # ten minutes. Vet has seen them in the run before.
 RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/dataset ./internal/doctor ./internal/ingest ./internal/ingest/command \
-  ./internal/ingest/filter ./internal/ingest/merge ./internal/ingest/plan ./internal/ingest/read ./internal/ingest/setup ./internal/ingest/source ./internal/ingest/source/columnar ./internal/ingest/source/decompress ./internal/memrecord ./internal/notify ./internal/page \
+  ./internal/ingest/filter ./internal/ingest/merge ./internal/ingest/plan ./internal/ingest/read ./internal/ingest/setup ./internal/ingest/source ./internal/ingest/source/columnar ./internal/ingest/source/decompress ./internal/notify ./internal/page \
   ./internal/remote ./internal/remote/remotetest ./internal/serve ./internal/serve/feed ./internal/store \
-  ./internal/textcache ./loader ./shard ./stats ./tokenize
+  ./internal/textcache ./loader ./shard ./tokenize
 
 test-go:
 	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) $(PACKAGES)

@@ -76,6 +76,19 @@ func analyse(t *testing.T, record string) *Analysis {
 	return a
 }
 
+// few is how many snapshots thinned holds.
+const few = 1 << 11
+
+// thinned analyses a record as if few snapshots were the most.
+func thinned(t *testing.T, record string) *Analysis {
+	t.Helper()
+	r, err := read(strings.NewReader(record), few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.analyse()
+}
+
 // Each cause is found with its numbers. The figures are those that a device would have given.
 func TestEachCauseIsFound(t *testing.T) {
 	for _, c := range []struct {
@@ -246,13 +259,9 @@ func TestGrowthIsPerStep(t *testing.T) {
 		}
 		return text(t, nil, lines...)
 	}
-	records := map[string]string{"every": grows(1, 400), "fourth": grows(4, 400)}
-	if !testing.Short() {
-		records["thinned"] = grows(1, maxSnapshots/2+10)
-	}
-	for name, record := range records {
+	for name, record := range map[string]string{"every": grows(1, 400), "fourth": grows(4, 400), "thinned": grows(1, few/2+10)} {
 		growth := map[string]float64{}
-		for _, v := range analyse(t, record).Verdicts {
+		for _, v := range thinned(t, record).Verdicts {
 			growth[v.Kind] = v.Evidence["growth_per_step"]
 		}
 		if growth["leak"] != mib || growth["host_leak"] != mib {
@@ -263,25 +272,25 @@ func TestGrowthIsPerStep(t *testing.T) {
 
 // What a single snapshot shows is found in a record that is thinned, though its step is dropped.
 func TestThinningKeepsWhatStandsOut(t *testing.T) {
-	const odd = 40_001
-	lines := steps(maxSnapshots/2+10, "backward", func(i int) fields {
-		if i == odd-10_000 {
+	const odd, before = 1251, 312
+	lines := steps(few/2+10, "backward", func(i int) fields {
+		if i == odd-before {
 			return fields{"grad_norm": nil, "nonfinite": 1, "peak": 3 * gib}
 		}
 		return fields{"grad_norm": 1.0, "nonfinite": 0}
 	})
-	lines = append(lines, steps(maxSnapshots/2+10_000, "forward", func(i int) fields {
+	lines = append(lines, steps(few/2+before, "forward", func(i int) fields {
 		if i == odd {
 			return fields{"batch": fields{"rows": 8, "length": 1024}}
 		}
 		return nil
 	})...)
-	a := analyse(t, text(t, nil, lines...))
+	a := thinned(t, text(t, nil, lines...))
 	got := map[string]float64{"peak": *a.Peak}
 	for _, v := range a.Verdicts {
 		maps.Copy(got, v.Evidence)
 	}
-	want := map[string]float64{"peak": 3 * gib, "spikes": 0, "nonfinite_steps": 1, "first_step": odd - 10_000,
+	want := map[string]float64{"peak": 3 * gib, "spikes": 0, "nonfinite_steps": 1, "first_step": odd - before,
 		"usual": 128, "longest": 1024}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -308,7 +317,7 @@ func TestSeveralErrorsOfOneRun(t *testing.T) {
 	for range 2 * maxErrors {
 		many = append(many, oom("load", nil))
 	}
-	if r, err := read(strings.NewReader(text(t, nil, many...))); err != nil || len(r.ooms) != maxErrors {
+	if r, err := read(strings.NewReader(text(t, nil, many...)), maxSnapshots); err != nil || len(r.ooms) != maxErrors {
 		t.Errorf("%d errors kept, %v", len(r.ooms), err)
 	}
 }

@@ -99,6 +99,7 @@ type record struct {
 	ooms      []*line // the last maxErrors out-of-memory errors, of which there are seldom several
 	oom       *line   // the last one
 	runs      int
+	most      int // snapshots that are held: maxSnapshots, but in tests
 
 	steps    stepCounter
 	thinning int64               // only multiples of it are kept; 0 or 1 keeps all steps
@@ -136,7 +137,7 @@ func (r *record) add(l *line) {
 	if l.Step != nil {
 		step = *l.Step
 	}
-	r.steps.add(step)
+	r.steps.add(step, r.most)
 	for i, figure := range figures {
 		if r.extremes[i] == nil || figure(l) > figure(r.extremes[i]) {
 			r.extremes[i] = l
@@ -145,7 +146,7 @@ func (r *record) add(l *line) {
 	if r.skips(l) {
 		return
 	}
-	if len(r.snapshots) == maxSnapshots {
+	if len(r.snapshots) == r.most {
 		r.thin()
 		if r.skips(l) {
 			return
@@ -161,7 +162,7 @@ func (r *record) skips(l *line) bool {
 
 // thin drops every second step until half of the limit is free.
 func (r *record) thin() {
-	for len(r.snapshots) > maxSnapshots/2 {
+	for len(r.snapshots) > r.most/2 {
 		r.thinning = max(2, 2*r.thinning)
 		kept := r.snapshots[:0]
 		for i, l := range r.snapshots {
@@ -191,17 +192,17 @@ func (r *record) restore() {
 	}
 }
 
-// stepCounter counts distinct steps; it remembers maxSnapshots of them.
+// stepCounter counts distinct steps; it remembers as many as snapshots are held.
 type stepCounter struct {
 	seen map[int64]bool
 	last int64
 	more int
 }
 
-func (c *stepCounter) add(step int64) {
+func (c *stepCounter) add(step int64, most int) {
 	switch {
 	case c.seen[step]:
-	case len(c.seen) < maxSnapshots:
+	case len(c.seen) < most:
 		if c.seen == nil {
 			c.seen = map[int64]bool{}
 		}
@@ -215,15 +216,15 @@ func (c *stepCounter) add(step int64) {
 // Read analyses the last run of a record. It ignores a truncated last line of a run, as a kill
 // leaves it; anything else that is not a record is ErrNotRecord.
 func Read(r io.Reader) (*Analysis, error) {
-	rec, err := read(r)
+	rec, err := read(r, maxSnapshots)
 	if err != nil {
 		return nil, err
 	}
 	return rec.analyse(), nil
 }
 
-func read(r io.Reader) (*record, error) {
-	rec := record{}
+func read(r io.Reader, most int) (*record, error) {
+	rec := record{most: most}
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, maxLineBytes)
 	broken := 0
@@ -249,7 +250,7 @@ func read(r io.Reader) (*record, error) {
 		case "":
 			return nil, fmt.Errorf("line %d: %w", number, ErrNotRecord)
 		case "start":
-			rec = record{start: l, runs: rec.runs + 1}
+			rec = record{start: l, runs: rec.runs + 1, most: most}
 		case "snapshot":
 			rec.add(l)
 		case "oom":

@@ -32,7 +32,7 @@ const (
 // the failing step and each finding marked. The page loads nothing and runs no scripts. name is the
 // record's name.
 func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
-	rec, err := read(r)
+	rec, err := read(r, maxSnapshots)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package memrecord
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -78,33 +77,30 @@ func TestTimelineOfOddRecords(t *testing.T) {
 	}
 }
 
-// A record of any length takes the memory of maxSnapshots; its findings, its steps and its highest moment stay.
+// A record of any length takes the memory of as many snapshots as are held; its findings, its steps and its highest moment stay.
 func TestLongRecordsAreThinned(t *testing.T) {
 	short, err := Read(strings.NewReader(write(300, "cuda:0")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const steps = maxSnapshots + 1001
-	r, w := io.Pipe()
-	go func() {
-		fmt.Fprintln(w, `{"type":"start","device":"cuda:0","device_total":17179869184,"parameter_bytes":400000000}`)
-		for i := 1; i <= steps; i++ {
-			peak := 5 << 30
-			if i == 4711 {
-				peak = 9 << 30
-			}
-			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"load","allocated":%d,"peak":%d,"rss":1}`+"\n", i,
-				1<<30+i<<15, peak)
-			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"backward","allocated":%d,"peak":%d,"rss":1}`+"\n",
-				i, 1<<30+i<<15, peak)
+	const steps = few + 1001
+	var w strings.Builder
+	fmt.Fprintln(&w, `{"type":"start","device":"cuda:0","device_total":17179869184,"parameter_bytes":400000000}`)
+	for i := 1; i <= steps; i++ {
+		peak := 5 << 30
+		if i == 2311 {
+			peak = 9 << 30
 		}
-		w.Close()
-	}()
-	rec, err := read(r)
+		for _, phase := range []string{"load", "backward"} {
+			fmt.Fprintf(&w, `{"type":"snapshot","step":%d,"phase":%q,"allocated":%d,"peak":%d,"rss":1}`+"\n", i, phase,
+				1<<30+i<<20, peak)
+		}
+	}
+	rec, err := read(strings.NewReader(w.String()), few)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rec.snapshots) > maxSnapshots+2 || len(rec.snapshots) < maxSnapshots/4 {
+	if len(rec.snapshots) > few+2 || len(rec.snapshots) < few/4 {
 		t.Errorf("%d snapshots are held", len(rec.snapshots))
 	}
 	a := rec.analyse()
@@ -134,7 +130,7 @@ func TestTimelineOfASmallRun(t *testing.T) {
 					int64(300<<20+i<<20))
 			}
 		}
-		rec, err := read(strings.NewReader(b.String()))
+		rec, err := read(strings.NewReader(b.String()), maxSnapshots)
 		if err != nil {
 			t.Fatal(err)
 		}
