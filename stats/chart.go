@@ -10,12 +10,11 @@ import (
 	"github.com/dsload/dsload/internal/units"
 )
 
-// The size of a chart in its own units, and the position of its plot.
+// The position of the plot of a chart of 400 by 246 units.
 const (
-	chartWidth, chartHeight = 400, 246
-	plotLeft, plotRight     = 44, 384
-	plotTop, plotBottom     = 26, 206
-	maxBins                 = 40
+	plotLeft, plotRight = 44, 384
+	plotTop, plotBottom = 26, 206
+	maxBins             = 40
 )
 
 // mark is a length that a histogram points out.

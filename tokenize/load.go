@@ -27,8 +27,7 @@ const (
 	// maxFileBytes bounds tokenizer files: the largest in use are about 35 MB.
 	maxFileBytes = 512 << 20
 
-	jsonName     = "tokenizer.json"
-	tiktokenName = "tokenizer.tiktoken"
+	jsonName = "tokenizer.json"
 )
 
 // Options configures how a tokenizer is read. The zero value reads any file that describes itself.

@@ -77,11 +77,11 @@ type buildEnd struct {
 
 // buildSample is the state of a build's counters at one moment.
 type buildSample struct {
-	at                     time.Time
-	text, tokens, examples int64
-	fraction               float64
-	sourceBytes            int64
-	stages                 report.Stages
+	at           time.Time
+	text, tokens int64
+	fraction     float64
+	sourceBytes  int64
+	stages       report.Stages
 }
 
 // listenPage opens the live page at an address and attaches it to the build. Only this
@@ -154,7 +154,7 @@ func (p *buildPage) sample(now time.Time, values []float32, _ func(int)) {
 	if !ok {
 		return
 	}
-	p.past = append(p.past, buildSample{at: now, text: d.TextBytes, tokens: d.Tokens, examples: d.Examples,
+	p.past = append(p.past, buildSample{at: now, text: d.TextBytes, tokens: d.Tokens,
 		fraction: d.Fraction, sourceBytes: d.SourceBytes, stages: d.Stages})
 	if extra := len(p.past) - int(leftSpan/time.Second) - 1; extra > 0 {
 		p.past = slices.Delete(p.past, 0, extra)

@@ -103,7 +103,7 @@ func (b *build) addSources(d *report.Details, phase, current int) {
 		if !listed {
 			break
 		}
-		s := report.SourceProgress{Index: i, URI: in.URI, Format: string(in.Format), Bytes: in.Size,
+		s := report.SourceProgress{Index: i, URI: in.URI, Bytes: in.Size,
 			State: report.SourceWaiting}
 		switch {
 		case i < current:

@@ -8,7 +8,6 @@ import (
 // inside the value.
 type Bounds struct {
 	depth    int
-	begun    bool
 	inString bool
 	escaped  bool // the next byte of the string is part of an escape
 	scalar   bool
@@ -32,10 +31,9 @@ func (s *Bounds) Skip(data []byte) int {
 		}
 		switch {
 		case b == '"' && !s.scalar:
-			s.inString, s.begun = true, true
+			s.inString = true
 		case (b == '{' || b == '[') && !s.scalar:
 			s.depth++
-			s.begun = true
 		case b == '}' || b == ']':
 			if s.depth == 0 {
 				s.Ended, s.Bad = s.scalar, !s.scalar

@@ -16,7 +16,6 @@ const (
 // history keeps the latest samples of a fixed set of figures: finePoints unchanged, and before them
 // coarsePoints means of coarse samples each. It belongs to one goroutine.
 type history struct {
-	columns     int
 	fine, older ring
 	sum         []float64 // sum of the samples for the next coarse point
 	counted     []int
@@ -55,7 +54,7 @@ func (r *ring) each(f func(t float64, values []float32)) {
 // newHistory returns a history of the given number of figures.
 func newHistory(columns int) *history {
 	return &history{
-		columns: columns, fine: newRing(finePoints, columns),
+		fine: newRing(finePoints, columns),
 		// Coarse points are made at once, so some of them cover the same time as fine ones.
 		older: newRing(coarsePoints+finePoints/coarse, columns),
 		sum:   make([]float64, columns), counted: make([]int, columns),

@@ -39,7 +39,6 @@ type (
 		body            []node
 	}
 	macroNode struct {
-		line            int
 		name            string
 		id              int // the name's id
 		params          []string
@@ -60,7 +59,6 @@ type (
 		body   []node
 	}
 	generationNode struct {
-		line int
 		body []node
 	}
 	blockNode struct {

@@ -73,7 +73,7 @@ func (p *parser) statement() (list []node) {
 	case "generation":
 		p.generation = true
 		body, _ := p.block("endgeneration")
-		n = &generationNode{t.line, body}
+		n = &generationNode{body}
 	case "block":
 		name := p.expectName()
 		p.skipName("scoped")
@@ -223,7 +223,7 @@ func (p *parser) target(inNamespace bool, ends ...string) node {
 }
 
 func (p *parser) macroStatement(t token) node {
-	m := &macroNode{line: t.line, name: p.expectName()}
+	m := &macroNode{name: p.expectName()}
 	m.id = p.id(m.name)
 	p.set[m.name] = true
 	p.signature(m)
@@ -262,7 +262,7 @@ func (p *parser) signature(m *macroNode) {
 }
 
 func (p *parser) callStatement(t token) node {
-	m := &macroNode{line: t.line, name: "caller"}
+	m := &macroNode{name: "caller"}
 	if p.isOperator("(") {
 		p.signature(m)
 	}

@@ -49,12 +49,11 @@ type Details struct {
 
 // SourceProgress is how far a source is read.
 type SourceProgress struct {
-	Index  int
-	URI    string
-	Format string
-	Bytes  int64 // stored size, -1 if unknown
-	Read   int64
-	State  SourceState
+	Index int
+	URI   string
+	Bytes int64 // stored size, -1 if unknown
+	Read  int64
+	State SourceState
 }
 
 // SourceState is how far a source is.

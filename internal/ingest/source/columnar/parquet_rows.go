@@ -17,7 +17,6 @@ type parquetRows struct {
 	announced int   // the group before which all are expected
 	rows      int64 // in the group
 	row       int64 // the one that is read
-	began     bool
 	text      *leafReader
 	null      bool
 	object
@@ -78,7 +77,7 @@ func (r *parquetRows) Close() {
 }
 
 func (r *parquetRows) Seek(group int) error {
-	r.group, r.row, r.began, r.ended = group, 0, false, false
+	r.group, r.row, r.ended = group, 0, false
 	r.rows = r.f.groups.at(group).rows
 	for slot, l := range r.leaves {
 		l.seek(group, slot)
