@@ -130,7 +130,7 @@ type rowMaker struct {
 }
 
 // newRowMaker returns what makes rows of a document of a job, nil where the flusher makes all.
-func (b *build) newRowMaker(around around) func(j *job.Job, document int) {
+func (b *build) newRowMaker(around around) work.RowMaker {
 	if b.HasTarget() || b.scan != nil || b.Chat != nil && b.Chat.SplitTurns() {
 		return nil
 	}
@@ -138,11 +138,18 @@ func (b *build) newRowMaker(around around) func(j *job.Job, document int) {
 	m := &rowMaker{b: b, around: around, before: slices.Concat(o.RowPrefix, o.Prefix), after: slices.Concat(o.Suffix, o.RowSuffix)}
 	m.cutter, _ = example.NewCutter(o) // b.Cutter has the same options: they are right
 	m.emit = m.add
-	return m.make
+	return m
 }
 
-// make leaves a document to the flusher whose rows take more room than its ids, and one that makes none.
-func (m *rowMaker) make(j *job.Job, i int) {
+// Room returns how many ids more than those of a text its rows may take: what the cutter writes around each of them.
+func (m *rowMaker) Room(ids int) int {
+	around := len(m.before) + len(m.after)
+	rows := 1 + ids/max(1, m.b.opts.MaxLength-around)
+	return min(job.SpareIDs, rows*around*m.b.Shards.Schema.IDWidth()/job.WorstIDBytes)
+}
+
+// Make leaves a document to the flusher whose rows take more room than its ids, and one that makes none.
+func (m *rowMaker) Make(j *job.Job, i int) {
 	d := &j.Documents[i]
 	ids := j.IDs[d.IDs.Start:d.IDs.End]
 	if start, end := m.around.repeated(ids, true, true); len(ids) == 0 || len(ids) > maxMadeTokens || start+end > 0 {

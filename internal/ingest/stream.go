@@ -199,7 +199,7 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 	for i := range b.opts.Workers {
 		if i == len(b.workers) {
 			b.workers = append(b.workers, b.newWorker(b.Memory.CacheBytes))
-			b.workers[i].MakeRows = b.newRowMaker(f.around)
+			b.workers[i].Rows = b.newRowMaker(f.around)
 		}
 		w := b.workers[i]
 		w.Begin(p.Formatter, f.hold.Empty() && f.shared == nil, ctx.Done())

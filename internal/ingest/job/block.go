@@ -38,9 +38,9 @@ const (
 // Len returns the number of documents.
 func (b *Block) Len() int { return b.To - b.From }
 
-// AddRows keeps the rows that a worker made of document i, the last one that has ids: their bytes, the tokens of each,
-// and their mask. They lie behind those of the block that the document continues, or in the place of its ids, and are
-// left out if they need much more room, as those of one with many special tokens do.
+// AddRows keeps the rows that a worker made of document i, when those before it have theirs: their bytes, the tokens of
+// each, and their mask. They lie behind those of the block that the document continues, or in the place of its ids, and
+// are left out if they reach into the ids of the next document, as those of one with many special tokens do.
 func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int, cuts Cuts) {
 	d, b := &j.Documents[i], (*Block)(nil)
 	at := Made{Span{WorstIDBytes * d.IDs.Start, 0}, Span{len(j.Lengths), len(j.Lengths) + len(lengths)}, Span{d.Mask.Start, 0}, cuts}
@@ -49,11 +49,10 @@ func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int
 		at.Bytes.Start, at.Mask.Start = b.Bytes.End, b.Mask.End
 	}
 	at.Bytes.End, at.Mask.End = at.Bytes.Start+len(data), at.Mask.Start+len(mask)
-	moreIDs, moreMask := (at.Bytes.End+WorstIDBytes-1)/WorstIDBytes-len(j.IDs), at.Mask.End-len(j.Mask)
-	if moreIDs > SpareIDs || moreMask > SpareIDs || at.Rows.End > MaxRows {
+	endIDs, endMask := j.roomOf(i)
+	if at.Bytes.End > WorstIDBytes*endIDs || at.Mask.End > endMask || at.Rows.End > MaxRows {
 		return
 	}
-	j.IDs, j.Mask = append(j.IDs, make([]uint32, max(0, moreIDs))...), append(j.Mask, make([]bool, max(0, moreMask))...)
 	d.Made = at
 	copy(at.RowBytes(j), data)
 	copy(at.RowMask(j), mask)
@@ -79,6 +78,16 @@ func (j *Job) AddRows(i int, data []byte, lengths []int32, mask []bool, loss int
 	b.Chunked += cuts.Chunked
 	b.LaterRows += cuts.LaterRows
 	b.UntrainedRows += cuts.UntrainedRows
+}
+
+// roomOf returns where the room of document i ends, in Job.IDs and Job.Mask.
+func (j *Job) roomOf(i int) (ids, mask int) {
+	for i++; i < len(j.Documents); i++ {
+		if d := &j.Documents[i]; d.IDs.End > d.IDs.Start {
+			return d.IDs.Start, d.Mask.Start
+		}
+	}
+	return len(j.IDs), len(j.Mask)
 }
 
 // RowBytes returns the rows, as they lie in a shard.

@@ -10,7 +10,8 @@ import (
 // TestAddRows: rows of documents that are alike lie back to back in a block, others in the place of their ids.
 func TestAddRows(t *testing.T) {
 	j := new(Job)
-	for i, rows := range [][]int32{{4}, {3, 2}, {25}, nil, {2}, {1}, {1}, {22}} {
+	made := [][]int32{{4}, {3, 2}, {25}, nil, {2}, {1}, {1}, {22}}
+	for i := range made {
 		d := j.AddDocument(8)
 		d.Record = source.Record{Ordinal: int64(i), Row: int64(i) + 5}
 		d.IDs, d.TextBytes = Span{len(j.IDs), len(j.IDs) + 10}, 3
@@ -19,6 +20,9 @@ func TestAddRows(t *testing.T) {
 		if i == 4 {
 			d.Replaced = 1
 		}
+	}
+	j.IDs = append(j.IDs, 0) // room behind the last one's
+	for i, rows := range made {
 		data := make([]byte, 0, 64)
 		for _, n := range rows {
 			data = append(data, make([]byte, 2*n)...)
@@ -71,17 +75,25 @@ func TestAddRows(t *testing.T) {
 
 // TestAddRowsWithoutRoom: rows that take more room than there is are not made, and neither are too many.
 func TestAddRowsWithoutRoom(t *testing.T) {
-	j := &Job{IDs: make([]uint32, 3), Mask: make([]bool, 3)}
-	d := j.AddDocument(1)
-	d.IDs, d.Mask = Span{1, 3}, Span{1, 3}
-	j.AddRows(0, make([]byte, WorstIDBytes*(2+SpareIDs)+1), []int32{4}, nil, 4, Cuts{})
-	j.AddRows(0, make([]byte, 8), []int32{4}, make([]bool, 2+SpareIDs+1), 4, Cuts{})
-	j.AddRows(0, make([]byte, 8), make([]int32, MaxRows+1), nil, 4, Cuts{})
-	if d.Made != (Made{}) || len(j.Blocks) > 0 || len(j.Lengths) > 0 || len(j.IDs) != 3 || len(j.Mask) != 3 {
-		t.Errorf("made %+v, blocks %v", d.Made, j.Blocks)
-	}
-	j.AddRows(0, make([]byte, WorstIDBytes*(2+SpareIDs)), []int32{4}, make([]bool, 2+SpareIDs), 4, Cuts{})
-	if len(j.Blocks) != 1 || len(j.IDs) != 3+SpareIDs || len(j.Mask) != 3+SpareIDs {
-		t.Errorf("made %+v of %d ids", d.Made, len(j.IDs))
+	for _, last := range []bool{true, false} {
+		j := &Job{IDs: make([]uint32, 5), Mask: make([]bool, 4)}
+		j.AddDocument(3)
+		j.AddDocument(3)
+		if !last { // the next one's begin there
+			j.AddDocument(3)
+			j.Documents[2].IDs, j.Documents[2].Mask = Span{5, 7}, Span{4, 6}
+			j.IDs, j.Mask = append(j.IDs, 0, 0), append(j.Mask, false, false)
+		}
+		d := &j.Documents[0]
+		d.IDs, d.Mask = Span{1, 3}, Span{1, 3}
+		j.AddRows(0, make([]byte, WorstIDBytes*4+1), []int32{4}, nil, 4, Cuts{})
+		j.AddRows(0, make([]byte, 8), []int32{4}, make([]bool, 4), 4, Cuts{})
+		j.AddRows(0, make([]byte, 8), make([]int32, MaxRows+1), nil, 4, Cuts{})
+		if d.Made != (Made{}) || len(j.Blocks) > 0 || len(j.Lengths) > 0 {
+			t.Errorf("made %+v, blocks %v", d.Made, j.Blocks)
+		}
+		if j.AddRows(0, make([]byte, WorstIDBytes*4), []int32{4}, make([]bool, 3), 4, Cuts{}); len(j.Blocks) != 1 {
+			t.Error("rows for which there is room were not made")
+		}
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 // A Worker formats and tokenizes jobs, one at a time.
 type Worker struct {
 	Config
-	MakeRows  func(j *job.Job, document int) // nil, or what makes Document.Made of the ids of a whole text
+	Rows      RowMaker // nil where workers make no rows
 	encoder   *tokenize.Encoder
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
@@ -47,6 +47,12 @@ type Worker struct {
 	noted     job.Span           // the last document's span in Job.Unused, of those that have one
 	unread    *[]string          // of which noted is, nil for other documents
 	most      int                // ids of a job so far
+}
+
+// A RowMaker makes Document.Made of the ids of a whole text, behind which the worker leaves it the room that it needs.
+type RowMaker interface {
+	Room(ids int) int
+	Make(j *job.Job, document int)
 }
 
 // New returns a worker that has no formatter yet.
@@ -117,9 +123,8 @@ func (w *Worker) Do(j *job.Job) bool {
 			continue
 		}
 		if isChat {
-			if w.chat.encode(j, d); w.MakeRows != nil && d.Bad == nil {
-				w.MakeRows(j, i)
-			}
+			w.chat.encode(j, d)
+			w.leaveRoom(j, d)
 			continue
 		}
 		if d.First {
@@ -131,11 +136,34 @@ func (w *Worker) Do(j *job.Job) bool {
 			// A target in one row with its prompt does not begin a text: the tokenizer puts no
 			// leading space before it.
 			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
-		} else if w.MakeRows != nil && d.First && d.Last && d.Bad == nil {
-			w.MakeRows(j, i)
+		}
+		w.leaveRoom(j, d)
+	}
+	w.makeRows(j)
+	return true
+}
+
+// leaveRoom leaves room for the rows of a document behind its ids, which are the job's last.
+func (w *Worker) leaveRoom(j *job.Job, d *job.Document) {
+	if w.Rows == nil || d.Bad != nil {
+		return
+	}
+	if n := w.Rows.Room(d.IDs.End - d.IDs.Start); n > 0 {
+		j.IDs = append(j.IDs, make([]uint32, n)...)
+		if d.Mask.End > d.Mask.Start {
+			j.Mask = append(j.Mask, make([]bool, n)...)
 		}
 	}
-	return true
+}
+
+// makeRows makes the rows of all documents of a job, apart from their ids: the code for both is more than a processor
+// has room for next to it, and documents in turns would fetch it anew each time.
+func (w *Worker) makeRows(j *job.Job) {
+	for i := range j.Documents {
+		if d := &j.Documents[i]; w.Rows != nil && d.IDs.End > d.IDs.Start && d.Bad == nil && d.First && d.Last {
+			w.Rows.Make(j, i)
+		}
+	}
 }
 
 // judgeFields reports whether the fields of a record let it stay. If not, or if the record is bad,
