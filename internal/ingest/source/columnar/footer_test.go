@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/source/columnar/columnartest"
 )
 
@@ -22,6 +23,7 @@ func allocated(f func()) uint64 {
 
 // What nobody wants of a footer costs nothing, however much of it there is.
 func TestUnwantedMetadataCostsNothing(t *testing.T) {
+	effort.OneGoroutine(t)
 	for name, p := range map[string]columnartest.Parquet{
 		"entries":      {Entries: 30_000, Value: strings.Repeat("v", 1000)},
 		"a long entry": {Entries: 1, Value: strings.Repeat("v", 40<<20)},
@@ -48,6 +50,7 @@ func TestUnwantedMetadataCostsNothing(t *testing.T) {
 
 // What is kept of a footer is counted before it is kept. The error says how much is enough.
 func TestMetadataIsBounded(t *testing.T) {
+	effort.OneGoroutine(t)
 	for name, test := range map[string]struct {
 		p    columnartest.Parquet
 		o    Options
