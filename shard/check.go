@@ -59,9 +59,15 @@ func (d *Dataset) checkBatch(s *readShard, batch int) error {
 	if s.checked.has(batch) {
 		return nil
 	}
+	return d.readBatch(s, batch, nil, 0)
+}
+
+// readBatch compares a record batch of s with its checksum, and fills dst with what it has from offset off of the
+// shard. The caller holds s.mu.
+func (d *Dataset) readBatch(s *readShard, batch int, dst []byte, off int64) error {
 	k, next := s.index[batch], s.index[batch+1]
 	at, end := int64(k.pos)*shardfile.BufferAlign, int64(next.pos)*shardfile.BufferAlign
-	crc, err := d.crcOf(s.file, s.path, at, end)
+	crc, err := d.crcOf(s.file, s.path, at, end, dst, off)
 	if err != nil {
 		return d.explain(err)
 	}
@@ -79,17 +85,22 @@ func batchDamage(path string, batch int, at, row, end int64, have, want uint32) 
 		end-1, have, want)
 }
 
-// checkSpan checks the record batches that hold the bytes of s from off up to end.
-func (d *Dataset) checkSpan(s *readShard, off, end int64) error {
-	if s.checked.todo.Load() == 0 {
-		return nil
-	}
-	for batch := batchAt(s.index, off); batch < len(s.index)-1 && int64(s.index[batch].pos)*shardfile.BufferAlign < end; batch++ {
-		if err := d.checkBatch(s, batch); err != nil {
-			return err
+// readSpan fills dst from offset off of s, and checks the record batches that hold it. One that was not checked yet and
+// holds it all is read once for both.
+func (d *Dataset) readSpan(s *readShard, dst []byte, off int64) error {
+	if s.checked.todo.Load() > 0 {
+		batch, end := batchAt(s.index, off), off+int64(len(dst))
+		position := func(batch int) int64 { return int64(s.index[batch].pos) * shardfile.BufferAlign }
+		if !s.checked.has(batch) && off >= position(batch) && end <= position(batch+1) {
+			return d.readBatch(s, batch, dst, off)
+		}
+		for ; batch < len(s.index)-1 && position(batch) < end; batch++ {
+			if err := d.checkBatch(s, batch); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return s.read(dst, off)
 }
 
 // batchAt returns the record batch of a shard's byte, the first for bytes before it.
@@ -102,9 +113,9 @@ func batchAt(index []batchRef, off int64) int {
 	return max(0, sort.Search(last, func(i int) bool { return index[i].pos > pos })-1)
 }
 
-// crcOf returns the CRC-32 of a file's bytes from at up to end. It waits while maxChecks others are
-// running.
-func (d *Dataset) crcOf(f shardfile.File, path string, at, end int64) (crc uint32, err error) {
+// crcOf returns the CRC-32 of a file's bytes from at up to end, and fills dst with those from off on. It waits while
+// maxChecks others are running.
+func (d *Dataset) crcOf(f shardfile.File, path string, at, end int64, dst []byte, off int64) (crc uint32, err error) {
 	buf := <-d.checks
 	defer func() { d.checks <- buf }()
 	if buf == nil {
@@ -116,6 +127,9 @@ func (d *Dataset) crcOf(f shardfile.File, path string, at, end int64) (crc uint3
 			return 0, err
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, p)
+		if from, to := max(at, off), min(at+int64(len(p)), off+int64(len(dst))); from < to {
+			copy(dst[from-off:], p[from-at:to-at])
+		}
 		at += int64(len(p))
 	}
 	return crc, nil

@@ -1,9 +1,10 @@
 package shard
 
 import (
+	"cmp"
 	"runtime"
+	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 const (
@@ -13,40 +14,54 @@ const (
 	fewChecks = 4
 )
 
-// checkAhead compares the record batches of spans that nobody has compared yet, several at once. Whoever reads a
-// span compares its batch too, and reports what is wrong with it. The first rows of a dataset lie in record
-// batches that all have to be read whole, so comparing these takes most of the time to the first batch.
-func (r *Split) checkAhead(spans []Span) {
-	if len(spans) < fewChecks || r.states.all == nil {
-		return
+// appendAtOnce is appendBytes by several goroutines where many record batches were not compared yet. The first rows of
+// a dataset lie in record batches that all have to be read whole, so these take most of the time to the first batch.
+func (r *Split) appendAtOnce(dst []byte, spans []Span) ([]byte, error) {
+	workers, longest, size := r.checkers(spans), max(r.info.MaxLength, r.info.MaxLabels), 0
+	for i := 0; i < len(spans) && workers > 1; i++ {
+		if size += int(spans[i].Len) * int(r.width); spans[i].Len < 0 || int64(spans[i].Len) > longest {
+			workers = 1
+		}
 	}
+	if workers == 1 {
+		return r.appendBytes(dst, spans)
+	}
+	at, n := len(dst), len(spans)
+	whole := slices.Grow(dst, size)[:at+size]
+	var errs [checkWorkers]error
+	var group sync.WaitGroup
+	for i := range workers {
+		own := spans[i*n/workers : (i+1)*n/workers]
+		place := whole[at:at]
+		for _, p := range own {
+			at += int(p.Len) * int(r.width)
+		}
+		group.Go(func() { _, errs[i] = r.appendBytes(place, own) })
+	}
+	group.Wait()
+	if cmp.Or(errs[:]...) != nil {
+		return r.appendBytes(dst, spans) // as far as there is no error
+	}
+	return whole, nil
+}
+
+// checkers returns how many goroutines are to read spans. Each has a shard open.
+func (r *Split) checkers(spans []Span) int {
+	if len(spans) < fewChecks || r.states.all == nil {
+		return 1
+	}
+	const each = fewChecks / 2 // batches of a goroutine
 	unchecked := 0
-	for i := range spans {
+	for i := 0; i < len(spans) && unchecked < checkWorkers*each; i++ {
 		if r.isUnchecked(&spans[i]) {
 			unchecked++
 		}
 	}
 	if unchecked < fewChecks {
-		return
+		return 1
 	}
-	workers := min(runtime.GOMAXPROCS(0), checkWorkers, unchecked/(fewChecks/2)) // it takes a lock, so it comes late
-	if workers == 1 {
-		return
-	}
-	var next atomic.Int64
-	var group sync.WaitGroup
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(spans)); i = next.Add(1) - 1 {
-			if r.isUnchecked(&spans[i]) && !r.check(&spans[i]) {
-				return
-			}
-		}
-	}
-	for range workers - 1 {
-		group.Go(work)
-	}
-	work()
-	group.Wait()
+	// GOMAXPROCS takes a lock, so it comes late.
+	return min(checkWorkers, unchecked/each, r.d.pool.maxOpen, runtime.GOMAXPROCS(0))
 }
 
 // isUnchecked reports whether a span begins in a record batch that was not compared yet, of an open shard.
@@ -61,14 +76,4 @@ func (r *Split) isUnchecked(p *Span) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.file != nil && !s.checked.has(batchAt(s.index, p.Off))
-}
-
-// check compares the record batch in which a span begins, and returns whether it is as it should be.
-func (r *Split) check(p *Span) bool {
-	s, err := r.acquire(int(p.Shard))
-	if err != nil {
-		return false
-	}
-	defer s.mu.RUnlock()
-	return r.d.checkSpan(s, p.Off, p.Off+1) == nil
 }

@@ -1,8 +1,10 @@
 package shard_test
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,10 +35,11 @@ func located(t *testing.T, fsys shardfile.FS) (*shard.Split, []shard.Span) {
 	return r, spans
 }
 
-// TestCheckAhead checks that record batches are checked several at once where there are processors for it, and
-// that a damaged one is the same error as where there are none.
+// TestCheckAhead checks that record batches are checked several at once where there are processors for it, and that the
+// ids are the same as where there are none, and as once all are checked.
 func TestCheckAhead(t *testing.T) {
 	fsys := plain.build(t)
+	var want []byte
 	for _, processors := range []int{1, 4} {
 		before := runtime.GOMAXPROCS(processors)
 		defer runtime.GOMAXPROCS(before)
@@ -45,15 +48,35 @@ func TestCheckAhead(t *testing.T) {
 		if all < 20 {
 			t.Fatalf("%d record batches are too few to test anything", all)
 		}
-		shard.CheckAhead(r, append(spans, shard.Span{Shard: -1}, shard.Span{Shard: 1 << 20}))
-		if left := shard.Unchecked(r); processors > 1 && left != 0 || processors == 1 && left != all {
-			t.Errorf("%d processors: %d of %d record batches are not checked", processors, left, all)
+		forged := append(slices.Clone(spans), shard.Span{Shard: -1}, shard.Span{Shard: 1 << 20})
+		if have := shard.Checkers(r, forged); have != processors {
+			t.Errorf("%d processors: %d goroutines", processors, have)
 		}
-		for _, s := range [][]shard.Span{spans[:3], {spans[0], spans[0], spans[0], spans[0]}} {
-			r, _ := located(t, fsys)
-			shard.CheckAhead(r, s)
-			if processors > 1 && shard.Unchecked(r) < all-1 {
-				t.Errorf("%d spans: %d of %d record batches are left", len(s), shard.Unchecked(r), all)
+		if have := shard.Checkers(r, spans[:3]); have != 1 {
+			t.Errorf("3 spans are read by %d goroutines", have)
+		}
+		for range 2 {
+			got, err := r.AppendIDs([]byte("before"), spans)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%d processors: other ids", processors)
+			}
+			if left := shard.Unchecked(r); left != 0 {
+				t.Errorf("%d processors: %d of %d record batches are not checked", processors, left, all)
+			}
+		}
+		if have := shard.Checkers(r, spans); have != 1 {
+			t.Errorf("checked batches are read by %d goroutines", have)
+		}
+		for _, bad := range []shard.Span{{Shard: -1}, {Shard: 1 << 20}, {Len: -1}, {Len: 1 << 30}, {Off: 1 << 60, Len: 1}} {
+			r, spans := located(t, fsys)
+			if _, err := r.AppendIDs(nil, append(spans, bad)); !errors.Is(err, shard.ErrRange) {
+				t.Errorf("%d processors, span %+v: %v", processors, bad, err)
 			}
 		}
 	}

@@ -88,8 +88,8 @@ func SealManifest(body []byte) []byte {
 // SealBytes is the length of a seal.
 const SealBytes = shardfile.SealBytes
 
-// CheckAhead compares the record batches of spans.
-func CheckAhead(r *Split, spans []Span) { r.checkAhead(spans) }
+// Checkers returns how many goroutines are to read spans.
+func Checkers(r *Split, spans []Span) int { return r.checkers(spans) }
 
 // Unchecked returns how many record batches of open shards were not compared with their checksums.
 func Unchecked(r *Split) (n int) {

@@ -39,29 +39,32 @@ const (
 // they are out of order or a length is below least or above most: such a batch is read offset by
 // offset, so that only its damaged rows are errors.
 func newOffsetPage(offsets []byte, least, most int64) *offsetPage {
-	at := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(offsets[4*i:]))) }
-	rows := len(offsets)/4 - 1
+	first, ends := int64(int32(binary.LittleEndian.Uint32(offsets))), offsets[4:]
 	shortest, longest := int64(shardfile.MaxRowTokens), int64(0)
-	for i := range rows {
-		n := at(i+1) - at(i)
-		shortest, longest = min(shortest, n), max(longest, n)
+	for start, p := first, ends; len(p) >= 4; p = p[4:] {
+		end := int64(int32(binary.LittleEndian.Uint32(p)))
+		shortest, longest = min(shortest, end-start), max(longest, end-start)
+		start = end
 	}
-	if at(0) < 0 || shortest < least || longest > most {
+	if first < 0 || shortest < least || longest > most {
 		return nil
 	}
 	p := &offsetPage{shortest: shortest, width: uint(bits.Len64(uint64(longest - shortest)))}
 	if p.width == 0 {
-		p.starts = []uint32{uint32(at(0))}
+		p.starts = []uint32{uint32(first)}
 		return p
 	}
+	rows := len(ends) / 4
 	p.starts = make([]uint32, 0, (rows+pageStride-1)/pageStride)
 	p.lengths = make([]byte, (rows*int(p.width)+7)/8+8)
 	word, have, full := uint64(0), uint(0), p.lengths // the bits that are not yet in lengths, and where they go
-	for i := range rows {
+	for i, start := 0, first; i < rows; i++ {
 		if i%pageStride == 0 {
-			p.starts = append(p.starts, uint32(at(i)))
+			p.starts = append(p.starts, uint32(start))
 		}
-		n := uint64(at(i+1) - at(i) - shortest)
+		end := int64(int32(binary.LittleEndian.Uint32(ends[4*i:])))
+		n := uint64(end - start - shortest)
+		start = end
 		word |= n << have
 		if have += p.width; have >= 64 {
 			binary.LittleEndian.PutUint64(full, word)

@@ -169,16 +169,15 @@ func (r *Split) page(sc *readScratch, p rowRef, col int, t shardfile.ValueType, 
 // IDWidth bytes each. Contiguous spans are read at once. An id outside the vocabulary is ErrCorrupt:
 // this is the only comparison on the way to a client, so it must stay with the read.
 func (r *Split) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
-	r.checkAhead(spans)
 	at := len(dst)
-	dst, err := r.appendBytes(dst, spans)
+	dst, err := r.appendAtOnce(dst, spans)
 	if bad := r.checkIDs(dst[at:], spans...); bad != nil {
 		return dst[:at], bad
 	}
 	return dst, err
 }
 
-// appendBytes is AppendIDs without comparing ids.
+// appendBytes is AppendIDs without comparing ids, by one goroutine.
 func (r *Split) appendBytes(dst []byte, spans []Span) ([]byte, error) {
 	reader := spanReader{r: r}
 	defer reader.close()

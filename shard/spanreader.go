@@ -48,10 +48,7 @@ func (v *spanReader) read(dst []byte, shard int32, off int64) error {
 	if err := v.hold(shard); err != nil {
 		return err
 	}
-	if err := v.r.d.checkSpan(v.s, off, off+int64(len(dst))); err != nil {
-		return err
-	}
-	return v.s.read(dst, off)
+	return v.r.d.readSpan(v.s, dst, off)
 }
 
 func (v *spanReader) close() {
