@@ -126,13 +126,16 @@ func TestPackedIsThePacker(t *testing.T) {
 	}
 }
 
+// labelled returns an id and its label as one number.
+func labelled(id, label int64) int64 { return id<<32 | label&(1<<32-1) }
+
 // tokensOf returns all tokens of rows, each with the label that it should have.
-func tokensOf(rows []servedRow) (out []string) {
+func tokensOf(rows []servedRow) (out []int64) {
 	for _, r := range rows {
 		at := 0
 		for _, ids := range r.Segments {
 			for _, id := range ids {
-				out = append(out, fmt.Sprint(id, " ", r.Labels[at]))
+				out = append(out, labelled(id, r.Labels[at]))
 				at++
 			}
 		}
@@ -147,14 +150,14 @@ func TestPackedLosesNothing(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500, LossMask: true}
 	rows := randomRows(6000, schema, 4) // two windows
 	client := serveDir(t, rows.write(t, t.TempDir(), schema, 64<<10))
-	var want []string
+	var want []int64
 	for _, r := range rows {
 		for i, id := range r.InputIDs {
 			label := int64(id)
 			if !r.LossMask[i] {
 				label = -100
 			}
-			want = append(want, fmt.Sprint(id, " ", label))
+			want = append(want, labelled(int64(id), label))
 		}
 	}
 	slices.Sort(want)
