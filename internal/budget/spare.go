@@ -1,12 +1,15 @@
 package budget
 
+import "sync"
+
 // Spare uses bytes of a ledger that nobody has leased, until somebody needs them.
 type Spare struct {
 	ledger *Ledger
 	leave  int64
 	beside int64
 	give   func(bytes int64)
-	giving bool // give runs; guarded by the ledger's mu
+	giving bool      // give runs; guarded by the ledger's mu
+	given  sync.Cond // giving has ended
 }
 
 // Spare returns the ledger's only Spare, which keeps leave bytes free, and beside bytes in use as long as any are taken.
@@ -14,6 +17,7 @@ type Spare struct {
 // returns, or all.
 func (l *Ledger) Spare(leave, beside int64, give func(bytes int64)) *Spare {
 	s := &Spare{ledger: l, leave: leave, beside: beside, give: give}
+	s.given.L = &l.mu
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spare = s
@@ -47,11 +51,14 @@ func (s *Spare) Return(bytes int64) {
 }
 
 // unspare has spare memory returned if n bytes are not free with it. The caller holds mu, which is free
-// meanwhile: what others wait for since then is returned, too.
+// meanwhile. Others that ask then wait here, and only for that: few may wait for leases that end.
 func (l *Ledger) unspare(n int64) {
 	s := l.spare
-	if s == nil || s.giving {
+	if s == nil {
 		return
+	}
+	for s.giving {
+		s.given.Wait()
 	}
 	for short := n - l.free(); short > 0 && l.spared > 0; short = n + l.waited() - l.free() {
 		s.giving = true
@@ -59,6 +66,7 @@ func (l *Ledger) unspare(n int64) {
 		s.give(short)
 		l.mu.Lock()
 		s.giving = false
+		s.given.Broadcast()
 	}
 }
 
