@@ -51,11 +51,13 @@ func (r *Split) checkers(spans []Span) int {
 		return 1
 	}
 	const each = fewChecks / 2 // batches of a goroutine
-	unchecked := 0
+	unchecked, before := 0, -1
 	for i := 0; i < len(spans) && unchecked < checkWorkers*each; i++ {
-		if r.isUnchecked(&spans[i]) {
+		batch := r.unchecked(&spans[i])
+		if batch >= 0 && (batch != before || spans[i].Shard != spans[i-1].Shard) {
 			unchecked++
 		}
+		before = batch
 	}
 	if unchecked < fewChecks {
 		return 1
@@ -64,16 +66,22 @@ func (r *Split) checkers(spans []Span) int {
 	return min(checkWorkers, unchecked/each, r.d.pool.maxOpen, runtime.GOMAXPROCS(0))
 }
 
-// isUnchecked reports whether a span begins in a record batch that was not compared yet, of an open shard.
-func (r *Split) isUnchecked(p *Span) bool {
+// unchecked returns the record batch in which a span begins if it was not compared yet and its shard is open, else -1.
+func (r *Split) unchecked(p *Span) int {
 	if p.Shard < 0 || int(p.Shard) >= len(r.states.all) {
-		return false
+		return -1
 	}
 	s := &r.states.all[p.Shard]
 	if s.checked.todo.Load() == 0 {
-		return false
+		return -1
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.file != nil && !s.checked.has(batchAt(s.index, p.Off))
+	if s.file == nil {
+		return -1
+	}
+	if batch := batchAt(s.index, p.Off); !s.checked.has(batch) {
+		return batch
+	}
+	return -1
 }

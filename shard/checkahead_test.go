@@ -52,8 +52,10 @@ func TestCheckAhead(t *testing.T) {
 		if have := shard.Checkers(r, forged); have != processors {
 			t.Errorf("%d processors: %d goroutines", processors, have)
 		}
-		if have := shard.Checkers(r, spans[:3]); have != 1 {
-			t.Errorf("3 spans are read by %d goroutines", have)
+		for _, few := range [][]shard.Span{spans[:3], slices.Repeat(spans[:1], 40)} {
+			if have := shard.Checkers(r, few); have != 1 {
+				t.Errorf("%d spans of few record batches are read by %d goroutines", len(few), have)
+			}
 		}
 		for range 2 {
 			got, err := r.AppendIDs([]byte("before"), spans)
