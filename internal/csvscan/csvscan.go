@@ -39,8 +39,11 @@ func (s *Bounds) Skip(data []byte) (n int) {
 			if i < 0 {
 				return len(data)
 			}
-			p += i
-			state = afterQuote
+			if p += i; p+1 < len(data) && data[p+1] == '"' {
+				p++
+			} else {
+				state = afterQuote
+			}
 		case afterQuote:
 			switch {
 			case b == '"':
@@ -64,7 +67,9 @@ func (s *Bounds) Skip(data []byte) (n int) {
 			case b == '"' && state == fieldStart:
 				state = quoted
 			default:
-				state = unquoted
+				for state = unquoted; p+1 < len(data) && data[p+1] != '\n' && !isComma(data[p+1], s.Comma); {
+					p++
+				}
 			}
 		}
 	}
@@ -88,15 +93,14 @@ func AppendField(dst, record []byte, comma byte) (text, rest []byte, ok bool) {
 		}
 		return append(dst, record[:n]...), record[n:], true
 	}
-	for rest = record[1:]; ; rest = rest[1:] {
+	for rest = record[1:]; ; {
 		n := bytes.IndexByte(rest, '"')
 		if n < 0 {
 			return dst, rest, false
 		}
-		dst = append(dst, rest[:n]...)
-		if rest = rest[n+1:]; len(rest) == 0 || rest[0] != '"' {
-			return dst, rest, true
+		if n+1 == len(rest) || rest[n+1] != '"' {
+			return append(dst, rest[:n]...), rest[n+1:], true
 		}
-		dst = append(dst, '"')
+		dst, rest = append(dst, rest[:n+1]...), rest[n+2:]
 	}
 }

@@ -263,7 +263,7 @@ func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error
 	if w.unused != nil && rec.Columns != nil {
 		w.noteColumns(rec, r)
 	} else if w.unused != nil && !rec.Decoded {
-		r.unread(func(name string) { w.unused.Field([]byte(name), true) })
+		r.unread(func(name string) { w.unused.Field(name, true) })
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 func (w *Worker) noteColumns(rec Record, r *rendering) {
 	for i, name := range rec.Columns {
 		used := r != nil && (r.used[i] >= 0 && r.Read(r.used[i]) || r.record != nil && r.record.WasRead(name))
-		w.unused.Field([]byte(name), !used && len(w.fields.at(i)) > 0)
+		w.unused.Field(name, !used && len(w.fields.at(i)) > 0)
 	}
 }
 

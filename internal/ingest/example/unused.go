@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -66,14 +67,14 @@ func (u *Unused) Begin() {
 }
 
 // Field notes a field of the record.
-func (u *Unused) Field(name []byte, hasValue bool) {
+func (u *Unused) Field(name string, hasValue bool) {
 	if u == nil || u.at == maxUnused {
 		return
 	}
-	if u.at == len(u.met) || u.met[u.at].name != string(name) {
-		f, ok := u.known[0][string(name)]
+	if u.at == len(u.met) || u.met[u.at].name != name {
+		f, ok := u.known[0][name]
 		if !ok {
-			f = u.add(0, string(name))
+			f = u.add(0, name)
 		}
 		u.met, u.changed = append(u.met[:u.at], f), true
 	}
@@ -86,7 +87,7 @@ func (u *Unused) Field(name []byte, hasValue bool) {
 // skip notes a field of the record and reads its value, which is not wanted.
 func (u *Unused) skip(s *jsonscan.Scanner, key jsonscan.Span) error {
 	if u != nil && !u.repeats(s, key) {
-		u.Field(s.Key(key), s.HasValue())
+		u.Field(values.View(s.Key(key)), s.HasValue())
 	}
 	return s.Skip()
 }
@@ -120,7 +121,8 @@ func (u *Unused) OfMessage(name string) {
 
 // add gives a name a number.
 func (u *Unused) add(kind int, name string) metField {
-	f, shown := metField{name: strings.Clone(name), number: -1, mask: 1<<(8*min(len(name), headBytes)) - 1}, name
+	name = strings.Clone(name) // it may be a part of the record
+	f, shown := metField{name: name, number: -1, mask: 1<<(8*min(len(name), headBytes)) - 1}, name
 	var head [headBytes]byte
 	copy(head[:], name)
 	f.head = binary.LittleEndian.Uint64(head[:])

@@ -230,7 +230,7 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 	if isChat {
 		w.unused.Begin() // what neither the template nor anything else has read
 		for _, name := range w.chat.text.Unread {
-			w.unused.Field([]byte(name), true)
+			w.unused.Field(name, true)
 		}
 		for _, name := range w.chat.text.UnreadOfMessages {
 			w.unused.OfMessage(name)
@@ -241,7 +241,7 @@ func (w *Worker) noteUnused(j *job.Job, d *job.Document, isChat bool) {
 			w.unused.Begin()
 		}
 		for _, name := range *d.Unread {
-			w.unused.Field([]byte(name), true)
+			w.unused.Field(name, true)
 		}
 	} else if d.Decoded {
 		return
