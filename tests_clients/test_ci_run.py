@@ -52,12 +52,9 @@ def ci(tmp_path):
             pytest.skip(f"{program} is not installed")
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / ".ci", checkout / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "Makefile", "go.mod", "tests_clients/requirements.txt", "python/tests/install_torch.py"):
+    for name in ("README.md", "go.mod", "tests_clients/requirements.txt", "python/tests/install_torch.py"):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, checkout / name)
-    for name, text in (("export/x_test.go", ""), ("shard/x_test.go", 'import "example.org/refdata"'), ("loader/x_test.go", "")):
-        (checkout / name).parent.mkdir()
-        (checkout / name).write_text(text)
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "a clone"]):
         subprocess.run(["git", *command], cwd=checkout, check=True)
@@ -96,7 +93,6 @@ def test_readmes_commands_run_twice(ci, tmp_path):
         assert call == f"make {target} HOME={tmp_path} shared={shared} in {checkout}"
     home, place = built.split(" HOME=")[1].split(" in ")
     assert built.startswith("go run ./cmd/dsload build --max-examples 30000 ")
-    assert f" PACKAGES={MODULE}/export {MODULE}/shard HOME=" in tested, "loader runs under the race detector, and looks for no data"
     assert tested.startswith("make test QUICK=1 ") and tested.endswith(f" HOME={home} shared=none in {place}")
     assert not place.startswith(str(tmp_path)) and not pathlib.Path(home).exists(), "the clone lies elsewhere, and is removed"
 
