@@ -33,7 +33,7 @@ func readWithArrow(t fataler, fsys *shardtest.FS, sp shard.SplitInfo) (out []*da
 			if err != nil {
 				t.Fatal(sh.Name, err)
 			}
-			if rec.NumRows() > 512 {
+			if rec.NumRows() > 1024 {
 				t.Fatal("batch of", rec.NumRows(), "rows")
 			}
 			for i := range int(rec.NumRows()) {

@@ -144,7 +144,7 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 	if err := checkPage(f.html); err != nil {
 		return fmt.Errorf("view --html %s: %w", f.html, err)
 	}
-	o := store.ReaderOptions{BlockBytes: 256 << 10} // at least a record batch
+	o := store.ReaderOptions{BlockBytes: 256 << 10} // about a record batch
 	if f.grep != "" || f.longest || f.shortest {
 		o.BlockBytes = 0 // much is read
 	}

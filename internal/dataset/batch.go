@@ -13,7 +13,7 @@ import (
 // batch collects the rows of a record batch in their form on disk.
 type batch struct {
 	rows  int64
-	bytes int64 // size of values and offsets; at most FullBatchBytes
+	bytes int64 // size of values and offsets; at most MaxBatchBytes
 	cols  []batchColumn
 	lent  [][]byte // what copyLent appends to the values of input_ids
 }
@@ -29,7 +29,7 @@ type batchColumn struct {
 
 // keepBytes is the largest values buffer that is kept for the next batch, so that one long row does
 // not hold its memory for the whole build.
-const keepBytes = 2 * shardfile.FullBatchBytes
+const keepBytes = 2 * shardfile.MaxBatchBytes
 
 func newBatch(l *shardfile.Layout) *batch {
 	b := &batch{cols: make([]batchColumn, len(l.Cols))}
@@ -58,12 +58,6 @@ const rowOverhead = 16
 func rowBytes(s shardfile.Shape, e *Example) int64 {
 	n := int64(e.Tokens()+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
 	return n + rowOverhead
-}
-
-// endsBefore reports whether b ends before a row that adds size bytes, where most is what batches have at most. The
-// checkpoint of a program with other limits can hold a larger one.
-func (b *batch) endsBefore(size, most int64) bool {
-	return b.rows >= shardfile.FullBatchRows || b.rows > 0 && b.bytes+size > most
 }
 
 // add appends a row that fits the schema. If an id is outside the vocabulary, it leaves the batch

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -38,19 +37,19 @@ func batchesOf(t *testing.T, fsys *shardtest.FS, s shard.Schema, rows int64) (ba
 	return batches
 }
 
-// TestBatchesEnd: a record batch ends before its 513th row or before it has more than 128 KiB, whichever comes first.
+// TestBatchesEnd: a record batch ends before its 1,025th row or before it has more than 256 KiB, whichever comes first.
 func TestBatchesEnd(t *testing.T) {
 	s := shard.Schema{VocabSize: 300}
 	for _, c := range []struct {
 		tokens, rows int
 		want         []uint32
 	}{
-		{1, 1100, []uint32{512, 512, 76}},
-		{248, 600, []uint32{256, 256, 88}},            // of 512 bytes
-		{249, 600, []uint32{255, 255, 90}},            // of 514
-		{131072/2 - 8, 3, []uint32{1, 1, 1}},          // of 128 KiB
-		{(131072 - 32) / 4, 3, []uint32{2, 1}},        // two of them
-		{shardfile.FullBatchBytes, 2, []uint32{1, 1}}, // each larger
+		{1, 2100, []uint32{1024, 1024, 52}},
+		{248, 1200, []uint32{512, 512, 176}},         // of 512 bytes
+		{249, 1200, []uint32{510, 510, 180}},         // of 514
+		{262144/2 - 8, 3, []uint32{1, 1, 1}},         // of 256 KiB
+		{(262144 - 32) / 4, 3, []uint32{2, 1}},       // two of them
+		{shardfile.MaxBatchBytes, 2, []uint32{1, 1}}, // each larger
 	} {
 		fsys := shardtest.New()
 		b, _, err := OpenBuilder(fsys, "data", BuilderOptions{Schema: s})
@@ -67,51 +66,6 @@ func TestBatchesEnd(t *testing.T) {
 		}
 		if have := batchesOf(t, fsys, s, int64(c.rows)); !slices.Equal(have, c.want) {
 			t.Errorf("%d rows of %d tokens: batches of %d, want %d", c.rows, c.tokens, have, c.want)
-		}
-	}
-}
-
-// TestLargerBatchOfCheckpoint: a build that was begun by a program with larger record batches goes on.
-func TestLargerBatchOfCheckpoint(t *testing.T) {
-	s, rng := shard.Schema{VocabSize: 300}, rand.New(rand.NewPCG(4, 1))
-	for name, more := range map[string]func(*Builder) error{
-		"row by row": func(b *Builder) error {
-			return someRows(rng, s, 900, 1).each(s, func(e *Example) error { return b.Row("train", e) })
-		},
-		"many": func(b *Builder) error { return b.Rows("train", someRows(rng, s, 900, 1)) },
-	} {
-		fsys := shardtest.New()
-		b, _, err := OpenBuilder(fsys, "data", BuilderOptions{Schema: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		split := &b.splits[0]
-		split.prepare(b.layout)
-		for i := range int64(900) {
-			if err := split.pending.add(b.layout, &Example{InputIDs: make([]uint32, 100), Document: i}); err != nil {
-				t.Fatal(err)
-			}
-			split.stats.Add(100, 0)
-			split.document = i
-		}
-		if err := b.Save(nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if b, _, err = OpenBuilder(fsys, "data", BuilderOptions{Schema: s}); err != nil {
-			t.Fatal(err)
-		}
-		if err := more(b); err != nil {
-			t.Fatal(err)
-		}
-		_, rows, _ := b.Written("train")
-		if _, err := b.Finish(Provenance{}); err != nil {
-			t.Fatal(err)
-		}
-		if have, want := batchesOf(t, fsys, s, rows), []uint32{900, uint32(rows) - 900}; !slices.Equal(have, want) {
-			t.Errorf("%s: batches of %d, want %d", name, have, want)
 		}
 	}
 }

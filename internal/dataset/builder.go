@@ -90,7 +90,7 @@ func (o BuilderOptions) validate() error {
 
 // batchBytes returns the size at which record batches end.
 func (o BuilderOptions) batchBytes() int64 {
-	return min(o.ShardBytes/4, shardfile.FullBatchBytes)
+	return min(o.ShardBytes/4, shardfile.MaxBatchBytes)
 }
 
 // MaxShards is the number of shard names, both splits together.
@@ -101,7 +101,7 @@ const (
 	ListBytes   = 112    // while the build runs: a committedShard, with the slack of the slice
 	FinishBytes = 5 << 8 // while Finish writes the manifest: two copies of its lines, and their parsed form
 	// minBatchBytes is the size of the smallest full record batch, with rows of one token.
-	minBatchBytes = shardfile.FullBatchRows * (4 + 2 + 8 + 4)
+	minBatchBytes = shardfile.MaxBatchRows * (4 + 2 + 8 + 4)
 	// openBatchBytes is the memory of a record batch of an open shard: its block, with the slice's
 	// slack, and its part of the footer.
 	openBatchBytes = 96
@@ -122,10 +122,10 @@ func BuilderBytes(o BuilderOptions) int64 {
 	// A growing buffer exists twice while its content is copied: the old one is at most half as
 	// large.
 	buffer := func(rowBytes int64) int64 {
-		n := int64(roundUp(int(max(rowBytes+16, min(o.batchBytes()+16, shardfile.FullBatchBytes)))))
+		n := int64(roundUp(int(max(rowBytes+16, min(o.batchBytes()+16, shardfile.MaxBatchBytes)))))
 		return n + n/2
 	}
-	split := int64(stageBytes) + 12<<10 + 5*3*2*shardfile.FullBatchRows // stage, hasher; offsets, document, part
+	split := int64(stageBytes) + 12<<10 + 5*3*2*shardfile.MaxBatchRows // stage, hasher; offsets, document, part
 	split += buffer(row)
 	if o.Schema.Labels {
 		split += buffer(row)
@@ -206,7 +206,8 @@ func (b *Builder) Row(split string, e *Example) error {
 			s.document, s.part)
 	}
 	s.prepare(b.layout)
-	if s.pending.endsBefore(rowBytes(b.layout.Schema, e), b.opts.batchBytes()) {
+	if s.pending.rows == shardfile.MaxBatchRows || s.pending.rows > 0 &&
+		s.pending.bytes+rowBytes(b.layout.Schema, e) > b.opts.batchBytes() {
 		if err := b.closeBatch(s); err != nil {
 			return err
 		}

@@ -319,7 +319,8 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 				e.LossMask = e.LossMask[:shorten]
 			}
 		}
-		if s.pending.endsBefore(rowBytes(l.Schema, &e), o.batchBytes()) {
+		if s.pending.rows == shardfile.MaxBatchRows ||
+			s.pending.rows > 0 && s.pending.bytes+rowBytes(l.Schema, &e) > o.batchBytes() {
 			if err := open.writeBatch(l, s.pending, &scratch); err != nil {
 				return nil, err
 			}

@@ -108,13 +108,13 @@ func (b *batch) addRows(l *shardfile.Layout, r *Rows, batchBytes int64) {
 // fit counts the first of some rows that the batch has room for, and returns how many they are and their tokens.
 func (b *batch) fit(l *shardfile.Layout, lengths []int32, masked bool, batchBytes int64) (n, tokens int) {
 	width := l.Schema.IDWidth()
-	for ; n < len(lengths); n++ {
+	for ; n < len(lengths) && b.rows < shardfile.MaxBatchRows; n++ {
 		length := int(lengths[n])
 		size := int64(length*width) + rowOverhead
 		if masked {
 			size += int64(length+7) / 8
 		}
-		if b.endsBefore(size, batchBytes) {
+		if b.rows > 0 && b.bytes+size > batchBytes {
 			break
 		}
 		tokens += length

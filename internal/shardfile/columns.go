@@ -128,8 +128,7 @@ func (l *Layout) NumLists() (n int) {
 // Limits of the format, as in FORMAT.md.
 const (
 	MaxBatchRows   = 1024      // rows of a record batch
-	FullBatchRows  = 512       // rows after which a record batch ends
-	FullBatchBytes = 128 << 10 // bytes of values that a record batch of more than one row has at most
+	MaxBatchBytes  = 256 << 10 // bytes of values of a record batch of more than one row
 	MaxRowTokens   = 1 << 28   // tokens of the longest row, whatever BuilderOptions say
 	MaxVocabSize   = 1 << 31   // ids are int32 on disk
 	MaxShardBytes  = 64 << 30

@@ -46,7 +46,7 @@ const (
 	MinCacheBytes = minBlocks * blockBytes
 
 	blockBytes      = 1 << 20
-	minBlockBytes   = 256 << 10 // at least a record batch
+	minBlockBytes   = 256 << 10 // about a record batch
 	usualBlocks     = 256       // a cache that is large enough for the usual size has them
 	minBlocks       = 16
 	defaultInterval = 15 * time.Second
