@@ -62,7 +62,7 @@ var pythonClasses = []struct {
 // notInPython are the flags of build that are not options there: dsload.build has parameters instead, or
 // none.
 var notInPython = []string{"out", "progress", "json", "explain-memory", "preview", "exit-with-stdin", "cpu-profile",
-	"help", "map"}
+	"discarded", "help", "map"}
 
 // TestPythonOptions holds Python's types of options to the flags of build.
 func TestPythonOptions(t *testing.T) {
