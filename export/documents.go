@@ -35,7 +35,7 @@ type documents struct {
 	sinks []sink
 	done  func(rows int64)
 
-	count, tokens int64 // of documents, and of ids
+	count, tokens int64 // documents and ids
 
 	open    bool
 	current int64

@@ -40,7 +40,7 @@ func (r *Split) appendAtOnce(dst []byte, spans []Span) ([]byte, error) {
 	}
 	group.Wait()
 	if cmp.Or(errs[:]...) != nil {
-		return r.appendBytes(dst, spans) // as far as there is no error
+		return r.appendBytes(dst, spans) // rows before an error are returned
 	}
 	return whole, nil
 }

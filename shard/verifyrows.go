@@ -188,7 +188,7 @@ type batchChecker struct {
 	path     string
 	number   int                           // the batch's number in the shard
 	pos      int64                         // where the batch's message begins
-	firstRow int64                         // of the batch in the shard
+	firstRow int64                         // the first row of the batch, counted in the shard
 	lists    [shardfile.NumColumns][]int64 // offsets of the list columns
 }
 

@@ -33,7 +33,7 @@ type rowStream struct {
 
 	leave   func()          // see share
 	stopped func() error    // the error of the context of the current call to Next
-	done    <-chan struct{} // of that context
+	done    <-chan struct{} // closed when that context ends
 }
 
 // Indexes of columns in rowStream.more.

@@ -193,7 +193,7 @@ func hubName(name string) (repository string, ok bool) {
 func OfDataset(fsys shardfile.ReadFS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
 	var settings struct {
-		Pattern string `json:"tokenizer-pattern"` // of the build's ranks
+		Pattern string `json:"tokenizer-pattern"` // what cuts text for the build's ranks
 	}
 	_ = json.Unmarshal(m.Settings, &settings) // those of another program have none
 	var t *tokenize.Tokenizer

@@ -286,7 +286,7 @@ func (l *lexer) number(rest string) {
 	switch {
 	case m[1] == "":
 		plain = text
-	case l.src[l.at-1] == '.': // of an attribute
+	case l.src[l.at-1] == '.': // the name is an attribute's
 		text, plain = m[1], strings.ReplaceAll(m[1], "_", "")
 	case m[2] != "":
 		kind = tokenFloat

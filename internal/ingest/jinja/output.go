@@ -15,7 +15,7 @@ type output struct {
 	marks bool // data holds markStart and markEnd
 	// only is the text of a block so far, if it is one string, so that no copy of it is made. data is then empty.
 	only   string
-	traced []Mark // of a block's text
+	traced []Mark // marks of a block's text
 }
 
 // finish removes the marks, and returns the generation blocks that they surround.

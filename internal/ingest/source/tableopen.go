@@ -118,7 +118,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what ski
 	file, err := openTable(in, o, raw, o.MetadataBytes, 0)
 	var need *NeedError
 	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
-		in.window, in.why = need.Bytes+need.Bytes/64, need.What // as below
+		in.window, in.why = need.Bytes+need.Bytes/64, need.What // the window is as large as below
 		return true, skip.Readable, nil
 	}
 	if err != nil {

@@ -45,7 +45,7 @@ type Worker struct {
 	chat      *chatWorker        // nil if no input holds conversations
 	unused    *example.Unused    // the records of the phase
 	noted     job.Span           // the last document's span in Job.Unused, of those that have one
-	unread    *[]string          // of which noted is, nil for other documents
+	unread    *[]string          // the names that noted stands for, nil for other documents
 	most      int                // ids of a job so far
 }
 

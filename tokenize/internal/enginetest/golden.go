@@ -78,7 +78,7 @@ func CheckCorpora(t *testing.T, name string, encode func(dst []uint32, text []by
 		t.Fatal(err)
 	}
 	for i, corpus := range slices.Sorted(maps.Keys(Corpora)) {
-		if testing.Short() && (i+len(name))%2 > 0 { // of quick tests each tokenizer takes half of them
+		if testing.Short() && (i+len(name))%2 > 0 { // in quick tests each tokenizer takes half of them
 			continue
 		}
 		var want struct {

@@ -167,7 +167,7 @@ func (c *conversation) checkLabel() error {
 		v := peek(c.record, field)
 		good, isBool := v.(bool)
 		written := "true"
-		if s, ok := v.(string); ok && (strings.EqualFold(s, "true") || strings.EqualFold(s, "false")) { // of CSV
+		if s, ok := v.(string); ok && (strings.EqualFold(s, "true") || strings.EqualFold(s, "false")) { // CSV has no booleans
 			good, isBool = strings.EqualFold(s, "true"), true
 			if s[0] == 'F' {
 				written = "True"
