@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// DiffSettings returns the first setting, in the order of settingRank, in which two JSON objects differ, as an error without the folder, or nil. It compares objects member by member, and anything
-// else by its compact JSON. It ignores differences that mayChange, if not nil, accepts.
+// DiffSettings returns the first setting, in the order of settingRank, in which two JSON objects differ, as an error
+// without the folder, or nil. It compares objects member by member, and anything else by its compact JSON. It ignores
+// differences that mayChange, if not nil, accepts.
 func DiffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) *SettingsError {
 	h, w := objectOf(have), objectOf(want)
 	if h == nil || w == nil {
