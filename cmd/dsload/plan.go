@@ -101,8 +101,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	if err := p.Write(cmd.Context(), out); err != nil {
-		err = advice.Of(advice.Folder, advice.Facts{Options: &o}, err)
-		return err
+		return advice.Of(advice.Folder, advice.Facts{Options: &o}, err)
 	}
 	return printPlanned(cmd.OutOrStdout(), p, out, f.asJSON)
 }

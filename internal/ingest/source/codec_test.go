@@ -146,7 +146,7 @@ func TestUTF16(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a.txt": "héllo\n日本 𝄞 text\n", "a.csv": "id,text\n1,\"é\n𝄞\"\n",
 		"a.jsonl": "{\"text\":\"é𝄞\"}\n{\"text\":\"b\"}\n",
-		"a.json":  "[{\"text\":\"é\"}]", "long.txt": strings.Repeat("𝄞é\n", 20_000)} {
+		"a.json":  "[{\"text\":\"é\"}]", "long.txt": strings.Repeat("𝄞é\n", 40_000)} {
 		want := dataOf(readAll(t, Options{Args: []string{write(t, dir, name, text)}}))
 		for order, encode := range map[string]func(u uint16) []byte{"le": func(u uint16) []byte {
 			return []byte{byte(u),
