@@ -63,7 +63,7 @@ func (p *parser) statement() (list []node) {
 	case "with":
 		n = p.withStatement()
 	case "macro":
-		n = p.macroStatement(t)
+		n = p.macroStatement()
 	case "call":
 		n = p.callStatement(t)
 	case "filter":
@@ -222,7 +222,7 @@ func (p *parser) target(inNamespace bool, ends ...string) node {
 	return &tupleExpr{items}
 }
 
-func (p *parser) macroStatement(t token) node {
+func (p *parser) macroStatement() node {
 	m := &macroNode{name: p.expectName()}
 	m.id = p.id(m.name)
 	p.set[m.name] = true
