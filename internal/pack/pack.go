@@ -164,6 +164,5 @@ func Bytes(length int, pieces int64) int64 {
 		// link; slack of grown slices
 		perPiece = (2*piece + 4 + 4 + 2*4 + 4) * 5 / 4
 	)
-	return pieces*perPiece + 4*(int64(length)+1) +
-		8*(int64(length)+1) + int64(length)/8 + int64(length)/512 + 64 // the index of room
+	return pieces*perPiece + 4*(int64(length)+1) + roomBytes(int64(length))
 }

@@ -14,6 +14,8 @@ type roomIndex struct {
 	words       []uint64 // bit w: some[w] is not 0
 }
 
+func roomBytes(length int64) int64 { return 8*(length+1) + length/8 + length/512 + 64 }
+
 // reset empties the index for rows of the given length.
 func (x *roomIndex) reset(length int) {
 	zero := func(s []int32, n int) []int32 {

@@ -14,6 +14,8 @@ type made struct {
 	spare []Mark
 }
 
+func (m *made) reset() { m.text, m.marks = m.text[:0], m.marks[:0] }
+
 // offset returns where s lies in the memory at base, -1 if it does not.
 func offset(base *byte, length int, s string) int {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(base))

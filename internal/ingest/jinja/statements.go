@@ -80,11 +80,7 @@ func (e *execution) statement(n node, s *scope) control {
 		text := e.capture(func() { e.runIn(n.body, s) })
 		e.write(e.str(e.captured(n.filter.(*filterExpr), text, s)))
 	case *generationNode:
-		e.charge(valueBytes)
-		e.write(markStart)
-		c := e.runIn(n.body, s)
-		e.write(markEnd)
-		return c
+		return e.generation(n, s)
 	case *blockNode:
 		return e.runIn(n.body, s)
 	case breakNode:
@@ -102,6 +98,15 @@ func (e *execution) callStatement(n *callNode, s *scope) {
 	a.named.Set("caller", e.macro(n.macro, s))
 	e.line = n.line
 	e.write(e.str(e.call(f, a)))
+}
+
+// generation surrounds a block's text with marks.
+func (e *execution) generation(n *generationNode, s *scope) control {
+	e.charge(valueBytes)
+	e.write(markStart)
+	c := e.runIn(n.body, s)
+	e.write(markEnd)
+	return c
 }
 
 // assign assigns a value to a name, to a member of a namespace, or to several of them.

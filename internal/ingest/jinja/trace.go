@@ -60,7 +60,7 @@ func (t *Trace) start(template *Template) {
 	t.Faithful, t.Local = !template.marks, !template.marks
 	t.Marks, t.Begins, t.Tail, t.Least, t.Base = t.Marks[:0], t.Begins[:0], t.Tail[:0], 0, 0
 	t.windows = append(t.windows[:0], sublist{t.Messages, 0})
-	t.made.text, t.made.marks = t.made.text[:0], t.made.marks[:0]
+	t.made.reset()
 	t.current = -1
 	t.main, t.looped, t.again, t.empty = false, false, false, false
 }

@@ -62,6 +62,8 @@ func (l *tokenList) take(n int64) error {
 	return err
 }
 
+func (l *tokenList) free() { l.mem.Free(l.taken) }
+
 // takeTable counts the memory of a table of the list's tokens.
 func (m *model) takeTable(l *tokenList, perToken int64) error {
 	return m.mem.Take(perToken*int64(l.len())+int64(len(l.blob)), "the vocabulary")
@@ -100,7 +102,7 @@ func (m *model) readList(s *jsonx.Scanner, read func(m *model, s *jsonx.Scanner,
 	if err != nil {
 		return err
 	}
-	defer func() { l.mem.Free(l.taken) }()
+	defer l.free()
 	if err := read(m, s, l); err != nil {
 		return err
 	}

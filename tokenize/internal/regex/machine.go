@@ -62,9 +62,7 @@ func (m *machine) finish() {
 	if cap(m.stack) > keepStack {
 		m.stack = nil
 	}
-	if m.memo.on = false; cap(m.memo.table) > keepMemo {
-		m.memo.table = nil
-	}
+	m.memo.shrink()
 }
 
 // search finds the first match at or after from.

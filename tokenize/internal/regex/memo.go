@@ -48,6 +48,14 @@ func (m *memo) resize(n int) {
 	m.writes, m.shift = 0, uint(65-bits.Len(uint(n/memoWays)))
 }
 
+// shrink drops a table that has grown large.
+func (m *memo) shrink() {
+	m.on = false
+	if cap(m.table) > keepMemo {
+		m.table = nil
+	}
+}
+
 // line returns the entries that may hold a key, newest first: as many as fit a cache line.
 func (m *memo) line(key uint64) *[memoWays]memoEntry {
 	return (*[memoWays]memoEntry)(m.table[key*0x9E3779B97F4A7C15>>m.shift*memoWays:])

@@ -32,7 +32,7 @@ func (c *conversation) findTools() error {
 		}
 		if tools != nil && (c.tools == nil || len(tools.Items) > 0) {
 			c.tools = tools
-			get(c.record, field)
+			c.use(field)
 		}
 		if notEmpty(c.tools) {
 			return nil
@@ -46,7 +46,7 @@ func (c *conversation) findTools() error {
 		for _, field := range toolFields {
 			if tools, err := c.worker.decoder.toolsIn(place, field); err == nil && areObjects(tools) && len(tools.Items) > 0 {
 				c.tools = tools
-				get(c.record, name)
+				c.use(name)
 				get(place, field)
 				return nil
 			}

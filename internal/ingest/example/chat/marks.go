@@ -97,7 +97,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 				return nil, fault.Of(ErrShape, "%v", errMark(field, v))
 			}
 			if one != unmarked {
-				get(c.record, field)
+				c.use(field)
 			}
 			c.without = c.without || one == unwanted
 			continue
@@ -109,7 +109,7 @@ func (c *conversation) marksBeside(n int) (marks []mark, err error) {
 			return nil, fault.Of(ErrShape, "%q has %d values for %d messages; it needs one for each", field,
 				len(list.Items), n)
 		}
-		get(c.record, field)
+		c.use(field)
 		if marks == nil {
 			marks = make([]mark, n)
 		}
@@ -176,7 +176,7 @@ func (c *conversation) checkLabel() error {
 		if !isBool {
 			continue
 		}
-		get(c.record, field)
+		c.use(field)
 		if !good {
 			return fault.Of(ErrShape, "its answer is marked as a bad one: %q is false; keep the good ones with "+
 				"{where} %s=%s, or, if it means something else, take the field out with {map}", field, field, written)

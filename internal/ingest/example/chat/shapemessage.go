@@ -94,7 +94,7 @@ func (c *conversation) addSystem() error {
 		if err := c.checkMessage(m, Messages); err != nil {
 			return fault.Of(ErrShape, "%q beside the conversation: %v", field, err)
 		}
-		get(c.record, field)
+		c.use(field)
 		c.messages = append(c.messages, m)
 		return nil
 	}
@@ -103,7 +103,7 @@ func (c *conversation) addSystem() error {
 
 // addSide adds a string as one message, a message, or a list of messages.
 func (c *conversation) addSide(field, role string) error {
-	switch v := get(c.record, field).(type) {
+	switch v := c.use(field).(type) {
 	case string:
 		c.add(role, v)
 		return nil

@@ -23,7 +23,7 @@ func (c *conversation) fromPreference() error {
 	if _, err := c.marksBeside(-1); err != nil {
 		return err
 	}
-	chosen := get(c.record, "chosen")
+	chosen := c.use("chosen")
 	own, isList := chosen.(*jinja.List)
 	if text, ok := chosen.(string); ok && question == "" {
 		if err := c.addSystem(); err != nil {
@@ -33,7 +33,7 @@ func (c *conversation) fromPreference() error {
 	}
 	prompt, _ := peek(c.record, question).(*jinja.List)
 	if isList && (question == "" || len(own.Items) == 0 || c.startsItself(own, peek(c.record, question))) {
-		get(c.record, question)
+		c.use(question)
 		if !c.startsWithSystem(own) {
 			if err := c.addSystem(); err != nil {
 				return err
@@ -80,7 +80,7 @@ const preferredField = "preferred_output"
 // fromPreferred takes the preferred side of OpenAI's preferences.
 func (c *conversation) fromPreferred() error {
 	c.shape = Preference
-	input, isObject := get(c.record, "input").(*jinja.Dict)
+	input, isObject := c.use("input").(*jinja.Dict)
 	var list *jinja.List
 	if isObject {
 		list, _ = get(input, "messages").(*jinja.List)
@@ -188,7 +188,7 @@ func (c *conversation) addContext(question, answer string) {
 		case !strings.Contains(text, more): // else the question has it already
 			text = more + "\n\n" + text
 		}
-		get(c.record, field)
+		c.use(field)
 	}
 	m.Set("content", text)
 }
@@ -228,7 +228,7 @@ func (c *conversation) addHistory() error {
 		if !ok {
 			continue // it has another meaning
 		}
-		get(c.record, field)
+		c.use(field)
 		for i, item := range history.Items {
 			if m, ok := item.(*jinja.Dict); ok {
 				if _, err := c.addList(field, list(m), nil); err != nil {

@@ -49,6 +49,9 @@ type origin struct {
 	role  string
 }
 
+// use returns the value of a field of the record of which the conversation is made, or which says something of it.
+func (c *conversation) use(field string) any { return get(c.record, field) }
+
 // number returns the number of message i in the record's list, from 1 on.
 func (c *conversation) number(i int) int { return c.origins[i].index + 1 - c.added }
 
@@ -131,11 +134,11 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 			c.rejected = c.rejected || jinja.HasValue(v)
 		}
 	}
-	get(c.record, rejectedFields[0])
+	c.use(rejectedFields[0])
 	if err := c.findTools(); err != nil {
 		return nil, err
 	}
-	if kwargs, ok := get(c.record, "chat_template_kwargs").(*jinja.Dict); ok {
+	if kwargs, ok := c.use("chat_template_kwargs").(*jinja.Dict); ok {
 		c.variables = kwargs
 	}
 	return c, nil
@@ -190,7 +193,7 @@ func listField(record *jinja.Dict) string {
 }
 
 func (c *conversation) fromList(field string) error {
-	list, ok := get(c.record, field).(*jinja.List)
+	list, ok := c.use(field).(*jinja.List)
 	if !ok {
 		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(peek(c.record, field)))
 	}

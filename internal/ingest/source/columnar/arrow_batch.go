@@ -62,6 +62,10 @@ func (h *batchHeader) variadic(first, n int) int {
 	return h.views[max(first, last)] - h.views[first]
 }
 
+func (h *batchHeader) node(i int) (length, nulls int64) {
+	return h.t.Int64(h.nodes + 16*i), h.t.Int64(h.nodes + 16*i + 8)
+}
+
 func (h *batchHeader) buffer(i int) buffer {
 	return buffer{h.t.Int64(h.bufs + 16*i), h.t.Int64(h.bufs + 16*i + 8)}
 }

@@ -72,7 +72,7 @@ func (r *arrowReader) close() {
 	for i := range r.streams {
 		r.streams[i].close()
 	}
-	r.data.src.close()
+	r.data.close()
 	if r.dictionary != nil {
 		r.dictionary.reader.close()
 	}
@@ -127,7 +127,7 @@ func (r *arrowRows) where(t *arrowReader, err error) error {
 
 func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 	var nulls int64
-	r.length, nulls = h.t.Int64(h.nodes+16*r.a.node), h.t.Int64(h.nodes+16*r.a.node+8)
+	r.length, nulls = h.node(r.a.node)
 	if r.length < 0 || nulls < 0 || nulls > r.length {
 		return corrupt("a column has an impossible length")
 	}

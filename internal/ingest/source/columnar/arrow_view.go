@@ -139,6 +139,8 @@ func (v *viewData) unpack(i int) error {
 	return nil
 }
 
+func (v *viewData) close() { v.src.close() }
+
 // next returns the next text; it is valid until the following call.
 func (r *arrowReader) next() (valid bool, b []byte, err error) {
 	if valid, err = r.valid(); err != nil {
