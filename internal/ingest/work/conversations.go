@@ -146,18 +146,16 @@ func expansion(ids int, text *chat.Text) error {
 	return fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, ids, len(text.Text))
 }
 
-// encode tokenizes the text that format made, and marks what is trained on.
-func (w *chatWorker) encode(j *job.Job, d *job.Document) {
+// encode tokenizes a text that format made, and marks what is trained on.
+func (w *chatWorker) encode(j *job.Job, d *job.Document, text *chat.Text) {
 	if w.text.Turn != nil {
-		w.text.Text = nil
 		return // its turns are
 	}
 	ids, mask := job.Span{Start: len(j.IDs)}, job.Span{Start: len(j.Mask)}
-	j.IDs, j.Mask, d.Bad = w.encoder.Append(j.IDs, j.Mask, &w.text)
+	j.IDs, j.Mask, d.Bad = w.encoder.Append(j.IDs, j.Mask, text)
 	ids.End, mask.End = len(j.IDs), len(j.Mask)
-	if n := ids.End - ids.Start; d.Bad == nil && n > len(w.text.Text)+job.SpareIDs {
-		d.Bad = expansion(n, &w.text)
+	if n := ids.End - ids.Start; d.Bad == nil && n > len(text.Text)+job.SpareIDs {
+		d.Bad = expansion(n, text)
 	}
 	d.IDs, d.Mask = ids, mask
-	w.text.Text = nil // it is the worker's
 }

@@ -4,12 +4,12 @@ package work
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/example/chat"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/lazy"
@@ -38,10 +38,15 @@ type Worker struct {
 	encoder   *tokenize.Encoder
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
-	scratch   example.Formatted
+	waiting   []waiting
+	prompts   queue[byte] // those of the texts that wait, as are targets and spans
+	targets   queue[byte]
+	spans     queue[chat.Span]
+	scratch   example.Formatted  // at the end of prompts and targets
 	record    example.Formatted  // a record that is text as it stands
 	text      *example.Formatted // the document at hand: scratch or record
 	unhashed  bool               // no document is held out by its hash
+	pairs     bool               // documents are a prompt and a target
 	chat      *chatWorker        // nil if no input holds conversations
 	unused    *example.Unused    // the records of the phase
 	noted     job.Span           // the last document's span in Job.Unused, of those that have one
@@ -64,7 +69,7 @@ func New(c Config) *Worker {
 // Begin makes the worker ready for the records of a phase. What it formats ends when stop is closed. unhashed says
 // that no document of the phase is held out by its hash.
 func (w *Worker) Begin(f *example.Formatter, unhashed bool, stop <-chan struct{}) {
-	w.formatter, w.unhashed = f.NewWorker().StopAt(stop), unhashed
+	w.formatter, w.unhashed, w.pairs = f.NewWorker().StopAt(stop), unhashed, f.HasTarget()
 	w.unused = nil
 	if w.Conversations != nil {
 		w.chat = w.Conversations.newWorker(w, stop)
@@ -77,7 +82,8 @@ func (w *Worker) Begin(f *example.Formatter, unhashed bool, stop <-chan struct{}
 
 // Trim drops the text buffers that an unusually large record left behind.
 func (w *Worker) Trim() {
-	if cap(w.scratch.Prompt)+cap(w.scratch.Target) > job.WorstExpansion*(job.TextBytes+job.PieceBytes) {
+	if cap(w.prompts.used)+cap(w.targets.used) > job.WorstExpansion*(job.TextBytes+job.PieceBytes) {
+		w.prompts, w.targets = queue[byte]{}, queue[byte]{}
 		w.scratch, w.record, w.text = example.Formatted{}, example.Formatted{}, nil
 	}
 }
@@ -101,6 +107,7 @@ func (w *Worker) Do(j *job.Job) bool {
 		isChat := w.chat != nil
 		if d.Bad = w.format(j, d, j.Raw[d.Raw.Start:d.Raw.End], isChat); d.Bad != nil {
 			if errors.Is(d.Bad, example.ErrStopped) {
+				w.forgetTexts()
 				return false
 			}
 			continue
@@ -122,38 +129,11 @@ func (w *Worker) Do(j *job.Job) bool {
 		if w.Skip != nil && w.Skip(d) {
 			continue
 		}
-		if isChat {
-			w.chat.encode(j, d)
-			w.leaveRoom(j, d)
-			continue
-		}
-		if d.First {
-			d.Rendered, d.Foreign = w.rendered(f.Prompt)
-			d.Markup = IsMarkup(f.Prompt)
-		}
-		d.IDs, d.Bad = w.encode(j, f.Prompt, d.First, d.Last)
-		if f.HasTarget && d.Bad == nil {
-			// A target in one row with its prompt does not begin a text: the tokenizer puts no
-			// leading space before it.
-			d.Target, d.Bad = w.encode(j, f.Target, !w.CausalPairs, true)
-		}
-		w.leaveRoom(j, d)
+		w.wait(j, i)
 	}
+	w.encodeTexts(j)
 	w.makeRows(j)
 	return true
-}
-
-// leaveRoom leaves room for the rows of a document behind its ids, which are the job's last.
-func (w *Worker) leaveRoom(j *job.Job, d *job.Document) {
-	if w.Rows == nil || d.Bad != nil {
-		return
-	}
-	if n := w.Rows.Room(d.IDs.End - d.IDs.Start); n > 0 {
-		j.IDs = append(j.IDs, make([]uint32, n)...)
-		if d.Mask.End > d.Mask.Start {
-			j.Mask = append(j.Mask, make([]bool, n)...)
-		}
-	}
 }
 
 // makeRows makes the rows of all documents of a job, apart from their ids: the code for both is more than a processor
@@ -274,36 +254,19 @@ func IsMarkup(text []byte) bool {
 
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
-	switch {
-	case w.AsIs && d.Decoded && wellformed.Valid(raw):
+	if w.AsIs && d.Decoded && wellformed.Valid(raw) {
 		w.record.Prompt, w.text = raw, &w.record
 		return nil
-	case isChat:
+	}
+	w.makeRoom(j, len(raw))
+	if isChat {
 		err = w.chat.format(j, &w.scratch, d, raw)
-	default:
+	} else {
 		err = w.formatter.Format(&w.scratch, d.Layout(), raw)
 		d.Field = w.scratch.Field
 	}
 	w.text = &w.scratch
 	return err
-}
-
-// encode appends the ids of a text to j.IDs. A text that the tokenizer multiplies beyond what the
-// job's lease holds is an error.
-func (w *Worker) encode(j *job.Job, text []byte, first, last bool) (job.Span, error) {
-	ids := job.Span{Start: len(j.IDs)}
-	j.IDs = w.encoder.AppendPiece(j.IDs, text, tokenize.Piece{First: first, Last: last})
-	ids.End = len(j.IDs)
-	err := w.encoder.Err()
-	if n := ids.End - ids.Start; err == nil && n > job.WorstExpansion*len(text)+job.SpareIDs {
-		err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(text))
-	}
-	if err == nil {
-		return ids, nil
-	}
-	ids.End = ids.Start
-	j.IDs = append(make([]uint32, 0, ids.Start), j.IDs[:ids.Start]...) // the room that the ids took is not the job's
-	return ids, err
 }
 
 // Beginning returns the ids of what precedes byte maxBytes of a document's text, cut at a character, and how many

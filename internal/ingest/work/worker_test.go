@@ -1,7 +1,10 @@
 package work
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -15,11 +18,16 @@ import (
 
 func newWorker(t *testing.T) (*Worker, *tokenize.Tokenizer) {
 	t.Helper()
+	return newWorkerOf(t, example.Templates{})
+}
+
+func newWorkerOf(t *testing.T, templates example.Templates) (*Worker, *tokenize.Tokenizer) {
+	t.Helper()
 	tok, err := builtin.Open("gpt2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := example.NewFormatter(example.FormatOptions{})
+	f, err := example.NewFormatter(example.FormatOptions{Templates: templates})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,5 +76,54 @@ func TestDo(t *testing.T) {
 	}
 	if j.Documents[0].Hash == j.Documents[2].Hash {
 		t.Error("two texts have one hash")
+	}
+}
+
+// TestWaiting: texts of any lengths and numbers that wait are encoded in order, and a bad record among them is left out.
+func TestWaiting(t *testing.T) {
+	for _, templates := range []example.Templates{{}, {Prompt: "{{ p }}", Target: "{{ text }}"}} {
+		w, tok := newWorkerOf(t, templates)
+		texts := []string{"", "a b", strings.Repeat("long ", usualTexts/4), "c"}
+		for i := range 3 * maxWaiting {
+			texts = append(texts, fmt.Sprint("text ", i), strings.Repeat("\n", i))
+		}
+		for _, n := range []int{usualTexts / 2, usualTexts/2 - 1, usualTexts/2 + 1, 1, usualTexts, 2} {
+			texts = append(texts, strings.Repeat(".", n), strings.Repeat("é", n))
+		}
+		for range 2 { // the second job has the room that the first one grew
+			j := new(job.Job)
+			for i, text := range texts {
+				prompt := texts[len(texts)-1-i]
+				record, err := json.Marshal(map[string]string{"p": prompt, "text": text})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i%7 == 6 {
+					record = record[:len(record)-1]
+				}
+				d := j.AddDocument(0)
+				d.Record = source.Record{Record: frame.Record{First: true, Last: true}}
+				d.Raw.Start = len(j.Raw)
+				j.Raw = append(j.Raw, record...)
+				d.Raw.End = len(j.Raw)
+			}
+			if !w.Do(j) {
+				t.Fatal("stopped")
+			}
+			for i, text := range texts {
+				d, prompt, target := &j.Documents[i], text, ""
+				if templates != (example.Templates{}) {
+					prompt, target = texts[len(texts)-1-i], text
+				}
+				if i%7 == 6 {
+					if d.Bad == nil || d.IDs != (job.Span{}) {
+						t.Errorf("text %d: %+v", i, d)
+					}
+				} else if d.Bad != nil || !slices.Equal(j.IDs[d.IDs.Start:d.IDs.End], tok.Encode(prompt)) ||
+					!slices.Equal(j.IDs[d.Target.Start:d.Target.End], tok.Encode(target)) {
+					t.Errorf("text %d of %d bytes: %v", i, len(text), d.Bad)
+				}
+			}
+		}
 	}
 }
