@@ -10,7 +10,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
-	"github.com/zeebo/xxh3"
 )
 
 // errLongLine means that a line is so long that its framer does not read it as one.
@@ -105,7 +104,7 @@ type lineScan struct {
 	count lineCount
 	at    int64 // offset of the next block
 
-	whole, span xxh3.Hasher // the first span has no hasher of its own
+	whole, span checksum.Hasher // the first span has no hasher of its own
 }
 
 // lineBlock is what is read at once. It is small enough to stay in a core's cache.
@@ -114,6 +113,7 @@ const lineBlock = 128 << 10
 // countLines reads an input whose documents are lines.
 func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
 	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts)}
+	l.whole.Reset()
 	switch in.Format {
 	case Text:
 		l.count.limit = math.MaxInt64
@@ -202,9 +202,9 @@ func (l *lineScan) hash(p []byte) {
 }
 
 func (l *lineScan) endSpan(to int64) {
-	c, from, sum := l.found, int64(0), checksum.Of(&l.whole)
+	c, from, sum := l.found, int64(0), l.whole.Sum()
 	if n := len(c.Spans); n > 0 {
-		from, sum = c.Spans[n-1].To, checksum.Of(&l.span)
+		from, sum = c.Spans[n-1].To, l.span.Sum()
 	}
 	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: sum})
 	l.span.Reset()
@@ -214,7 +214,7 @@ func (l *lineScan) endSpan(to int64) {
 func (l *lineScan) finish() *Counted {
 	l.count.finish()
 	c := l.found
-	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: checksum.Of(&l.whole)}
+	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: l.whole.Sum()}
 	l.endSpan(l.at)
 	c.dropLast(l.at)
 	return c

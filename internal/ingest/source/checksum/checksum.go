@@ -27,8 +27,9 @@ type Resumable struct {
 
 const (
 	sumStripe  = 64
-	sumBlock   = 16 * sumStripe // stripes until the secret is used up
-	sumShort   = 240            // the longest input of the short forms
+	sumBlock   = sumStripes * sumStripe
+	sumStripes = 16  // stripes until the secret is used up
+	sumShort   = 240 // the longest input of the short forms
 	sumPrime1  = 0x9E3779B1
 	sumPrime2  = 0x85EBCA77
 	sumPrime3  = 0xC2B2AE3D
@@ -57,30 +58,64 @@ var sumSecret = [192]byte{
 
 // NewResumable returns the checksum of nothing.
 func NewResumable() *Resumable {
-	return &Resumable{acc: [8]uint64{sumPrime3, sumPrime1L, sumPrime2L, sumPrime3L, sumPrime4L, sumPrime2,
-		sumPrime5L, sumPrime1}}
+	s := &Resumable{}
+	s.Reset()
+	return s
 }
 
-// accumulateGo takes the whole stripes of p in, each with the secret from 8 bytes further on.
+// Reset makes it the checksum of nothing.
+func (s *Resumable) Reset() {
+	s.acc = [8]uint64{sumPrime3, sumPrime1L, sumPrime2L, sumPrime3L, sumPrime4L, sumPrime2, sumPrime5L, sumPrime1}
+	s.Size, s.n = 0, 0
+}
+
+// A Hasher makes the checksum of what is written to it as a Resumable does where vectors take in the stripes, and else
+// as the library's hasher does, which copies nearly all of it first. Reset comes before all other methods.
+type Hasher struct {
+	wide   Resumable
+	narrow xxh3.Hasher
+}
+
+// Reset makes it the checksum of nothing.
+func (h *Hasher) Reset() {
+	h.wide.Reset()
+	h.narrow.Reset()
+}
+
+// Write implements io.Writer; it never fails.
+func (h *Hasher) Write(p []byte) (int, error) {
+	if hasWide {
+		return h.wide.Write(p)
+	}
+	return h.narrow.Write(p)
+}
+
+// Sum returns the checksum of what was written so far.
+func (h *Hasher) Sum() Sum {
+	if hasWide {
+		return h.wide.Sum()
+	}
+	return Of(&h.narrow)
+}
+
+// accumulateGo takes the whole stripes of p in, each with the secret from 8 bytes further on, and ends a block after
+// as many as that has.
 func accumulateGo(acc *[8]uint64, p, secret []byte) {
-	for ; len(p) >= sumStripe; p, secret = p[sumStripe:], secret[8:] {
-		stripe, key := (*[sumStripe]byte)(p), (*[sumStripe]byte)(secret)
+	for rest := secret; len(p) >= sumStripe; p = p[sumStripe:] {
+		stripe, key := (*[sumStripe]byte)(p), (*[sumStripe]byte)(rest)
 		for i := 0; i < 8; i += 2 {
 			a, b := binary.LittleEndian.Uint64(stripe[8*i:]), binary.LittleEndian.Uint64(stripe[8*i+8:])
 			x, y := a^binary.LittleEndian.Uint64(key[8*i:]), b^binary.LittleEndian.Uint64(key[8*i+8:])
 			acc[i] += b + (x&0xFFFFFFFF)*(x>>32)
 			acc[i+1] += a + (y&0xFFFFFFFF)*(y>>32)
 		}
-	}
-}
-
-// block takes a whole block in.
-func (s *Resumable) block(p []byte) {
-	accumulate(&s.acc, p, sumSecret[:])
-	secret := sumSecret[len(sumSecret)-sumStripe:]
-	for i := range s.acc {
-		a := s.acc[i]
-		s.acc[i] = (a ^ a>>47 ^ binary.LittleEndian.Uint64(secret[8*i:])) * sumPrime1
+		if rest = rest[8:]; len(secret)-len(rest) < 8*sumStripes {
+			continue
+		}
+		for i, a := range acc {
+			acc[i] = (a ^ a>>47 ^ binary.LittleEndian.Uint64(rest[8*i:])) * sumPrime1
+		}
+		rest = secret
 	}
 }
 
@@ -91,14 +126,14 @@ func (s *Resumable) Write(p []byte) (int, error) {
 	s.Size += uint64(written)
 	for len(p) > 0 {
 		if s.n == sumBlock {
-			s.block(s.buf[:])
+			accumulate(&s.acc, s.buf[:], sumSecret[:])
 			copy(s.tail[:], s.buf[sumBlock-sumStripe:])
 			s.n = 0
 		}
-		if s.n == 0 && len(p) > sumBlock {
-			s.block(p[:sumBlock])
-			copy(s.tail[:], p[sumBlock-sumStripe:sumBlock])
-			p = p[sumBlock:]
+		if n := (len(p) - 1) / sumBlock * sumBlock; s.n == 0 && n > 0 {
+			accumulate(&s.acc, p[:n], sumSecret[:])
+			copy(s.tail[:], p[n-sumStripe:n])
+			p = p[n:]
 			continue
 		}
 		n := copy(s.buf[s.n:], p)

@@ -17,14 +17,17 @@ func TestResumableSum(t *testing.T) {
 	}
 	lengths := []int{0, 1, 16, 63, 64, 128, 129, 239, 240, 241, 255, 256, 1023, 1024, 1025, 1087, 1088, 2047, 2048,
 		2049, 9999}
+	var h Hasher
 	for range 200 {
 		lengths = append(lengths, rnd.IntN(len(data)))
 	}
 	for _, n := range lengths {
 		s := NewResumable()
+		h.Reset()
 		for at := 0; at < n; {
 			step := min(1+rnd.IntN(1+rnd.IntN(3000)), n-at)
 			s.Write(data[at : at+step])
+			h.Write(data[at : at+step])
 			at += step
 			next := NewResumable()
 			if !next.RestoreState(s.AppendState(nil)) {
@@ -32,8 +35,8 @@ func TestResumableSum(t *testing.T) {
 			}
 			s = next
 		}
-		if got, want := s.Sum(), Sum(xxh3.Hash128(data[:n]).Bytes()); got != want {
-			t.Fatalf("%d bytes: %s, want %s", n, got, want)
+		if got, want := s.Sum(), Sum(xxh3.Hash128(data[:n]).Bytes()); got != want || h.Sum() != want {
+			t.Fatalf("%d bytes: %s, %s by a Hasher, want %s", n, got, h.Sum(), want)
 		}
 	}
 	for _, state := range [][]byte{nil, make([]byte, 10), make([]byte, 5000)} {
@@ -43,10 +46,11 @@ func TestResumableSum(t *testing.T) {
 	}
 }
 
-// Stripes that vectors take in equal those taken in a lane at a time, for as many as a block has and bytes after them.
+// Stripes that vectors take in equal those taken in a lane at a time, for as many as some blocks have and bytes after
+// them.
 func TestAccumulate(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	p := make([]byte, sumBlock)
+	p := make([]byte, 2*sumBlock+3*sumStripe)
 	for n := range len(p) + 1 {
 		var got, want [8]uint64
 		for i := range got {

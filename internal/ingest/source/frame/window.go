@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
-	"github.com/zeebo/xxh3"
 )
 
 // A Window is the unread part of an input that is in memory. What is consumed passes through a
@@ -24,11 +23,11 @@ type Window struct {
 	limit  int64 // the offset at which the window ends, as if the input did; NoLimit for none
 	ahead  int   // bytes in buf from w on: they were read and lie after the limit
 
-	hasher xxh3.Hasher
+	hasher checksum.Hasher
 	// sums takes the place of hasher where the state of the checksum is kept.
 	sums *checksum.Resumable
 	// span is over what was consumed since the last end of a span, if spanning.
-	span     xxh3.Hasher
+	span     checksum.Hasher
 	spanning bool
 
 	pinned bool // buf[pin] is a place whose checksum may be asked for later
@@ -217,7 +216,7 @@ func (w *Window) NoteSpans() {
 func (w *Window) EndSpan() checksum.Sum {
 	w.Hash()
 	defer w.span.Reset()
-	return checksum.Of(&w.span)
+	return w.span.Sum()
 }
 
 // hashTo takes buf[:end] into the checksum.
@@ -266,7 +265,7 @@ func (w *Window) hashedSum() checksum.Sum {
 	if w.sums != nil {
 		return w.sums.Sum()
 	}
-	return checksum.Of(&w.hasher)
+	return w.hasher.Sum()
 }
 
 // Skip consumes bytes up to an offset and reports whether the input went on that far.
