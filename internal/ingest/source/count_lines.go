@@ -25,31 +25,36 @@ type lineCount struct {
 	held             [4]byte
 	nHeld            int // bytes of a character at the end of the last block
 	long             bool
+	ends             [256]int32 // room for those of the block
 }
 
 // add takes a block in.
 func (c *lineCount) add(p []byte) {
 	for len(p) > 0 {
-		n := bytes.IndexByte(p, '\n')
-		if n < 0 {
+		ends := frame.LineEnds(c.ends[:0], p)
+		if len(ends) == 0 {
 			c.more(p)
 			return
 		}
-		if c.length == 0 {
-			// The usual line: whole in the block, and with a letter at its beginning.
-			c.filledLast = n > 0 && p[0] > ' ' && p[0] < 0x80 || !frame.IsBlank(p[:n])
-			c.long = c.long || int64(n) > c.limit
-		} else {
-			c.more(p[:n])
-			c.end()
-			c.filledLast = c.filled
+		begin := 0
+		for _, end := range ends {
+			line := p[begin:end]
+			if c.length == 0 { // the usual line is whole in the block
+				c.filledLast = !frame.IsBlank(line)
+				c.long = c.long || int64(len(line)) > c.limit
+			} else {
+				c.more(line)
+				c.end()
+				c.filledLast = c.filled
+				c.length, c.filled, c.nHeld = 0, false, 0
+			}
+			if c.filledLast {
+				c.documents++
+			}
+			begin = int(end) + 1
 		}
-		c.lines++
-		if c.filledLast {
-			c.documents++
-		}
-		c.length, c.filled, c.nHeld = 0, false, 0
-		p = p[n+1:]
+		c.lines += int64(len(ends))
+		p = p[begin:]
 	}
 }
 

@@ -155,23 +155,49 @@ func (f *framing) line(scanned, limit int) (n int, found, ended bool, err error)
 	}
 }
 
-// run is Runner.Run for lines of at most limit bytes, which keep their "\r" or not.
+// run is Runner.Run for lines of at most limit bytes, which keep their "\r" or not. It searches in steps that grow,
+// since the ends that were found after a line that needs Next are lost.
 func (f *framing) run(dst []byte, full int, ends []int32, limit int, keep bool) ([]byte, []int32) {
-	data, n := f.w.Unread(), 0
-	for len(dst)+n < full && len(ends) < cap(ends) {
-		i := bytes.IndexByte(data[n:], '\n')
-		if i <= 0 || i > limit || IsBlank(data[n:n+i]) {
-			break
+	data, base, n := f.w.Unread(), len(dst), 0
+	begin := min(len(data), full-base) // the last place for a line's beginning
+	for step, to := 512, 0; to < begin && len(ends) < cap(ends); step *= 2 {
+		from, first := to, len(ends)
+		to = min(from+step, begin)
+		ends = LineEnds(ends, data[from:to])
+		if to == begin && data[to-1] != '\n' && len(ends) < cap(ends) {
+			if i := bytes.IndexByte(data[to:], '\n'); i >= 0 {
+				ends = append(ends, int32(to+i-from))
+			}
 		}
-		end := n + i
-		if !keep && data[end-1] == '\r' {
-			end--
+		for k := first; k < len(ends); k++ {
+			end := from + int(ends[k])
+			if line := data[n:end]; len(line) > limit || IsBlank(line) {
+				ends, begin = ends[:k], 0
+				break
+			}
+			n = end + 1
+			if !keep && data[end-1] == '\r' {
+				end--
+			}
+			ends[k] = int32(base + end)
 		}
-		ends = append(ends, int32(len(dst)+end))
-		n += i + 1
 	}
 	f.w.Consume(n)
 	return append(dst, data[:n]...), ends
+}
+
+// LineEnds appends to ends where each "\n" of a text is, as far as ends has room.
+func LineEnds(ends []int32, text []byte) []int32 {
+	ends, at := endsWide(ends, text)
+	for len(ends) < cap(ends) {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 {
+			break
+		}
+		ends = append(ends, int32(at+i))
+		at += i + 1
+	}
+	return ends
 }
 
 // skipLine consumes everything up to and including the next "\n".
@@ -242,6 +268,10 @@ func TooLarge(limit int) error {
 
 // IsBlank reports whether text is white space only, as Python's str.isspace sees it, or empty.
 func IsBlank(text []byte) bool {
+	return (len(text) == 0 || text[0] <= ' ' || text[0] >= utf8.RuneSelf) && isSpace(text)
+}
+
+func isSpace(text []byte) bool {
 	for len(text) > 0 {
 		c := text[0]
 		if c < utf8.RuneSelf {

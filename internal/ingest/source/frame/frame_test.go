@@ -3,6 +3,7 @@ package frame
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,35 @@ func TestWindowLimit(t *testing.T) {
 	for n := int64(11); n <= int64(len(text)); n++ {
 		if got := whole(n); got != want {
 			t.Errorf("resumed at %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+// LineEnds finds what a search byte by byte does, for texts and room of every length.
+func TestLineEnds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	text := make([]byte, 400)
+	for _, every := range []int{1, 2, 5, 40, 100, 1000} {
+		for n := range text {
+			for i := range text {
+				if text[i] = "\x00\x8a\v"[rnd.IntN(3)]; rnd.IntN(every) == 0 {
+					text[i] = '\n'
+				}
+			}
+			room := slices.Repeat([]int32{-1}, len(text)+9)
+			ends := room[: rnd.IntN(4) : 4+rnd.IntN(n+1)]
+			want := slices.Clone(ends)
+			for i, b := range text[:n] {
+				if b == '\n' && len(want) < cap(ends) {
+					want = append(want, int32(i))
+				}
+			}
+			if got := LineEnds(ends, text[:n]); !slices.Equal(got, want) {
+				t.Fatalf("%q: %v, want %v", text[:n], got, want)
+			}
+			if after := room[cap(ends):]; slices.ContainsFunc(after, func(end int32) bool { return end != -1 }) {
+				t.Fatalf("%q: %v after the room", text[:n], after)
+			}
 		}
 	}
 }
