@@ -55,6 +55,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Opening, error) {
 	}
 	if packed != nil {
 		o.WindowBytes, o.Searched, o.Stream, o.LeftOut = packed.bytes(), true, packed, packed.steps.LeftOut
+		o.Dropped = packed.dropped()
 	} else {
 		o.WindowBytes, o.Stream, o.LeftOut = rows.bytes(c), rows, rows.steps.LeftOut
 		o.Searched = c.order.Bucket > 0 || c.steps.MaxTokens > 0 || c.bound.balanced > 0 || r.buckets != nil

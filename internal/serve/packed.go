@@ -110,6 +110,23 @@ func (s *packedStream) bytes() int64 {
 	return n
 }
 
+// dropped returns how many tokens of an epoch best fit decreasing drops at least, as they are beyond the length of a packed
+// row. Rows of one bucket of the histogram may have any of its lengths.
+func (s *packedStream) dropped() (tokens int64) {
+	if s.opts.Policy != pack.BFD {
+		return 0
+	}
+	length := int64(s.length)
+	for _, m := range s.base.members {
+		info, least := m.split.Info(), int64(0)
+		for _, bucket := range info.Lengths {
+			least += max(0, bucket[2]-bucket[1]*length)
+		}
+		tokens += max(least, info.MaxLength-length)
+	}
+	return tokens
+}
+
 // Close ends reading ahead. The files belong to the Reader.
 func (s *packedStream) Close() { s.base.Close() }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/shard"
 )
@@ -106,6 +108,58 @@ func TestRowsAreServedOnceOrCounted(t *testing.T) {
 		want := fmt.Sprintf("%d of %d rows of the epoch are left out", packed-rows, packed)
 		if text := log.take(); strings.Count(text, want) != 1 {
 			t.Errorf("packed: %d of %d rows, and logged: %s", rows, packed, text)
+		}
+	}
+}
+
+// TestDroppedTokensAreLogged: best fit decreasing cuts rows that are longer than a packed one. The log says so, once, and
+// never more tokens than are missing.
+func TestDroppedTokensAreLogged(t *testing.T) {
+	schema := shard.Schema{VocabSize: 500}
+	rows := randomRows(100, schema, 5)
+	for _, length := range []int{130, 130, 131, 300} { // 130 and 131 are of one bucket of the histogram
+		rows = append(rows, dataset.Example{InputIDs: make([]uint32, length), Document: int64(len(rows))})
+	}
+	var log logBuffer
+	o := Options{Datasets: []string{rows.write(t, t.TempDir(), schema, 8<<10)},
+		Feed: feed.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	reader, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := serveBackend(t, reader, o)
+	tokens := func(query string) (n int) {
+		for _, b := range mustFetch(t, client, query) {
+			for _, row := range b.columns["attention_mask"] {
+				for _, v := range row {
+					n += int(v)
+				}
+			}
+		}
+		return n
+	}
+	all := tokens("batch_size=8")
+	for _, length := range []int{1, 2, 39, 127, 128, 129, 130, 131, 132, 299, 300, 301} {
+		for _, policy := range pack.Policies {
+			if policy == pack.None {
+				continue
+			}
+			log.take()
+			query := fmt.Sprintf("batch_size=8&pack=%s&max_length=%d", policy, length)
+			missing, said := all-tokens(query), 0
+			if _, text, found := strings.Cut(log.take(), "at least "); found {
+				fmt.Sscan(text, &said)
+			}
+			if said > missing || (said > 0) != (missing > 0) {
+				t.Errorf("%s: %d of %d tokens are missing, and the log says %d", query, missing, all, said)
+			}
+			if length != 130 && said != missing { // no bucket holds lengths above and below it
+				t.Errorf("%s: %d of %d tokens are missing, and the log says %d", query, missing, all, said)
+			}
+			mustFetch(t, client, query+"&world=2&rank=1&tail=once")
+			if text := log.take(); strings.Contains(text, "at least") {
+				t.Errorf("rank 1 logged: %s", text)
+			}
 		}
 	}
 }

@@ -87,3 +87,23 @@ def test_packed_rows_that_are_left_out_are_counted(dataset: str, capfd: pytest.C
             left = rows - 3 * sum(len(b["row"]) for b in loader)
         said = capfd.readouterr().err
         assert said.count("left out") == 1 and f"the last {left} rows that were packed are left out" in said
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+def test_tokens_that_packing_drops_are_counted(
+    dataset: str, in_process: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def tokens(**options: Any) -> int:
+        with Loader(dataset, output="numpy", batch_size=4, in_process=in_process, **options) as loader:
+            return sum(int(b["length"].sum()) for b in loader)
+
+    whole = tokens()
+    assert "dropped" not in capfd.readouterr().err
+    for policy, length in (("bfd", 7), ("bestfit", 7), ("bfd", 20), ("bfd", 5000), ("bfd_split", 7), ("wrapped", 7)):
+        dropped = whole - tokens(pack=policy, max_length=length)
+        assert (dropped > 0) == (policy in ("bfd", "bestfit") and length < 5000)
+        said = capfd.readouterr().err
+        assert said.count("dropped") == (dropped > 0)
+        assert dropped == 0 or f"at least {dropped} of {whole} tokens of an epoch are dropped" in said
+    tokens(pack="bfd", max_length=7, world=2, rank=1)
+    assert "dropped" not in capfd.readouterr().err

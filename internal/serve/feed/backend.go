@@ -47,6 +47,7 @@ type Opening struct {
 	// LeftOut returns how many rows of an epoch the stream has left out, as far as it is known, and how
 	// many the epoch has, 0 if that is unknown. It is called after Next, by its goroutine. nil is none.
 	LeftOut func() (rows, of int64)
+	Dropped int64 // tokens of an epoch, at least, that packing drops from rows that are too long
 }
 
 // Stream yields batches. It belongs to one goroutine.

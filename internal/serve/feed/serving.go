@@ -71,6 +71,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := s.admit(r, st); err != nil {
 		return err
 	}
+	if query.Rank == 0 && plan.Dropped > 0 {
+		s.sayDropped(st)
+	}
 	first := collate.New(plan.Collate)
 	stop := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
 	firstErr := st.next(ctx, first)
@@ -145,6 +148,12 @@ func (s *Server) sayLeftOut(st *stream, rows, of int64) {
 	}
 	s.opts.Log.Warn(part+" of the epoch are left out: with tail=drop, the rows after the last whole step of "+
 		"all ranks are; tail=once serves every row", "stream", st.id, "query", st.raw)
+}
+
+// sayDropped logs that packing cuts rows.
+func (s *Server) sayDropped(st *stream) {
+	s.opts.Log.Warn(fmt.Sprintf("at least %d tokens of an epoch are dropped: some rows are longer than packed ones, and "+
+		"pack=bfd cuts them; pack=bfd_split keeps every token", st.opening.Dropped), "stream", st.id, "query", st.raw)
 }
 
 // finish counts and logs how a stream ended.

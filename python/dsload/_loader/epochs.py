@@ -41,6 +41,7 @@ class Epochs:
         self.rows = self.examples * source.numbers_per_row(self.query)
         self.described = True
         self._left_out.describe(self.query, self.rows)
+        self._left_out.describe_packing(source, self.query)
 
     @property
     def most_batches(self) -> Optional[int]:

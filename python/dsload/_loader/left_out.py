@@ -1,4 +1,5 @@
-"""A note on stderr where tail="drop" leaves rows out: how many of how many, once a loader, from rank 0 alone."""
+"""Notes on stderr, once a loader, from rank 0 alone: how many rows tail="drop" leaves out, and how many tokens
+pack="bfd" drops."""
 
 from __future__ import annotations
 
@@ -39,6 +40,17 @@ class LeftOut:
         # Not every number has a packed row: count those that have.
         rest = replace(query, start=position, epochs=end // rows, rank=0, world=1, tail="keep")
         self._say(sum(len(b["row"]) for b in source.stream(rest, {"row", "next"}, NumpyOutput, end)), 0, query)
+
+    def describe_packing(self, source: Source, query: Query) -> None:
+        """Takes the loader's query once the lengths of rows are known."""
+        dropped, tokens = source.dropped_tokens(query)
+        if dropped and query.rank == 0:
+            print(
+                f'note: pack="bfd" cuts rows that are longer than {query.max_length} tokens: at least {dropped} of '
+                f'{tokens} tokens of an epoch are dropped; pack="bfd_split" keeps them',
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _say(self, rows: int, of: int, query: Query) -> None:
         if self.said or not rows:

@@ -200,6 +200,20 @@ class Source:
         tokens = sum(bucket[2] for bucket in histogram)
         return most_rows(PackOptions(str(query.pack), query.max_length or 1, tokens, longest), rows, histogram)
 
+    def dropped_tokens(self, query: Query) -> tuple[int, int]:
+        """(how many tokens of an epoch best fit decreasing drops at least, of how many): those beyond the length of a
+        packed row. Rows of one bucket of the histogram may have any of its lengths."""
+        dropped = tokens = 0
+        for manifest in self._mixed(query) if query.pack == "bfd" else ():
+            split = split_of(manifest, query.split, self.name)
+            if split is not None:
+                length = query.max_length or 1
+                histogram = lengths_of(split, self.name)
+                beyond = sum(max(0, held - rows * length) for _, rows, held in histogram)
+                dropped += max(beyond, longest_of(manifest, query.split, self.name, rows=True) - length)
+                tokens += sum(held for _, _, held in histogram)
+        return dropped, tokens
+
     def most_of_a_row(self, query: Query) -> int:
         """The maximum length of a batch's rows in tokens, with padding."""
         fixed = query.padding == "max_length"
