@@ -49,6 +49,12 @@ func TestUnusedFields(t *testing.T) {
 			`{"role":"assistant","content":"a","mood":"gay","id":7}],"persona":"pirate","messages2":null}`,
 			"messages[].mood 2, messages[].name 1, persona 1", nil},
 		{"named.jsonl", `{"messages":[{"role":"user","content":"q","name":"Ann"},{"role":"assistant","content":"a"}]}`, "", nil},
+		{"turns.jsonl", `{"messages":[{"human":"q","model":"lost","assistant":"a","mood":"sad"}]}`,
+			"messages[].model 1, messages[].mood 1", nil},
+		{"sharegpt.jsonl", `{"messages":[{"from":"human","value":"q","content":"other"},{"from":"gpt","role":"user","value":"a"}]}`,
+			"messages[].content 1, messages[].role 1", nil},
+		{"chosen.jsonl", `{"prompt":"other ","chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}` + "\n" +
+			`{"prompt":"q\n","chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`, "prompt 1", nil},
 		{"chosen.jsonl", `{"prompt":"q","chosen":"a","rejected":"b","margin":2,"label":true}`, "margin 1", nil},
 	} {
 		dir := t.TempDir()

@@ -83,7 +83,10 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 		}
 		m = with(with(m, "content", thoughts), "tool_calls", calls)
 	}
-	if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !j.form.calledOlder {
+	if call := get(m, "function_call"); jinja.HasValue(call) && !j.form.calledOlder {
+		if jinja.HasValue(get(m, "tool_calls")) {
+			return nil, false, fault.Errorf(`it has calls in "tool_calls" and in "function_call"; leave one of them out, as with {map}`)
+		}
 		m = m.Without(func(key string, _ any) bool { return key == "function_call" })
 		m = with(m, "tool_calls", list(asTool(call)))
 	}
@@ -98,16 +101,34 @@ func (j *rendering) adapt(m *jinja.Dict) (_ *jinja.Dict, made bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	for _, field := range reasoningFields {
-		if thought := get(m, field); thought != nil {
-			with := dict("thinking", thought)
-			for _, key := range m.Keys() {
-				with.Set(key, get(m, key))
-			}
-			with.Set("reasoning_content", thought)
-			m = with
-			break
-		}
+	if m, err = withThought(m); err != nil {
+		return nil, false, err
 	}
 	return m, made, nil
+}
+
+// withThought stores a model's reasoning under all of its names.
+func withThought(m *jinja.Dict) (*jinja.Dict, error) {
+	var thought any
+	from := ""
+	for _, field := range reasoningFields {
+		switch v := get(m, field); {
+		case v == nil:
+		case !jinja.HasValue(thought):
+			thought, from = v, field
+		case jinja.HasValue(v) && v != thought:
+			return nil, fault.Errorf("its %q and its %q differ, and both are its reasoning; leave one of them out, as with {map}",
+				from, field)
+		}
+	}
+	if thought == nil {
+		return m, nil
+	}
+	out := dict("thinking", thought)
+	for _, key := range m.Keys() {
+		out.Set(key, get(m, key))
+	}
+	out.Set("thinking", thought)
+	out.Set("reasoning_content", thought)
+	return out, nil
 }

@@ -114,6 +114,17 @@ func TestDropReasoning(t *testing.T) {
 	}
 }
 
+// TestReasoningByAnyName: the template finds a model's reasoning by each name, whichever has it.
+func TestReasoningByAnyName(t *testing.T) {
+	const template = `{% for m in messages %}({{ m.thinking }})({{ m.reasoning_content }}){{ m.content }}{% endfor %}`
+	for _, fields := range []string{`"thinking":"a"`, `"reasoning_content":"a"`, `"reasoning":"a"`, `"reasoning_content":"","reasoning":"a"`,
+		`"thinking":"","reasoning_content":null,"reasoning":"a"`, `"thinking":"a","reasoning":"a","reasoning_content":""`} {
+		if text, _, _ := renderAs(t, template, KeepReasoning, `{"messages":[{"role":"assistant","content":"c",`+fields+`}]}`); text != "(a)(a)c" {
+			t.Errorf("%s: %q", fields, text)
+		}
+	}
+}
+
 func TestThoughtEnds(t *testing.T) {
 	for source, want := range map[string][]string{"": {"</think>"}, "{% if '</seed:think>' in c %}</think>": {"</seed:think>", "</think>"},
 		"[THINK]a[/THINK]": {"</think>", "[/THINK]"}, "</tool_call>": {"</think>"},

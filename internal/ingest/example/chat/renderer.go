@@ -275,7 +275,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { dst.noteUnread(record, c.messages) }()
+	defer func() { dst.noteUnread(c) }()
 	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
 	if c.tools != nil || c.holdTools() {

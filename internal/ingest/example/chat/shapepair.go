@@ -33,7 +33,9 @@ func (c *conversation) fromPreference() error {
 	}
 	prompt, _ := peek(c.record, question).(*jinja.List)
 	if isList && (question == "" || len(own.Items) == 0 || c.startsItself(own, peek(c.record, question))) {
-		c.use(question)
+		if text, ok := peek(c.record, question).(string); !ok || repeats(own, text) { // else it is named as not used
+			c.use(question)
+		}
 		if !c.startsWithSystem(own) {
 			if err := c.addSystem(); err != nil {
 				return err
@@ -135,6 +137,14 @@ func findPair(record *jinja.Dict) int {
 		shape            Shape
 	}) bool {
 		return has(record, p.question) && has(record, p.answer)
+	})
+}
+
+// repeats reports whether a message of a list has a text in its content.
+func repeats(list *jinja.List, text string) bool {
+	return slices.ContainsFunc(list.Items, func(item any) bool {
+		m, ok := item.(*jinja.Dict)
+		return ok && says(contentOf(m), strings.TrimSpace(text))
 	})
 }
 

@@ -41,6 +41,7 @@ type conversation struct {
 	dropped   int                  // messages with reasoning that was left out
 	untrained []bool               // messages of the prompt, or that are marked so
 	origins   []origin             // one for each message
+	apart     []*jinja.Dict        // objects of the list that messages were made of, where they may hold more
 }
 
 // origin is which message of the record one is, and the role that it has there.
@@ -260,17 +261,20 @@ func (c *conversation) addList(field string, list *jinja.List, marks []mark) (sh
 		}
 		before := len(c.messages)
 		hasRole, hasContent := has(m, "role"), has(m, "content")
-		if !hasRole && has(m, "from") || !hasContent && has(m, "value") {
+		switch {
+		case !hasRole && has(m, "from"), !hasContent && has(m, "value"):
 			shape = ShareGPT
-			m = fromShareGPT(m)
-		} else if !hasRole && c.addTurn(m) {
+			c.takeApart(m)
+			c.messages = append(c.messages, fromShareGPT(m))
+		case !hasRole && c.addTurn(m):
 			shape = ShareGPT
-			m = nil
-		} else if !hasContent && has(m, "parts") {
-			m = with(m, "content", ofParts(get(m, "parts")))
-		}
-		if m != nil {
+			c.takeApart(m)
+		case !hasContent && has(m, "parts"):
+			c.messages = append(c.messages, with(m, "content", ofParts(get(m, "parts"))))
+		default:
 			c.messages = append(c.messages, m)
+		}
+		for _, m := range c.messages[before:] {
 			if err := c.checkMessage(m, shape); err != nil {
 				return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
 			}
@@ -292,12 +296,19 @@ func ofParts(parts any) any {
 	return parts
 }
 
+// takeApart remembers an object that messages are made of, for its fields that none of them has.
+func (c *conversation) takeApart(m *jinja.Dict) {
+	if !bare(m) {
+		c.apart = append(c.apart, m)
+	}
+}
+
 // addTurn adds the messages of an object that is a turn, and reports whether it is one.
 func (c *conversation) addTurn(turn *jinja.Dict) bool {
 	before := len(c.messages)
 	for _, part := range turnParts {
-		if s, ok := get(turn, part[0]).(string); ok && (s != "" || part[1] != "system") {
-			c.add(part[1], s)
+		if content := get(turn, part[0]); content != nil && (content != "" || part[1] != "system") {
+			c.add(part[1], content)
 		}
 	}
 	return len(c.messages) > before

@@ -79,6 +79,9 @@ func TestShapes(t *testing.T) {
 		`{"messages": [{"role": "assistant", "content": null, "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"b": 1, "a": 2.0}}}]}]}`:   `messages assistant=+[{"type": "function", "function": {"name": "f", "arguments": {"b": 1, "a": 2.0}}}];`,
 		`{"messages": [{"role": "assistant", "content": "", "function_call": {"name": "f"}}, {"role": "function", "content": "1"}], "functions": [{"name": "f"}]}`:   `messages assistant=+[{"type": "function", "function": {"name": "f"}}];tool=1;[{"type": "function", "function": {"name": "f"}}]`,
 		`{"messages": [{"role": "user", "content": "Hi"}], "tools": "[{\"a\": 1}]"}`:                                                                                 `messages user=Hi;[{"a": 1}]`,
+		`{"conversation": [{"system": "", "human": ["a", {"type": "text", "text": "b"}], "assistant": "Yo"}]}`:                                                       "ShareGPT user=a\nb;assistant=Yo;",
+		`{"messages": [{"role": "assistant", "content": "Yo", "function_call": "", "tool_calls": ""}, {"role": "assistant", "content": "a", "function_call": {}}]}`:  "messages assistant=Yo;assistant=a;",
+		`{"messages": [{"role": "assistant", "content": "", "function_call": {"name": "f"}, "tool_calls": []}]}`:                                                     `messages assistant=+[{"type": "function", "function": {"name": "f"}}];`,
 		`{"messages": [{"role": "user", "content": "Hi"}], "tools": []}`:                                                                                             `messages user=Hi;`,
 	} {
 		var got Text
@@ -90,6 +93,12 @@ func TestShapes(t *testing.T) {
 		}
 	}
 }
+
+// Messages that say the same thing in two ways.
+const (
+	twoCalls    = `{"role": "assistant", "content": "", "function_call": {"name": "f"}, "tool_calls": [{"function": {"name": "g"}}]}`
+	twoThoughts = `{"role": "assistant", "content": "x", "reasoning": "a", "reasoning_content": "b"}`
+)
 
 func TestRecordsWithoutConversation(t *testing.T) {
 	for record, want := range map[string]string{
@@ -115,12 +124,16 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		`{"chosen": 5}`:                                                                `"chosen" is a number`,
 		`{"messages": [{"role": "user", "content": "x"}], "tools": 5}`:                 `"tools" is a number, not a list`,
 		`{"messages": [{"role": "user", "content": "x"}], "tools": "{"}`:               `"tools" is a string but not a JSON list`,
-		`{"messages": [`:                       "malformed JSON at byte",
-		`{"prompt": null, "completion": null}`: "whose fields are prompt, completion, without a value in prompt, completion;",
-		`[{"role": "user", "content": "x"}]`:   `no object but a list; a conversation is an object, as in {"messages"`,
-		`[1, 2]`:                               "malformed JSON at byte 0: no object",
-		`{"messages": [{"role": "user", "content": "x"}]} x`: "something after the object",
-		`{"messages": [{"role": "user", "content": "x"},]}`:  "malformed JSON",
+		`{"conversation": [{"human": 5, "assistant": "x"}]}`:                           `message 1 of "conversation": its content is a number, not a string`,
+		`{"conversation": [{"human": "x", "assistant": {"text": "y"}}]}`:               `message 1 of "conversation": its content is an object, not a string`,
+		`{"messages": [` + twoCalls + `]}`:                                             `message 1 of "messages": it has calls in "tool_calls" and in "function_call"`,
+		`{"messages": [` + twoThoughts + `]}`:                                          `message 1 of "messages": its "reasoning_content" and its "reasoning" differ`,
+		`{"messages": [`:                                                               "malformed JSON at byte",
+		`{"prompt": null, "completion": null}`:                                         "whose fields are prompt, completion, without a value in prompt, completion;",
+		`[{"role": "user", "content": "x"}]`:                                           `no object but a list; a conversation is an object, as in {"messages"`,
+		`[1, 2]`:                                                                       "malformed JSON at byte 0: no object",
+		`{"messages": [{"role": "user", "content": "x"}]} x`:                           "something after the object",
+		`{"messages": [{"role": "user", "content": "x"},]}`:                            "malformed JSON",
 		`{"a": 01}`:   "malformed JSON",
 		`{"a": "\x"}`: "a bad escape",
 		`{"a": ` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`: "nested deeper than 500",

@@ -11,7 +11,7 @@ import (
 var answeredFor = slices.Concat([]string{"role", "content", "tool_calls", "function_call"}, reasoningFields, markFields)
 
 // noteUnread notes the fields with a value that neither this package nor the template has read.
-func (t *Text) noteUnread(record *jinja.Dict, messages []*jinja.Dict) {
+func (t *Text) noteUnread(c *conversation) {
 	noteIn := func(d *jinja.Dict, names *[]string, besides []string) {
 		d.Unread(func(name string, value any) {
 			if jinja.HasValue(value) && !slices.Contains(besides, name) {
@@ -19,8 +19,11 @@ func (t *Text) noteUnread(record *jinja.Dict, messages []*jinja.Dict) {
 			}
 		})
 	}
-	noteIn(record, &t.Unread, nil)
-	for _, m := range messages {
+	noteIn(c.record, &t.Unread, nil)
+	for _, m := range c.messages {
 		noteIn(m, &t.UnreadOfMessages, answeredFor)
+	}
+	for _, m := range c.apart {
+		noteIn(m, &t.UnreadOfMessages, nil)
 	}
 }
