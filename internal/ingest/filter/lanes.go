@@ -67,14 +67,6 @@ func (l *lane) run() {
 	}
 }
 
-// entryOf returns the entry of a key for which a lane is, or it would have if that were its own.
-func (l *lane) entryOf(key []byte) entry {
-	if l.kind == Near {
-		return bandEntry(key, l.number)
-	}
-	return exactEntry(key)
-}
-
 func (l *lane) isOwn(e entry) bool { return l.kind == Near || laneOfHash(e) == l.number }
 
 // laneOfHash returns the number of the lane that has an exact entry.
@@ -86,7 +78,7 @@ func (l *lane) look(keys [][]byte) {
 	clear(l.used)
 	l.entries, l.found = l.entries[:0], l.found[:len(keys)]
 	for _, key := range keys {
-		l.entries = append(l.entries, l.entryOf(key))
+		l.entries = append(l.entries, l.kind.entry(key, l.number))
 	}
 	l.table.look(l.entries, l.found)
 }

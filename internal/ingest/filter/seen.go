@@ -45,13 +45,22 @@ const hashBytes = 16
 
 // entries appends the table's entries of a key, without its number.
 func (d Dedup) entries(dst []entry, key []byte) []entry {
-	if d == Exact {
-		return append(dst, exactEntry(key))
+	n := 1
+	if d == Near {
+		n = bands
 	}
-	for band := range bands {
-		dst = append(dst, bandEntry(key, band))
+	for band := range n {
+		dst = append(dst, d.entry(key, band))
 	}
 	return dst
+}
+
+// entry returns the table's entry of a key, without its number; of a near one that of a band.
+func (d Dedup) entry(key []byte, band int) entry {
+	if d == Near {
+		return bandEntry(key, band)
+	}
+	return exactEntry(key)
 }
 
 // exactEntry returns the table's entry of an exact key: 127 bits of it.
