@@ -57,7 +57,14 @@ func (p *Prepared) unusedCSV() (none fault.Text) {
 			return none
 		}
 	}
-	return fault.Textf("{columns} and {delimiter} have no effect: no source is read as CSV; give its {format}")
+	const why = " no effect: no source is read as CSV; give its {format}"
+	switch {
+	case o.Delimiter == "":
+		return fault.Textf("{columns} has" + why)
+	case len(o.Columns) == 0:
+		return fault.Textf("{delimiter} has" + why)
+	}
+	return fault.Textf("{columns} and {delimiter} have" + why)
 }
 
 // Warnings returns the tokenizer's warnings, options without effect, and a source of train that is
