@@ -20,7 +20,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/serve"
 	"github.com/dsload/dsload/internal/shardfile"
-	"github.com/dsload/dsload/internal/textcache"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -68,7 +67,7 @@ type builtSummary struct {
 func runBuildProcess(cmd *cobra.Command, flags, sources []string, stdin io.Reader, resumes bool) (summary builtSummary, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return summary, fmt.Errorf("build %s: find this program: %w", textcache.SourcesText(sources), err)
+		return summary, fmt.Errorf("build %s: find this program: %w", uris.Several(sources), err)
 	}
 	args := append([]string{"build", "--json"}, flags...)
 	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
@@ -89,12 +88,12 @@ func runBuildProcess(cmd *cobra.Command, flags, sources []string, stdin io.Reade
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return summary, &printedError{exit.ExitCode()}
 	case err != nil && cmd.Context().Err() != nil:
-		return summary, fault.Kindf(fault.Interrupted, "build %s: interrupted", textcache.SourcesText(sources))
+		return summary, fault.Kindf(fault.Interrupted, "build %s: interrupted", uris.Several(sources))
 	case err != nil:
-		return summary, fmt.Errorf("build %s: %w", textcache.SourcesText(sources), err)
+		return summary, fmt.Errorf("build %s: %w", uris.Several(sources), err)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
-		return summary, fmt.Errorf("build %s: read its summary: %w", textcache.SourcesText(sources), err)
+		return summary, fmt.Errorf("build %s: read its summary: %w", uris.Several(sources), err)
 	}
 	for _, note := range append(losses(summary.Rejected, summary.Dropped), summary.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note))

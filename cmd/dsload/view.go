@@ -19,10 +19,10 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/help"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/markup"
 	"github.com/dsload/dsload/internal/store"
-	"github.com/dsload/dsload/internal/textcache"
 	"github.com/dsload/dsload/internal/view"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -174,7 +174,7 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 
 // recognize finds out whether the arguments are sources of a build. What lies in a bucket may be either.
 func (f *viewFlags) recognize(args []string) error {
-	f.name, f.ofText = textcache.SourcesText(args), true
+	f.name, f.ofText = uris.Several(args), true
 	asked := given(f.text)
 	for _, arg := range args {
 		switch {

@@ -101,5 +101,5 @@ func (f *flusher) noneLeft() error {
 		reasons = append(reasons, fault.Textf("{where} takes a VALUE as it is, without lists and wildcards: give one "+
 			"{where} for each value"))
 	}
-	return fault.Errorf("build %s: no document is left: %v", f.b.opts.Out, fault.Join(reasons, "; "))
+	return fault.Errorf("build %s: no document is left: %v", f.b.opts.Place(), fault.Join(reasons, "; "))
 }

@@ -325,6 +325,6 @@ func (f *flusher) noExamples() error {
 	if len(reasons) == 0 {
 		reasons = []fault.Text{fault.Textf("%v", cause.NoDocuments)}
 	}
-	return fault.Of(cause.NoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
+	return fault.Of(cause.NoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Place(),
 		fault.Join(reasons, "; "))
 }

@@ -235,7 +235,7 @@ func (f *flusher) interrupted(ctx context.Context) error {
 		return b.readErr
 	}
 	if !begun {
-		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
+		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Place(),
 			ErrInterrupted)
 	}
 	return fmt.Errorf("build %s: %w at a checkpoint after %s; run the same command again to resume",
@@ -255,6 +255,6 @@ func (b *build) newWorker(cacheBytes int) *work.Worker {
 // startMap runs the command for the records of a reader, whose inputs have names by their numbers.
 func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, uri func(input int) string,
 	f *flusher) (*read.Mapping, error) {
-	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Out, URI: uri, Reader: reader, Waiting: &b.waits.mapping,
+	return read.StartMap(pipeline, wanted, read.MapConfig{Command: b.opts.Map, Out: b.opts.Place(), URI: uri, Reader: reader, Waiting: &b.waits.mapping,
 		Rows: b.current.Formatter.NewWorker(), Notice: b.notice, Answered: f.state.Answered, Resume: f.state.Position})
 }

@@ -69,7 +69,7 @@ func Build(ctx context.Context, o option.Options, say func(string), build func(o
 	if err := cache.Prepare(); err != nil { // before a server reads what lies there
 		return nil, err
 	}
-	what := SourcesText(o.Sources)
+	what := uris.Several(o.Sources)
 	o.Out = cache.Dir // for scratch files; the entry is not known yet
 	id, err := setup.Identify(ctx, o)
 	if err != nil {
@@ -121,13 +121,4 @@ func cacheName(sources []string) string {
 		return filepath.Base(abs)
 	}
 	return "text"
-}
-
-// SourcesText names sources for people: the first one, and how many more there are.
-func SourcesText(sources []string) string {
-	first := uris.Redact(sources[0])
-	if len(sources) == 1 {
-		return first
-	}
-	return fmt.Sprintf("%s and %d more", first, len(sources)-1)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/source"
+	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/resident"
 	"github.com/dsload/dsload/internal/shardfile"
@@ -70,6 +71,14 @@ type Resources struct {
 	Discarded bool
 	// Now is the clock for checkpoints and for the times in run.json. Default: time.Now.
 	Now func() time.Time
+}
+
+// Place names the dataset in errors: by its folder, or by the sources where that is discarded.
+func (o *Options) Place() string {
+	if o.Discarded {
+		return uris.Several(o.Sources)
+	}
+	return o.Out
 }
 
 // Hooks are called while a build runs, where they are set.

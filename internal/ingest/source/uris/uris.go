@@ -69,6 +69,15 @@ func Redact(arg string) string {
 	return remote.Redact(arg)
 }
 
+// Several names sources for people: the first one, and how many more there are.
+func Several(sources []string) string {
+	first := Redact(sources[0])
+	if len(sources) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, len(sources)-1)
+}
+
 // WithoutQuery returns an address of the web without what follows its path.
 func WithoutQuery(name string) string {
 	if strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
