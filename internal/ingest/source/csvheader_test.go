@@ -64,6 +64,7 @@ func TestCSVHeadersThatMislead(t *testing.T) {
 		"quoted":   {"\"sep=\t\"\ntext\tlang\na\ten\n", Options{}, "for Excel"},
 		"names":    {"text,lang\na,en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, "leave `columns` out"},
 		"case":     {"Text;Lang\na;en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, "leave `columns` out"},
+		"order":    {"lang,text\na,en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, "leave `columns` out"},
 		"records":  {"text,en\na,en\n", Options{Framing: Framing{Columns: []string{"text", "lang"}}}, ""},
 		"twice":    {"text,id,text\na,1,b\n", Options{Framing: Framing{Fields: []string{"text"}}}, `named "text"`},
 		"unwanted": {"id,text,id,,\n1,a,2,,\n", Options{Framing: Framing{Fields: []string{"text"}}}, ""},

@@ -93,14 +93,24 @@ func (c *csvFramer) setHeader(line []byte) error {
 	return nil
 }
 
-// checkNoHeader returns an error if the first line has the names that Options.Columns gives: each of them would
-// become a text.
+// checkNoHeader returns an error if the first line has the names that Options.Columns gives, in any order: each of
+// them would become a text.
 func (c *csvFramer) checkNoHeader(line []byte) error {
 	first := csvFramer{comma: c.comma}
-	if first.setHeader(line) != nil || !slices.EqualFunc(first.columns, c.columns, strings.EqualFold) {
+	if first.setHeader(line) != nil || !slices.Equal(sortedNames(first.columns), sortedNames(c.columns)) {
 		return nil
 	}
 	return fault.Of(cause.Unsupported, "its first line has the names of {columns}: it is a header; leave {columns} out")
+}
+
+func sortedNames(columns []string) []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for _, name := range columns {
+			if !yield(strings.ToLower(name)) {
+				return
+			}
+		}
+	})
 }
 
 // checkHeader refuses a header that is none, and one in which a wanted field is the name of several columns.
