@@ -86,6 +86,13 @@ func TestMisnamedFiles(t *testing.T) {
 		"picture.gz":   {"\x89PNG\r\n\x1a\n" + noise, "an image", cause.Unsupported},
 		"nothing.lz4":  {noise, "named like lz4 data", cause.Corrupt},
 		"unknown.data": {noise, "not text", cause.Binary},
+		"empty.gz":     {"", "named like gzip data, but it ends after 0 bytes", cause.Truncated},
+		"empty.pq":     {"", "named like a parquet file, but it ends after 0 bytes", cause.Truncated},
+		"cut.zst":      {"\x28\xb5\x2f", "named like zstd data, but it ends after 3 bytes", cause.Truncated},
+		"cut.xz":       {"\xfd7zXZ", "named like xz data, but it ends after 5 bytes", cause.Truncated},
+		"cut.bz2":      {"BZh", "named like bzip2 data, but it ends after 3 bytes", cause.Truncated},
+		"cut.parquet":  {"PAR1", "named like a parquet file, but it ends after 4 bytes", cause.Truncated},
+		"cut":          {"\x28\xb5\x2f", "this is the beginning of compressed data, 3 bytes", cause.Truncated},
 	} {
 		_, err := Open(t.Context(), Options{Args: []string{write(t, dir, name, c.data)}})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {

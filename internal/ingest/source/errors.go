@@ -42,12 +42,14 @@ type DamageError struct {
 	Lost  string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
 	Whole bool   // all of the member was read: it is its checksum that differs
 	Kept  int64  // rows of the file before it, where WholeFile is lost
-	Rows  int64  // how many are lost, where Lost is ""
+	Rows  int64  // how many are lost, where Lost is ""; 0 if that is unknown
 	Err   error
 }
 
 func (e *DamageError) Error() string {
 	switch {
+	case e.Lost == "" && e.Rows == 0:
+		return fmt.Sprintf("%v; an unknown number of rows is lost", e.Err)
 	case e.Lost == "" && e.Rows == 1:
 		return fmt.Sprintf("%v; 1 row is lost", e.Err)
 	case e.Lost == "":

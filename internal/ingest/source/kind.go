@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -14,15 +15,17 @@ import (
 	"github.com/dsload/dsload/internal/shell"
 )
 
-// magics begin files of known kinds: a compression that is read, or a kind that is not, with what
-// to do instead.
-var magics = []struct {
+type magic struct {
 	at          int
 	magic       string
 	compression decompress.Compression
 	kind        skip.Kind
 	refusal     string
-}{
+}
+
+// magics begin files of known kinds: a compression that is read, or a kind that is not, with what
+// to do instead.
+var magics = []magic{
 	{0, "\x1f\x8b", decompress.Gzip, 0, ""},
 	{0, "\x28\xb5\x2f\xfd", decompress.Zstd, 0, ""},
 	{0, "BZh", decompress.Bzip2, 0, ""},
@@ -184,10 +187,25 @@ var namedKinds = map[string]struct {
 	".zip": {"", decompress.Zipped, "a zip archive"},
 }
 
+// cutMagic reports whether a whole file is shorter than what shows that a file is compressed, or has columns, and
+// begins like that.
+func cutMagic(file []byte) bool {
+	isCut := func(magic string) bool { return len(file) < len(magic) && strings.HasPrefix(magic, string(file)) }
+	return len(file) > 0 && (isCut("PAR1\x15") || isCut("ARROW1\x00\x00") || isCut("BZh1") ||
+		slices.ContainsFunc(magics, func(m magic) bool { return m.compression != decompress.Plain && isCut(m.magic) }))
+}
+
 // checkBegin refuses an input whose name announces a format or compression, and whose first bytes
 // are neither those of it nor text: it is damaged. The format or compression of the input is then
 // what its name announces, so that reading it names the damage.
 func (in *Input) checkBegin(o *Options, head []byte) error {
+	named, ok := namedKinds[strings.ToLower(path.Ext(in.URI))]
+	if cut := cutMagic(head); ok && (cut || len(head) == 0) {
+		in.Format, in.Compression = named.format, named.compression
+		return fault.Of(cause.Truncated, "named like %s, but it ends after %d bytes; copy the file again", named.name, len(head))
+	} else if cut && !utf8.Valid(head) {
+		return fault.Of(cause.Truncated, "this is the beginning of compressed data, %d bytes; copy the file again", len(head))
+	}
 	if checkText(head) == nil || decompress.UTF16Order(head) != nil || isTar(head) {
 		return nil
 	}
@@ -197,7 +215,6 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	case strings.HasPrefix(string(head), "FEA1"):
 		return fault.Of(cause.Unsupported, "this is a Feather file of version 1; write it again as version 2")
 	}
-	named, ok := namedKinds[strings.ToLower(path.Ext(in.URI))]
 	if !ok || o.Format.isColumnar() && named.format == "" {
 		return nil
 	}

@@ -67,6 +67,8 @@ func tableError(err error) error {
 		return fault.Of(cause.Unsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
 		return fault.Of(cause.Unsupported, "%v; write the file again with the usual settings", err)
+	case errors.Is(err, columnar.ErrSeveral):
+		return fault.Of(cause.Corrupt, "%v", err)
 	case errors.Is(err, columnar.ErrCorrupt):
 		return fault.Of(cause.Corrupt, "the file is damaged: %v; copy it again", err)
 	}

@@ -1,12 +1,14 @@
 package columnar
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/flatbuf"
 )
 
@@ -48,6 +50,7 @@ type arrowFile struct {
 	buffers int
 	views   int            // columns of views
 	footer  int64          // its length, or that of the schema's message
+	last    int64          // where the last message ends that the footer names
 	meta    flatbuf.Buffer // describes the message that is looked at while the file is opened
 	window  int64          // what decompressors of all wanted buffers take together
 
@@ -99,7 +102,7 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if isFile {
 		err = f.readFooter()
 	} else {
-		err = f.readStream(0)
+		err = f.readWholeStream()
 	}
 	if err != nil && o.Lenient {
 		err = f.salvage(isFile, err)
@@ -204,7 +207,7 @@ func (f *arrowFile) salvage(isFile bool, cause error) error {
 	}
 	if isFile {
 		*f = *newArrowFile(f.at, f.size, f.options)
-		if err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
+		if _, err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
 		}
 	}
@@ -215,29 +218,47 @@ func (f *arrowFile) salvage(isFile bool, cause error) error {
 	return nil
 }
 
-// readStream reads the messages from an offset on.
-func (f *arrowFile) readStream(offset int64) error {
+// readWholeStream reads a stream that is all of the file, but for zeros after it.
+func (f *arrowFile) readWholeStream() error {
+	end, err := f.readStream(0)
+	if err != nil {
+		return err
+	}
+	after := make([]byte, min(f.size-end, 4<<10))
+	if err := f.readAt(after, end); err != nil {
+		return err
+	}
+	if len(bytes.Trim(after, "\x00")) > 0 {
+		return fault.Of(ErrSeveral, "bytes follow the end mark of the stream, from byte %d on; keep what comes before with "+
+			"`head -c %[1]d`, and another stream in a file of its own", end)
+	}
+	return nil
+}
+
+// readStream reads the messages from an offset on, and returns where their end mark ends.
+func (f *arrowFile) readStream(offset int64) (end int64, err error) {
 	for {
 		m, from, size, err := f.message(offset)
 		if err == io.EOF {
+			end = from
 			break
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		body, bodySize := from+int64(size), m.Long(3)
 		if bodySize < 0 || bodySize > f.size-body {
-			return corrupt("the file ends within a record batch, which begins at byte %d", offset)
+			return 0, corrupt("the file ends within a record batch, which begins at byte %d", offset)
 		}
 		if err := f.note(m, from, size, body, bodySize); err != nil {
-			return err
+			return 0, err
 		}
 		offset = body + (bodySize+7)/8*8
 	}
 	if !f.isOpen {
-		return corrupt("the stream has no schema")
+		return 0, corrupt("the stream has no schema")
 	}
-	return nil
+	return end, nil
 }
 
 // note notes a message.
@@ -341,6 +362,24 @@ func (f *arrowFile) readFooter() error {
 			}
 		}
 	}
+	return f.checkBefore(f.size - end - n)
+}
+
+// checkBefore refuses a file that stands after another one: its footer, which begins at an offset, would find the
+// other's record batches in the places of its own.
+func (f *arrowFile) checkBefore(footer int64) error {
+	const around = 128 // bytes that writers may leave after the last batch
+	before := footer - f.last
+	if f.last == 0 || before < around {
+		return nil
+	}
+	border := make([]byte, around+len(arrowMagic))
+	if err := f.readAt(border, before-around); err != nil {
+		return err
+	}
+	if bytes.Contains(border, []byte(arrowMagic[:6]+arrowMagic[:6])) {
+		return errBefore
+	}
 	return nil
 }
 
@@ -360,6 +399,7 @@ func (f *arrowFile) block(kind byte, what string, i int, offset, metaSize, end i
 	if m.Byte(1, 0) != kind || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
 		return corrupt("%s %d is damaged", what, i+1)
 	}
+	f.last = max(f.last, body+bodySize)
 	return f.note(m, from, size, body, bodySize)
 }
 

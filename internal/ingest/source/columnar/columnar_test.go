@@ -354,6 +354,33 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestPutTogether: of files that were put together with cat, the footer of the last would find its rows in the first;
+// and nothing reads what follows the end mark of a stream.
+func TestPutTogether(t *testing.T) {
+	for _, name := range fixtures(t) {
+		data := load(t, name)
+		want := "two files are in one"
+		if IsArrowStream(data) {
+			want = fmt.Sprintf("bytes follow the end mark of the stream, from byte %d on; keep what comes before with `head -c %[1]d`", len(data))
+		}
+		_, err := open(name, slices.Concat(data, data), Options{})
+		if !errors.Is(err, ErrSeveral) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s twice: %v", name, err)
+		}
+	}
+	for name, before := range map[string]string{"delta.parquet": "plain.parquet", "zstd.arrow": "file.arrow"} {
+		data := slices.Concat(load(t, "testdata/"+before), load(t, "testdata/"+name))
+		if _, err := open(name, data, Options{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s after %s: %v", name, before, err)
+		}
+	}
+	for _, name := range []string{"stream.arrow", "deltas.arrow"} {
+		if _, err := open(name, append(load(t, "testdata/"+name), make([]byte, 64)...), Options{}); err != nil {
+			t.Errorf("%s and zeros: %v", name, err)
+		}
+	}
+}
+
 func TestMemoryBound(t *testing.T) {
 	name := "testdata/plain.parquet"
 	data := load(t, name)

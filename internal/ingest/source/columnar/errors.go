@@ -15,7 +15,14 @@ var (
 	// ErrType is the kind of ErrUnsupported where a column has an unsupported type. The error says
 	// what to do.
 	ErrType = fmt.Errorf("type: %w", ErrUnsupported)
+	// ErrSeveral is the kind of ErrCorrupt where other bytes stand before or after the file, as where files were put
+	// together. The error says what to do.
+	ErrSeveral = fmt.Errorf("several files: %w", ErrCorrupt)
 )
+
+// errBefore is that of a file after another one.
+var errBefore = fault.Of(ErrSeveral, "two files are in one, and reading it would find the rows of the second in the "+
+	"first; keep each in a file of its own")
 
 // What is wrong with the values of a page or dictionary that ends early.
 const (

@@ -105,9 +105,9 @@ func (f *parquetFile) chunks(c *compact, g *rowGroup, first *leafReader) {
 
 // columnChunk reads a chunk, and the column's path and its statistics where they are wanted.
 func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (ch chunk) {
-	v := [12]int64{9: -1}
+	v, outer := [16]int64{9: -1}, [8]int64{}
 	*path = (*path)[:0]
-	c.fields(func(id int, kind byte) {
+	c.numbers(outer[:], func(id int, kind byte) {
 		switch {
 		case id == 1 && kind == thriftBinary:
 			if file, _ := c.text(nil, 100); len(file) > 0 {
@@ -132,6 +132,8 @@ func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (
 	if dictionary := v[11]; dictionary > 0 && dictionary < ch.offset {
 		ch.offset = dictionary
 	}
+	indexes, filter := max(outer[4]+outer[5], outer[6]+outer[7]), v[14]+v[15]
+	c.last = max(c.last, ch.offset+ch.size, indexes, filter)
 	return ch
 }
 

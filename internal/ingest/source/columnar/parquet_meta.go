@@ -147,7 +147,26 @@ func (f *parquetFile) parse(from, end int64) error {
 		return f.tooLarge()
 	}
 	f.endTests()
-	return f.check()
+	if err := f.check(); err != nil {
+		return err
+	}
+	return f.checkBefore(from - c.last)
+}
+
+// checkBefore refuses a file that stands after another one of some length: its footer would find the other's pages
+// in the places of its own.
+func (f *parquetFile) checkBefore(length int64) error {
+	var border [2 * len(parquetMagic)]byte
+	if length < 12 || length > f.size-12 {
+		return nil
+	}
+	if err := readAt(f.at, border[:], length-int64(len(parquetMagic))); err != nil {
+		return err
+	}
+	if string(border[:]) == parquetMagic+parquetMagic {
+		return errBefore
+	}
+	return nil
 }
 
 // tooLarge returns the error that the metadata takes more than it may, with what all of reading takes.

@@ -15,6 +15,7 @@ type compact struct {
 	pos       int    // in b
 	err       error
 	depth     int
+	last      int64 // where the last part of the file ends that the footer names
 }
 
 // begin makes the bytes from one offset of a file to another the data.

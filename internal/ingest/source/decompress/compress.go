@@ -134,6 +134,8 @@ func (g *gzipReader) open() (err error) {
 	}
 	if err == nil {
 		g.z.Multistream(false)
+	} else if err == io.EOF {
+		err = io.ErrUnexpectedEOF // an empty file is no gzip data
 	}
 	return err
 }

@@ -95,6 +95,14 @@ func OpenDirectory(at io.ReaderAt, size int64) (*Directory, error) {
 	if length > uint64(endAt) || offset > uint64(endAt)-length {
 		return nil, Corrupt("its directory lies outside the file")
 	}
+	if before := uint64(endAt) - offset - length; before > 0 {
+		return nil, fault.Of(cause.Corrupt, "two files are in one: %d bytes stand before the zip archive; keep each in a "+
+			"file of its own, this archive with `tail -c +%d`", before, before+1)
+	}
+	if after := end[min(len(end), endBytes+int(binary.LittleEndian.Uint16(end[20:]))):]; len(bytes.Trim(after, "\x00")) > 0 {
+		return nil, fault.Of(cause.Corrupt, "bytes follow the zip archive, from byte %d of the file on; keep what comes "+
+			"before with `head -c %[1]d`", size-int64(len(after)))
+	}
 	section := io.NewSectionReader(at, int64(offset), int64(length))
 	return &Directory{r: bufio.NewReaderSize(section, bufferBytes), left: n}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,33 @@ func TestManyMembers(t *testing.T) {
 	}
 	if _, err := dir.Next(); err != io.EOF {
 		t.Errorf("after the last: %v", err)
+	}
+}
+
+// TestPutTogether: an archive among other bytes is refused with what takes it out of them, for either archive would
+// be read as the other.
+func TestPutTogether(t *testing.T) {
+	one, other := archive(t, []string{"a.txt"}, textOf), archive(t, []string{"b.txt", "c.txt"}, textOf)
+	n := len(one)
+	for what, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"two":         {slices.Concat(one, other), fmt.Sprintf("%d bytes stand before the zip archive; keep each in a file of its own, this archive with `tail -c +%d`", n, n+1)},
+		"two alike":   {slices.Concat(one, one), fmt.Sprintf("%d bytes stand before", n)},
+		"a beginning": {slices.Concat(one, other[:9]), fmt.Sprintf("bytes follow the zip archive, from byte %d of the file on; keep what comes before with `head -c %[1]d`", n)},
+		"zeros":       {slices.Concat(one, make([]byte, 99)), ""},
+	} {
+		z, err := open(c.data)
+		if c.want != "" && (err == nil || !errors.Is(err, cause.Corrupt) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if c.want == "" && err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err == nil {
+			z.Close()
+		}
 	}
 }
 
