@@ -140,12 +140,14 @@ func TestFolderTraps(t *testing.T) {
 func TestGivenTwice(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, dir, "a.txt", "a\n")
+	write(t, dir, "b.txt", "b\n")
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{a, a}, "given twice"}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir},
-		{[]string{dir, dir + "/"}, "given twice"},
+		{[]string{dir, dir + "/"}, "given twice"}, {[]string{a, dir + "/*.txt"}, "matches " + dir + "/*.txt, which is given too"},
+		{[]string{dir + "/**/a.{txt,md}", dir + "/./a.txt"}, "matches " + dir}, {[]string{a, dir + "/b.*"}, ""},
 		{[]string{"synth://wikitext?docs=1", "synth://wikitext?docs=1"}, "given twice"}, {[]string{a}, ""},
 		{[]string{a, write(t, dir, "b.txt", "b\n")}, ""},
 	} {

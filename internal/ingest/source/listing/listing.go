@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/glob"
 	"github.com/dsload/dsload/internal/ingest/source/scratch"
 	"github.com/dsload/dsload/internal/ingest/source/synth"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
@@ -120,8 +121,8 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 	return true, errors.Join(l.walked(name, &w), w.Close())
 }
 
-// GivenTwice adds notes on files that are given more than once, or lie in a folder that is given too: their
-// documents come twice.
+// GivenTwice adds notes on files that are given more than once, or that a folder or pattern holds which is given too:
+// their documents come twice.
 func (l *Lister) GivenTwice(args []string) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -131,8 +132,12 @@ func (l *Lister) GivenTwice(args []string) {
 			}
 		}
 	}
+	patterns := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isGlob(arg) || uris.IsAddress(arg) })
 	again := map[string]bool{}
 	for _, arg := range args {
+		if pattern := matching(arg, patterns); pattern != "" {
+			l.Note("source %s matches %s, which is given too: its documents are read twice", arg, pattern)
+		}
 		abs, err := filepath.Abs(strings.TrimPrefix(arg, "file://"))
 		if err != nil || uris.IsAddress(arg) && !strings.HasPrefix(arg, "file://") || arg == "-" {
 			arg = uris.Redact(arg)
@@ -153,4 +158,26 @@ func (l *Lister) GivenTwice(args []string) {
 			}
 		}
 	}
+}
+
+// matching returns the first pattern that matches a file of this machine, "" if none does.
+func matching(file string, patterns []string) string {
+	if isGlob(file) || uris.IsAddress(file) {
+		return ""
+	}
+	for _, pattern := range patterns {
+		root, globs, err := globRoot(pattern)
+		if err != nil {
+			continue // reading it tells
+		}
+		root, errRoot := filepath.Abs(root)
+		abs, errFile := filepath.Abs(file)
+		if rest, err := filepath.Rel(root, abs); err == nil && errRoot == nil && errFile == nil {
+			names := strings.Split(filepath.ToSlash(rest), "/")
+			if slices.ContainsFunc(globs, func(g []string) bool { return glob.MatchElements(g, names, false) }) {
+				return pattern
+			}
+		}
+	}
+	return ""
 }
