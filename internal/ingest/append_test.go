@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
+	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/shardfile"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
@@ -380,13 +381,21 @@ func TestAppendInherits(t *testing.T) {
 	mustBuild(t, o)
 	added := option.Options{Out: "data", Append: true, Resources: option.Resources{LoadedTokenizer: small(), FS: fs},
 		Settings: option.Settings{Sources: sources[1:]}}
-	for _, given := range [][]string{{"max-length"}, {"eos"}, {"overflow"}, {"min-chars"}} {
+	for _, given := range [][]string{{"max-length"}, {"eos"}, {"overflow"}, {"min-chars"}, {"pack"}} {
 		bad := added
 		bad.Given, bad.MaxLength = given, 512
+		if given[0] == "pack" {
+			bad.Pack = pack.BFD
+		}
 		var differs *earlier.AppendError
 		if _, err := Run(context.Background(), bad); !errors.As(err, &differs) || differs.Name != given[0] {
 			t.Errorf("%v given: %v", given, err)
 		}
+	}
+	pattern := added
+	pattern.Given, pattern.TokenizerPattern = []string{"tokenizer-pattern"}, "gpt2"
+	if _, err := Run(context.Background(), pattern); err == nil || !strings.Contains(err.Error(), "is about a `tokenizer` that is given with it") {
+		t.Errorf("a pattern without its tokenizer: %v", err)
 	}
 	mustBuild(t, added)
 	if got, _ := splitRows(t, fs, "data", "train"); !reflect.DeepEqual(got, want) {

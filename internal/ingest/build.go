@@ -131,6 +131,10 @@ func openAddition(o *option.Options) (*earlier.Addition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Inherits("tokenizer") && !o.Inherits("tokenizer-pattern") {
+		return nil, fault.BadOption("tokenizer-pattern", o.TokenizerPattern,
+			"it is about a {tokenizer} that is given with it; leave it out to take the dataset's")
+	}
 	if t, err := tokenizers.OfDataset(o.FS, o.Out, a.Manifest); err == nil && o.Inherits("tokenizer") {
 		o.LoadedTokenizer = t // wherever the one of that name is now
 	}

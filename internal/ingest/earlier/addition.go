@@ -135,9 +135,15 @@ func (a *Addition) merged(o *option.Options, rendered json.RawMessage, known []s
 	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // the tokenizer decides about eos and others
 		return nil, &AppendError{Dir: o.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
 	}
-	if diff := dataset.DiffSettings(a.Manifest.Settings, rendered, func(name, _, _ string) bool {
-		return slices.Contains(ofAddition, name) || slices.Contains(notCompared, name)
-	}); diff != nil {
+	diff := dataset.DiffSettings(a.Manifest.Settings, rendered, func(name, _, _ string) bool {
+		return name != "pack" // which decides about the overflow
+	})
+	if diff == nil {
+		diff = dataset.DiffSettings(a.Manifest.Settings, rendered, func(name, _, _ string) bool {
+			return slices.Contains(ofAddition, name) || slices.Contains(notCompared, name)
+		})
+	}
+	if diff != nil {
 		return nil, &AppendError{Dir: o.Out, Name: diff.Name, Have: diff.Have, Want: diff.Want}
 	}
 	own := map[string]json.RawMessage{}

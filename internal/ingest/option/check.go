@@ -113,7 +113,7 @@ func (o *Options) checkPack() error {
 	if o.Pack == pack.None {
 		return nil
 	}
-	if o.Overflow != overflowOf(o.Pack) {
+	if o.Overflow != overflowOf(o.Pack) && !o.Inherits("overflow") { // else another policy than the dataset's is refused
 		does := map[pack.Policy]fault.Text{
 			pack.Wrapped:  fault.Textf("cuts documents wherever a row ends"),
 			pack.BFD:      fault.Textf("truncates longer documents; {pack} bfd_split splits them"),
