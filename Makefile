@@ -43,6 +43,10 @@ FUZZ        ?= 1000x
 # Where inputs that reach new code are kept: those of make test are forgotten, those of make soak are not.
 FUZZCACHE   ?= $(CURDIR)/bin/fuzz/found
 
+# How a package's fuzz targets are built: coverage is that of this project's code, since compiling all other code anew takes far longer than a thousand
+# executions. make soak counts the coverage of all code.
+FUZZBUILD   ?= '-gcflags=$(MODULE)/...=-d=libfuzzer'
+
 # What make soak tests, and how long it fuzzes each target.
 PKG         ?= $(PACKAGES)
 SOAKFUZZ    ?= 10m
@@ -99,7 +103,7 @@ test-go:
 fuzz:
 	@mkdir -p bin/fuzz; if [ "$(FUZZCACHE)" = $(CURDIR)/bin/fuzz/found ]; then rm -rf bin/fuzz/found; fi
 	@set -e; for dir in $$(git ls-files '*_test.go' | xargs grep -lE '^func Fuzz' | xargs -n 1 dirname | sort -u); do \
-	  (cd $$dir && $(GO) test -c -fuzz=Fuzz -o $(CURDIR)/bin/fuzz/test .); \
+	  (cd $$dir && $(GO) test -c $(FUZZBUILD) -o $(CURDIR)/bin/fuzz/test .); \
 	  for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$dir/*_test.go); do \
 	    echo "$$dir $$target"; \
 	    (cd $$dir && $(CURDIR)/bin/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ) -test.fuzzminimizetime 1x \
@@ -117,7 +121,7 @@ soak: $(VENV)/installed
 	@start=$$(date +%s); $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
 	echo "tests under the race detector: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(MAKE) --no-print-directory test-python test-ray || exit 1; echo "Python's tests: $$(( $$(date +%s) - start )) s"
-	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \
+	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZBUILD=-fuzz=Fuzz FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \
 	echo "fuzzing: $$(( $$(date +%s) - start )) s"
 
 test-python: test-clients test-package
