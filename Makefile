@@ -99,7 +99,7 @@ RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/dataset ./in
 
 test-go:
 	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) $(PACKAGES)
-	$(if $(QUICK),,$(GO) test -race -short -vet=off -timeout 40m $(GOTESTFLAGS) $(RACED:./%=$(MODULE)/%))
+	$(if $(QUICK),,CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 40m $(GOTESTFLAGS) $(RACED:./%=$(MODULE)/%))
 
 # Every fuzz target of every package. Each package's are built once, with coverage, and run one after another: go test -fuzz links for every target anew.
 # Only failing inputs are minimized: for large inputs, minimizing would take all the time.
@@ -121,7 +121,7 @@ soak: $(VENV)/installed
 	@targets=$$(git ls-files '*_test.go' | xargs grep -hE '^func Fuzz' | wc -l); \
 	echo "make soak: the tests take one to two hours on two cores, then $$targets fuzz targets $(SOAKFUZZ) each; every part says how long it took"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(GO) test -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; echo "tests: $$(( $$(date +%s) - start )) s"
-	@start=$$(date +%s); $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
+	@start=$$(date +%s); CGO_ENABLED=1 $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
 	echo "tests under the race detector: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(MAKE) --no-print-directory test-python test-ray || exit 1; echo "Python's tests: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZBUILD=-fuzz=Fuzz FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \

@@ -121,7 +121,7 @@ func TestProgramOutside(t *testing.T) {
 	}
 	build := exec.Command("go", "build", "-o", "program", ".")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
