@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,5 +120,30 @@ func TestParquetBegin(t *testing.T) {
 	}
 	if records, err := skipDamaged(t, path, 0); err != nil || len(records) != 1 || records[0].Err == nil {
 		t.Errorf("%v, %v", records, err)
+	}
+}
+
+// TestCheckText: what is text is decided by each byte, wherever it lies in a word.
+func TestCheckText(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 9))
+	for n := range 400 {
+		text := make([]byte, n)
+		controls := 0
+		for i := range text {
+			if text[i] = " ~\x80\xff\x81\xa0\n\x1f"[rnd.IntN(8)]; rnd.IntN(20) == 0 {
+				text[i] = byte(rnd.IntN(256))
+			}
+			controls += int(isControl[text[i]])
+		}
+		if got, want := checkText(text) == nil, controls < 2 || 20*controls <= n; got != want {
+			t.Fatalf("%q is text: %v, want %v", text, got, want)
+		}
+		for b := range 256 {
+			text := []byte(strings.Repeat("ab", 8))
+			text[n%16], text[(n+5)%16] = byte(b), byte(b)
+			if got, want := checkText(text) == nil, isControl[b] == 0; got != want {
+				t.Fatalf("%q is text: %v, want %v", text, got, want)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"encoding/binary"
 	"path"
 	"slices"
 	"strings"
@@ -110,8 +111,18 @@ const zipNameAt = 30
 // byte or another control character. One zero byte among text is data that went wrong in one place:
 // it passes, as it does through Python and JSON readers, rather than cost the whole file.
 func checkText(text []byte) error {
-	controls := 0
-	for _, b := range text {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	controls, at := 0, 0
+	for ; at+8 <= len(text); at += 8 {
+		word := binary.LittleEndian.Uint64(text[at:])
+		if ((word-ones*' ')|(word&^highs+ones))&^word&highs == 0 {
+			continue // most have neither a byte below ' ' nor a 0x7f
+		}
+		for _, b := range text[at : at+8] {
+			controls += int(isControl[b])
+		}
+	}
+	for _, b := range text[at:] {
 		controls += int(isControl[b])
 	}
 	if controls > 1 && 20*controls > len(text) {
@@ -206,17 +217,16 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	} else if cut && !utf8.Valid(head) {
 		return fault.Of(cause.Truncated, "this is the beginning of compressed data, %d bytes; copy the file again", len(head))
 	}
-	if checkText(head) == nil || decompress.UTF16Order(head) != nil || isTar(head) {
+	ok = ok && !(o.Format.isColumnar() && named.format == "")
+	encrypted, feather := bytes.HasPrefix(head, []byte("PARE")), bytes.HasPrefix(head, []byte("FEA1"))
+	if !ok && !encrypted && !feather || checkText(head) == nil || decompress.UTF16Order(head) != nil || isTar(head) {
 		return nil
 	}
 	switch {
-	case strings.HasPrefix(string(head), "PARE"):
+	case encrypted:
 		return fault.Of(cause.Unsupported, "this is an encrypted parquet file; write it again without encryption")
-	case strings.HasPrefix(string(head), "FEA1"):
+	case feather:
 		return fault.Of(cause.Unsupported, "this is a Feather file of version 1; write it again as version 2")
-	}
-	if !ok || o.Format.isColumnar() && named.format == "" {
-		return nil
 	}
 	in.Format, in.Compression = named.format, named.compression
 	return fault.Of(cause.Corrupt, "named like %s, but its first bytes are not; copy the file again",
