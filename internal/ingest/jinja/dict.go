@@ -35,7 +35,19 @@ func (d *Dict) Set(key string, value any) {
 }
 
 // Get returns the value of a key that is a string.
-func (d *Dict) Get(key string) (any, bool) { return d.readAt(d.place(key)) }
+func (d *Dict) Get(key string) (any, bool) {
+	if d.index != nil {
+		return d.readAt(d.place(key))
+	}
+	for i := range d.entries {
+		e := &d.entries[i]
+		if s, ok := e.hash.(string); ok && s == key {
+			e.read = true
+			return e.value, true
+		}
+	}
+	return nil, false
+}
 
 // Peek is like Get, but does not count as reading the value.
 func (d *Dict) Peek(key string) (value any, ok bool) {

@@ -35,69 +35,73 @@ func (e *execution) check(function string, a *arguments, names ...string) {
 }
 
 // eval returns the value of an expression.
-func (e *execution) eval(n node, s *scope) any {
+func (e *execution) eval(n node, s *scope) (v any) {
 	e.enter()
 	e.step(1)
-	v := e.value(n, s)
-	e.leave()
-	return v
-}
-
-func (e *execution) value(n node, s *scope) any {
 	switch n := n.(type) {
 	case *constExpr:
-		return n.value
+		v = n.value
 	case *nameExpr:
-		return e.there(e.name(n, s), n.lacks)
+		v = e.there(e.name(n, s), n.lacks)
 	case *attributeExpr:
-		of := e.eval(n.of, s)
-		e.line = n.line
-		if d, ok := of.(*Dict); ok && n.field {
-			if v, ok := d.Get(n.name); ok {
-				return v
-			}
-			return e.there(e.missingField(n.name), n.lacks)
-		}
-		return e.there(e.attribute(of, n.name), n.lacks)
+		v = e.attributeExpr(n, e.eval(n.of, s))
 	case *itemExpr:
-		of := e.eval(n.of, s)
-		if slice, ok := n.key.(*sliceExpr); ok {
-			return e.slice(of, slice, s)
-		}
-		key := e.eval(n.key, s)
-		e.line = n.line
-		return e.there(e.item(of, key), n.lacks)
+		v = e.itemExpr(n, s)
 	case *callExpr:
-		return e.callExpr(n, s)
+		v = e.callExpr(n, s)
 	case *filterExpr:
-		return e.filtered(n, e.eval(n.of, s), s)
+		v = e.filtered(n, e.eval(n.of, s), s)
 	case *testExpr:
-		return e.test(n, e.eval(n.of, s), s)
+		v = e.test(n, e.eval(n.of, s), s)
 	case *unaryExpr:
-		return e.unary(n, e.eval(n.of, s))
+		v = e.unary(n, e.eval(n.of, s))
 	case *binaryExpr:
-		return e.binaryExpr(n, s)
+		v = e.binaryExpr(n, s)
 	case *compareExpr:
-		return e.comparison(n, s)
+		v = e.comparison(n, s)
 	case *condExpr:
-		return e.conditional(n, s)
+		v = e.conditional(n, s)
 	case *concatExpr:
 		base := len(e.parts)
 		e.concat(n, s)
-		return e.joinParts(base)
+		v = e.joinParts(base)
 	case *listExpr:
-		return &List{Items: e.evalAll(n.items, s)}
+		v = &List{Items: e.evalAll(n.items, s)}
 	case *tupleExpr:
-		return tupleOf(e.evalAll(n.items, s)...)
+		v = tupleOf(e.evalAll(n.items, s)...)
 	case *dictExpr:
 		d := &Dict{}
 		for i := range n.keys {
 			e.put(d, e.eval(n.keys[i], s), e.eval(n.values[i], s))
 		}
-		return d
+		v = d
+	default:
+		e.fail("unexpected %T", n)
 	}
-	e.fail("unexpected %T", n)
-	return nil
+	e.leave()
+	return v
+}
+
+func (e *execution) attributeExpr(n *attributeExpr, of any) any {
+	e.line = n.line
+	d, ok := of.(*Dict)
+	if !ok || !n.field {
+		return e.there(e.attribute(of, n.name), n.lacks)
+	}
+	if v, ok := d.Get(n.name); ok {
+		return v
+	}
+	return e.there(e.missingField(n.name), n.lacks)
+}
+
+func (e *execution) itemExpr(n *itemExpr, s *scope) any {
+	of := e.eval(n.of, s)
+	if slice, ok := n.key.(*sliceExpr); ok {
+		return e.slice(of, slice, s)
+	}
+	key := e.eval(n.key, s)
+	e.line = n.line
+	return e.there(e.item(of, key), n.lacks)
 }
 
 func (e *execution) conditional(n *condExpr, s *scope) any {

@@ -25,6 +25,11 @@ func offset(base *byte, length int, s string) int {
 	return -1
 }
 
+// holds reports whether a string lies where traced ones do.
+func (t *Trace) holds(s string) bool {
+	return t.find(s) >= 0 || offset(unsafe.SliceData(t.made.text), len(t.made.text), s) >= 0
+}
+
 // marksIn returns the traced strings, or parts of them, in a string that stands at an offset. They are valid until
 // the next call.
 func (t *Trace) marksIn(s string, at int) []Mark {
@@ -61,7 +66,7 @@ func (t *Trace) core(m Mark) (start, end int) {
 }
 
 // traced reports whether a string is a traced one, or holds some of one.
-func (t *Trace) traced(s string) bool { return len(t.marksIn(s, 0)) > 0 }
+func (t *Trace) traced(s string) bool { return t.holds(s) && len(t.marksIn(s, 0)) > 0 }
 
 // join joins strings, so that the traced ones in the result are known.
 func (t *Trace) join(parts ...string) string {

@@ -6,8 +6,10 @@ import "strconv"
 // templates do.
 type plainLoop struct {
 	pieces  []piece
-	steps   int64 // what loop and run take for a turn
-	indexes int64 // in a turn
+	between string // the text between the values of two turns
+	after   string // that after the last value
+	steps   int64  // what loop and run take for a turn
+	indexes int64  // in a turn
 }
 
 // A piece is text and what follows it.
@@ -54,6 +56,12 @@ func plainBody(n *forNode) *plainLoop {
 			return nil
 		}
 	}
+	last := len(p.pieces) - 1
+	if last == 0 {
+		return nil // no value
+	}
+	p.after, p.pieces = p.pieces[last].text, p.pieces[:last]
+	p.between = p.after + p.pieces[0].text
 	return p
 }
 
@@ -82,29 +90,33 @@ func (e *execution) plain(p *plainLoop, items []any) bool {
 		e.left.Steps < steps+e.limits.Output/stepBytes || e.left.Bytes < bytes+turns*p.indexes*turnDigits {
 		return false
 	}
-	out := o.data
+	out, before := o.data, p.pieces[0].text
 	for i, item := range items {
 		text, ok := item.(string)
 		if !ok {
 			return false
 		}
 		for k := range p.pieces {
-			piece := &p.pieces[k]
-			out = append(out, piece.text...)
-			switch piece.value {
-			case itemValue:
+			if k > 0 {
+				before = p.pieces[k].text
+			}
+			out = append(out, before...)
+			if p.pieces[k].value == itemValue {
 				out = append(out, text...)
 				steps += int64(len(text)) / stepBytes
-			case indexValue:
+			} else {
 				n := len(out)
 				out = strconv.AppendInt(out, int64(i+1), 10)
 				bytes += int64(len(out) - n)
 			}
 		}
-		if len(out) > most {
-			o.data = out
-			e.room(0)
+		if before = p.between; len(out) > most {
+			break
 		}
+	}
+	if out = append(out, p.after...); len(out) > most {
+		o.data = out
+		e.room(0)
 	}
 	o.data = out
 	e.left.Bytes -= bytes

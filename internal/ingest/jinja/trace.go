@@ -250,6 +250,9 @@ func (t *Trace) PlaceOf(at int) int {
 
 // wrote notes that text is about to be written.
 func (t *Trace) wrote(o *output, s string) {
+	if !t.holds(s) {
+		return
+	}
 	if !o.top {
 		o.traced = t.appendMarks(o.traced, s, len(o.data))
 		return
