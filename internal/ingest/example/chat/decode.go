@@ -128,10 +128,13 @@ func (d *decoder) decodeRow(columns []string, at func(column int) []byte, size i
 	return record, err
 }
 
+// wrappedFields are those that may hold JSON in a string.
+var wrappedFields = slices.Concat(listFields, toolFields)
+
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
 func (d *decoder) unwrap(record *jinja.Dict) error {
-	for _, field := range slices.Concat(listFields, toolFields) {
+	for _, field := range wrappedFields {
 		s, _ := peek(record, field).(string)
 		if s = strings.TrimLeft(s, " \t\r\n"); !strings.HasPrefix(s, "[") {
 			continue

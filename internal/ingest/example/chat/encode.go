@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type Encoder struct {
 	enc     *tokenize.Encoder
 	trainOn TrainOn
 	offsets []tokenize.Offset
+	inOrder bool // each of offsets begins where the one before it ends
 	piece   []byte
 	tries   int // how often meetNear has tried
 }
@@ -80,6 +82,9 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		for at > 0 && offsets[at-1].End > s.Start { // spans of nested blocks are nested
 			at--
 		}
+		if e.inOrder {
+			at += sort.Search(len(offsets)-at, func(i int) bool { return offsets[at+i].End > s.Start })
+		}
 		for at < len(ids) && offsets[at].End <= s.Start {
 			at++
 		}
@@ -99,6 +104,9 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 				end++
 			}
 		} else {
+			if e.inOrder {
+				end += sort.Search(len(offsets)-at, func(i int) bool { return offsets[at+i].Start >= s.End })
+			}
 			for end < len(ids) && offsets[end].Start < s.End {
 				end++
 			}
@@ -152,7 +160,7 @@ func (e *Encoder) isSpecial(id uint32) bool {
 // locate finds where each token lies in the text. With most tokenizers the text is the
 // concatenation of its tokens; with others the tokens are traced through all components.
 func (e *Encoder) locate(ids []uint32, t *Text) error {
-	if e.enc.Verbatim() && e.add(ids, len(t.Text)) || e.walk(ids, t) {
+	if e.inOrder = e.enc.Verbatim() && e.add(ids, len(t.Text)); e.inOrder || e.walk(ids, t) {
 		return nil
 	}
 	if !e.traced {
@@ -176,17 +184,15 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 	return nil
 }
 
-// add sets the offsets of the tokens of a verbatim text of size bytes, and reports whether their widths are known.
+// add sets the offsets of the tokens of a verbatim text of size bytes, and reports whether their widths are known: the
+// sum is less if one is 0, which stands for one that is not.
 func (e *Encoder) add(ids []uint32, size int) bool {
 	offsets, widths, at := slices.Grow(e.offsets[:0], len(ids))[:len(ids)], e.widths, 0
 	e.offsets = offsets
 	for i, id := range ids {
-		n := int(widths[id])
-		if n == 0 {
-			return false
-		}
-		offsets[i] = tokenize.Offset{Start: at, End: at + n}
-		at += n
+		end := at + int(widths[id])
+		offsets[i] = tokenize.Offset{Start: at, End: end}
+		at = end
 	}
 	return at == size
 }

@@ -106,10 +106,14 @@ func (d *Decoder) ResetString(s string) { d.Reset(unsafe.Slice(unsafe.StringData
 // Spend counts n bytes for a value.
 func (d *Decoder) Spend(n int) error {
 	if d.Left -= int64(n); d.Left < 0 {
-		return fault.Of(ErrTooLarge, "%s take more than %d bytes of memory, %d times the record; it is made of very small "+
-			"values", d.What, Bytes(int64(d.size)), bytesPerByte)
+		return d.overspent()
 	}
 	return nil
+}
+
+func (d *Decoder) overspent() error {
+	return fault.Of(ErrTooLarge, "%s take more than %d bytes of memory, %d times the record; it is made of very small "+
+		"values", d.What, Bytes(int64(d.size)), bytesPerByte)
 }
 
 // Value decodes any value.
