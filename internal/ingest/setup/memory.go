@@ -161,6 +161,9 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 		need += kept
 	}
 	p.Parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
+	if o.Workers == 1 {
+		p.Parcels = 1 // the stages take turns, and of few jobs more is still in the cache
+	}
 	most := int64(job.ParcelJobs * (p.Parcels + 2))
 	p.Jobs = min((o.Memory-need)/p.JobLease, most)
 	if p.Jobs < leastJobs {
