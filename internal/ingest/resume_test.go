@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/earlier"
 
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/remote/remotetest"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/klauspost/compress/zstd"
 )
@@ -275,6 +277,25 @@ func TestFinishedComparesSources(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A remote source without an ETag and a time is compared by its size, and a note says so.
+func TestFinishedComparesSizesAlone(t *testing.T) {
+	srv := remotetest.New()
+	defer srv.Close()
+	for tag, noted := range map[string]bool{"-": true, "": false} {
+		srv.Put("/a.txt", remotetest.File{Data: []byte("a line\n"), ETag: tag})
+		o := remoteOptions(srv.URL + "/a.txt")
+		o.Out, o.FS = "data", shardtest.New()
+		if s := mustBuild(t, o); strings.Contains(fault.Join(s.Notes, "\n").String(), "ETag") {
+			t.Errorf("the first build has the notes %q", s.Notes)
+		}
+		s := mustBuild(t, o)
+		said := strings.Contains(fault.Join(s.Notes, "\n").String(), "neither an ETag nor a time: 1 source, with the first "+srv.URL)
+		if !s.AlreadyBuilt || said != noted {
+			t.Errorf("ETag %q: built already is %v, notes %q", tag, s.AlreadyBuilt, s.Notes)
+		}
 	}
 }
 
