@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"slices"
+
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
@@ -67,6 +69,23 @@ func (p *Prepared) unusedCSV() (none fault.Text) {
 	return fault.Textf("{columns} and {delimiter} have" + why)
 }
 
+// unusedGlobs returns a sentence if the options Include and Exclude have no effect.
+func (p *Prepared) unusedGlobs() (none fault.Text) {
+	const why = " no effect: each source is a file that is named itself; name its folder"
+	include, exclude := len(p.Options.Include) > 0, len(p.Options.Exclude) > 0
+	switch {
+	case slices.ContainsFunc(p.Phases, func(phase Phase) bool { return phase.Set.ChoosesFiles() }):
+		return none
+	case include && exclude:
+		return fault.Textf("{include} and {exclude} have" + why)
+	case include:
+		return fault.Textf("{include} has" + why)
+	case exclude:
+		return fault.Textf("{exclude} has" + why)
+	}
+	return none
+}
+
 // Warnings returns the tokenizer's warnings, options without effect, and a source of train that is
 // also one of val.
 func (p *Prepared) Warnings() (warnings []fault.Text) {
@@ -78,7 +97,8 @@ func (p *Prepared) Warnings() (warnings []fault.Text) {
 			fault.Textf("the tokenizer's file cuts texts at %d tokens, without effect here: by {max-length} "+
 				"rows have up to %d", cut, p.Options.MaxLength))
 	}
-	for _, found := range []fault.Text{p.unusedTextField(), p.unusedRecords(), p.unusedCSV(), p.unknownTokens()} {
+	for _, found := range []fault.Text{p.unusedTextField(), p.unusedRecords(), p.unusedCSV(), p.unusedGlobs(),
+		p.unknownTokens()} {
 		if !found.IsZero() {
 			warnings = append(warnings, found)
 		}

@@ -88,6 +88,7 @@ func (a *adder) addInput(f *listing.File, in *Input) (added listing.Added, err e
 		return added, err
 	}
 	a.hasText = a.hasText || hasText
+	s.chooses = s.chooses || in.archive != "" || in.Compression == decompress.Zipped
 	atPlaces, object := in.Format.isColumnar() || in.Compression == decompress.Zipped, in.Object()
 	added.Copied = in.Store != nil && atPlaces && needsCopy(&object)
 	s.keep(in, a.look)
@@ -235,6 +236,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 			}
 			return nil, err
 		}
+		s.chooses = s.chooses || many
 		spans = append(spans, inputSpan{uri: uris.OfFile(uris.Redact(arg)), first: first, n: s.list.len() - first,
 			many: many})
 	}

@@ -31,6 +31,7 @@ type Set struct {
 	formats   map[Format]int
 	schema    schema
 	only      *Range // what a partition reads; nil for all
+	chooses   bool   // Options.Include and Options.Exclude choose among files: of a folder, a pattern or an archive
 	notes     []fault.Text
 	pruned    skip.Sample             // the files that conditions leave out by their folders
 	below     map[string]*skip.Sample // those whose records were found below a path, by Input.Records
@@ -56,6 +57,9 @@ func (s *Set) note(format string, args ...any) {
 		s.notes = append(s.notes, fault.Textf(format, args...))
 	}
 }
+
+// ChoosesFiles reports whether Options.Include and Options.Exclude may have an effect: not on files that are named.
+func (s *Set) ChoosesFiles() bool { return s.chooses || s.only != nil }
 
 // Close releases the scratch files of a long list of inputs, and idle connections. It is not needed after an error of
 // Open.
