@@ -26,15 +26,20 @@ func whyUntrained(c *work.Conversations, unfound int64, roles []string) fault.Te
 			"were reached by no record; give another {chat-template}, or {train-on} all")
 	}
 	if unfound == 0 {
-		return fault.Textf("no conversation has a turn of the role assistant with content, so that no token is trained " +
-			"on; give the turns to learn that role, as with {map}, or pass {train-on} all")
+		return fault.Textf("no conversation has a turn of the role assistant with content and without a mark against its " +
+			"loss, so that no token is trained on; give the turns to learn that role, as with {map}, or pass {train-on} all")
 	}
 	return fault.Textf("the chat template writes no turn of the role assistant, so that no token is trained on; " +
 		"give another {chat-template}, or {train-on} all")
 }
 
-// unmetRoles names the roles that the option Roles maps and no message has.
-func (f *flusher) unmetRoles() (notes []fault.Text) {
+// unmet names the roles that the option Roles maps and no message has, and reasoning to drop that no message has.
+func (f *flusher) unmet() (notes []fault.Text) {
+	if o := &f.b.opts; f.b.partition == nil && o.Reasoning == chat.DropReasoning && f.state.ReasoningDropped == 0 &&
+		!o.Inherits("reasoning") {
+		notes = append(notes, fault.Textf("{reasoning} drop has no effect: no message has reasoning, in a field or in its "+
+			"content before what ends it, such as </think>"))
+	}
 	roles, _ := chat.ParseRoles(f.b.opts.Roles) // checked before the build
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
 		if f.b.partition == nil && !slices.Contains(f.state.MappedRoles, role) {

@@ -178,7 +178,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if len(s.Ends) > 1 && s.Ends[1].Cut {
 		add("%v: the rest of the sources of val was left unread", b.stopped(s.Ends[1]))
 	}
-	notes = slices.Concat(notes, report.ValRest(s.ValRest), report.LossesOf(s.Counts, b.kind()), f.unmetRoles(), s.Lines.Notes(),
+	notes = slices.Concat(notes, report.ValRest(s.ValRest), report.LossesOf(s.Counts, b.kind()), f.unmet(), s.Lines.Notes(),
 		s.Bad.Notes(), s.Shared.Notes(), s.Unfound.Notes(), report.Found(&s.Counts), b.EndNotes())
 	if s.ForcedCuts > 0 {
 		add("cuts at a character where %s of text have no place that suits the tokenizer: %s; ids next to them "+
