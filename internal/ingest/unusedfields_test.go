@@ -49,6 +49,10 @@ func TestUnusedFields(t *testing.T) {
 			`{"role":"assistant","content":"a","mood":"gay","id":7}],"persona":"pirate","messages2":null}`,
 			"messages[].mood 2, messages[].name 1, persona 1", nil},
 		{"named.jsonl", `{"messages":[{"role":"user","content":"q","name":"Ann"},{"role":"assistant","content":"a"}]}`, "", nil},
+		{"kwargs.jsonl", `{"messages":[{"role":"user","content":"q"}],"chat_template_kwargs":{"m":0,"thinking":false,"none":null,"tools":[{}]}}` + "\n" +
+			`{"messages":[{"role":"user","content":"q"}],"chat_template_kwargs":"{\"thinking\":true}"}` + "\n" +
+			`{"messages":[{"role":"user","content":"q"}],"chat_template_kwargs":"thinking"}`,
+			"chat_template_kwargs 1, chat_template_kwargs.thinking 2", nil},
 		{"turns.jsonl", `{"messages":[{"human":"q","model":"lost","assistant":"a","mood":"sad"}]}`,
 			"messages[].model 1, messages[].mood 1", nil},
 		{"sharegpt.jsonl", `{"messages":[{"from":"human","value":"q","content":"other"},{"from":"gpt","role":"user","value":"a"}]}`,

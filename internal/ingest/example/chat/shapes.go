@@ -139,10 +139,26 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 	if err := c.findTools(); err != nil {
 		return nil, err
 	}
-	if kwargs, ok := c.use("chat_template_kwargs").(*jinja.Dict); ok {
-		c.variables = kwargs
+	return c, c.findVariables()
+}
+
+// findVariables sets the variables of the template that the record has.
+func (c *conversation) findVariables() error {
+	const field = "chat_template_kwargs"
+	v := peek(c.record, field)
+	if s, ok := v.(string); ok && strings.HasPrefix(strings.TrimSpace(s), "{") {
+		var err error
+		if v, err = c.worker.decoder.parse(s); errors.Is(err, ErrTooLarge) {
+			return err
+		} else if err != nil {
+			return fault.Of(ErrShape, "%q is a string but not a JSON object: %v", field, err)
+		}
 	}
-	return c, nil
+	if variables, ok := v.(*jinja.Dict); ok {
+		c.variables = variables
+		c.use(field)
+	}
+	return nil
 }
 
 // NewReader returns a worker for Shape alone.

@@ -20,6 +20,14 @@ func (t *Text) noteUnread(c *conversation) {
 		})
 	}
 	noteIn(c.record, &t.Unread, nil)
+	if c.variables != nil {
+		for _, name := range c.variables.Keys() {
+			known := c.worker.r.plain.template.Uses(name) || c.worker.r.tools.template.Uses(name) || slices.Contains(toolFields, name)
+			if !known && jinja.HasValue(peek(c.variables, name)) {
+				t.Unread = append(t.Unread, "chat_template_kwargs."+name)
+			}
+		}
+	}
 	for _, m := range c.messages {
 		noteIn(m, &t.UnreadOfMessages, answeredFor)
 	}
