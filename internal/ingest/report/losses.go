@@ -116,10 +116,14 @@ func CutOff(c counts.Counts, kind Kind) (sentences []fault.Text) {
 		add(c.RejectedLeftOut, "conversations whose worse answer (rejected) was left out, since one answer is trained on: %s")
 		add(c.ColumnNulls, "nulls left out of tools, calls and messages, where the columns' schema gives a row the fields of "+
 			"all others: %s")
-		add(c.WithoutTarget,
-			what+" left out because no token within {max-length} is trained on: %s; raise {max-length}")
-		add(c.UntrainedRows,
-			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
+		if c.DroppedTokens != nil {
+			add(c.WithoutTarget, "packed rows left out because no token of them is trained on: %s; raise {max-length}")
+		} else {
+			add(c.WithoutTarget,
+				what+" left out because no token within {max-length} is trained on: %s; raise {max-length}")
+			add(c.UntrainedRows,
+				"rows without a token that is trained on: %s; they are kept as parts of their conversations")
+		}
 		add(c.Truncated, what+" cut to {max-length}: %s; the rest of each was left out")
 		add(c.Empty, "conversations left out because they hold no text: %s")
 		return sentences
