@@ -317,3 +317,19 @@ func TestWhereOfASchema(t *testing.T) {
 		}
 	}
 }
+
+// A bad record of a source of val beyond the number of train's has its advice, too.
+func TestAdviceOnLaterSourcesOfVal(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for i, data := range []string{`{"text":"a"}`, `{"text":"b"}`, `{"body":"some words"}`} {
+		files = append(files, filepath.Join(dir, fmt.Sprint(i)+".jsonl"))
+		put(t, files[i], []byte(data))
+	}
+	o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: option.Settings{Sources: files[:1], ValSources: files[1:]}}
+	_, err := Run(context.Background(), o)
+	if err == nil || !strings.Contains(err.Error(), files[2]) || !strings.Contains(err.Error(), "take it with `text-field` body") {
+		t.Errorf("%v", err)
+	}
+}

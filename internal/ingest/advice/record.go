@@ -23,6 +23,9 @@ func (f *Facts) record(err error) *source.RecordError {
 // inputOf returns the input of a bad record.
 func (f *Facts) inputOf(bad *source.RecordError) source.Input {
 	for _, set := range f.Sets {
+		if bad.Input >= set.Len() {
+			continue // it is one of another set
+		}
 		if in, err := set.Input(bad.Input); err == nil && in.URI == bad.URI {
 			return in
 		}
