@@ -167,7 +167,11 @@ func (f *flusher) notes() (notes []fault.Text) {
 		notes = append(notes, b.Phases[i].Set.Notes()...)
 		notes = append(notes, report.Skipped(&end.Position)...)
 	}
-	if short := o.MaxValExamples - s.Val; short > 0 && b.partition == nil {
+	switch short := o.MaxValExamples - s.Val; {
+	case b.partition != nil:
+	case len(b.Phases) > 1 && s.Val == 0:
+		add("there is no split val: nothing of its sources is left")
+	case len(b.Phases) == 1 && short > 0:
 		add("held out %s of the %s examples asked for: at most about half of the documents is held out, chosen by "+
 			"the hash of their text, and the sources have no more", units.Count(s.Val), units.Count(o.MaxValExamples))
 	}

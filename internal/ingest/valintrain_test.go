@@ -66,3 +66,21 @@ func TestValInTrain(t *testing.T) {
 		}
 	}
 }
+
+// A note says that there is no split val where nothing of its sources is left, and never how many of its sources'
+// documents were held out, since none are.
+func TestValThatIsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	train, val := filepath.Join(dir, "train.jsonl"), filepath.Join(dir, "val.jsonl")
+	put(t, train, []byte(`{"text":"a","lang":"en"}`))
+	put(t, val, []byte(`{"text":"b","lang":"de"}`))
+	for lang, noted := range map[string]bool{"lang=en": true, "lang!=fr": false} {
+		o := option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+			Settings: option.Settings{Sources: []string{train}, ValSources: []string{val}, MaxValExamples: 3}}
+		o.Where = []string{lang}
+		notes := fault.Join(mustBuild(t, o).Notes, "\n").String()
+		if strings.Contains(notes, "there is no split val") != noted || strings.Contains(notes, "held out") {
+			t.Errorf("%s: %q", lang, notes)
+		}
+	}
+}
