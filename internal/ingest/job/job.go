@@ -170,7 +170,7 @@ func (j *Job) room(n, most int) []Document {
 
 // A Runner reads records many at a time, as source.Reader.Run does.
 type Runner interface {
-	Run(dst []byte, full int, ends []int32, rec *source.Record) ([]byte, []int32)
+	Run(dst []byte, full int, ends []int32, rec *source.Record) (_ []byte, _ []int32, records int)
 }
 
 // run is records that were read at once, of which a worker makes documents.
@@ -189,13 +189,14 @@ func (j *Job) AddRun(from Runner, records, most int) bool {
 	used, n := len(j.ends), len(j.runs)
 	j.runs = append(j.runs, run{at: len(j.Documents), start: len(j.Raw)})
 	r := &j.runs[n]
-	j.Raw, r.ends = from.Run(j.Raw, TextBytes, j.ends[used:used:used+records-r.at], &r.first)
-	if len(r.ends) == 0 {
+	room := records - max(used, r.at) // rows that are no records take some of it
+	j.Raw, r.ends, records = from.Run(j.Raw, TextBytes, j.ends[used:used:used+room], &r.first)
+	if records == 0 {
 		j.runs = j.runs[:n]
 		return false
 	}
 	j.ends = j.ends[:used+len(r.ends)]
-	j.room(len(r.ends), most)
+	j.room(records, most)
 	return true
 }
 
@@ -203,14 +204,21 @@ func (j *Job) AddRun(from Runner, records, most int) bool {
 func (j *Job) Unroll() {
 	for i := range j.runs {
 		r := &j.runs[i]
-		for k, start := 0, r.start; k < len(r.ends); k++ {
-			d, end := &j.Documents[r.at+k], int(r.ends[k])
-			*d = Document{} // a literal with fields would be made elsewhere and copied
-			d.Record, d.Raw = r.first, Span{start, end}
-			d.Ordinal += int64(k)
-			d.Row += int64(k)
-			if d.Offset >= 0 { // rows of columns have none
-				d.Offset += int64(start - r.start)
+		documents := j.Documents[r.at:]
+		for k, start, n := 0, r.start, 0; k < len(r.ends); k++ {
+			end := int(r.ends[k])
+			if end < 0 {
+				end = ^end
+			} else {
+				d := &documents[n]
+				*d = Document{} // a literal with fields would be made elsewhere and copied
+				d.Record, d.Raw = r.first, Span{start, end}
+				d.Ordinal += int64(n)
+				d.Row += int64(k)
+				if d.Offset >= 0 { // rows of columns have none
+					d.Offset += int64(start - r.start)
+				}
+				n++
 			}
 			if start = end + 1; j.Raw[end] == '\r' {
 				start++

@@ -26,12 +26,15 @@ func TestRunsAreRecords(t *testing.T) {
 		strings.Repeat("long ", 20_000), `{"text":"a"}`, "{\"text\":\"b\"}\r", strings.Repeat("x", 5000)}
 	dir := t.TempDir()
 	var paths []string
-	for i := range 3 {
+	for i := range 4 {
 		var text strings.Builder
 		for range 4000 {
 			n := rnd.IntN(len(lines) * 3)
 			if n >= len(lines) { // mostly lines that need no care
 				n = 5 + n%3
+			}
+			if i == 3 { // mostly blank ones
+				n %= 6
 			}
 			text.WriteString(lines[n])
 			text.WriteByte('\n')

@@ -163,22 +163,28 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 	}
 }
 
-// Run is frame.Runner's for the records after the last one, where these need no more than that. rec becomes the first,
-// the others differ in Ordinal, Row and, unless it is negative, Offset alone.
-func (r *Reader) Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32) {
+// Run is frame.Runner's for the records after the last one, where these need no more than that, and returns how many
+// there are. rec becomes that of the first row, the others differ in Ordinal, Row and, unless it is negative, Offset
+// alone.
+func (r *Reader) Run(dst []byte, full int, ends []int32, rec *Record) (_ []byte, _ []int32, records int) {
 	if r.open == nil || r.err != nil || r.open.place.Inside || r.set.only != nil {
-		return dst, ends
+		return dst, ends, 0
 	}
 	runner, ok := r.open.framer.(runner)
 	if !ok {
-		return dst, ends
+		return dst, ends, 0
 	}
 	r.describe(rec)
 	rec.Row = r.open.place.Row + 1
 	dst, ends = runner.run(dst, full, ends, rec)
+	for _, end := range ends {
+		if end >= 0 {
+			records++
+		}
+	}
 	r.open.place.Row += int64(len(ends))
-	r.at.Ordinal += int64(len(ends))
-	return dst, ends
+	r.at.Ordinal += int64(records)
+	return dst, ends, records
 }
 
 // describe sets what the open input says of its next record.

@@ -106,8 +106,9 @@ type Framer interface {
 // A Runner is a Framer that also finds records many at a time.
 type Runner interface {
 	// Run appends the bytes of records that lie in the window as a whole, until dst has full bytes, and the lengths
-	// of dst at the end of each, up to the capacity of ends. Between two of them is a line end. rec becomes the first.
-	// Other records need Next.
+	// of dst at the end of each, up to the capacity of ends. Between two of them is a line end. A row before one of
+	// them that is no record has the complement of its length. rec becomes that of the first row. Other records need
+	// Next.
 	Run(dst []byte, full int, ends []int32, rec *Record) ([]byte, []int32)
 }
 
@@ -155,35 +156,34 @@ func (f *framing) line(scanned, limit int) (n int, found, ended bool, err error)
 	}
 }
 
-// run is Runner.Run for lines of at most limit bytes, which keep their "\r" or not. It searches in steps that grow,
-// since the ends that were found after a line that needs Next are lost.
+// run is Runner.Run for lines of at most limit bytes, which keep their "\r" or not.
 func (f *framing) run(dst []byte, full int, ends []int32, limit int, keep bool) ([]byte, []int32) {
-	data, base, n := f.w.Unread(), len(dst), 0
-	begin := min(len(data), full-base) // the last place for a line's beginning
-	for step, to := 512, 0; to < begin && len(ends) < cap(ends); step *= 2 {
-		from, first := to, len(ends)
-		to = min(from+step, begin)
-		ends = LineEnds(ends, data[from:to])
-		if to == begin && data[to-1] != '\n' && len(ends) < cap(ends) {
-			if i := bytes.IndexByte(data[to:], '\n'); i >= 0 {
-				ends = append(ends, int32(to+i-from))
-			}
+	data, base, records := f.w.Unread(), len(dst), len(ends)
+	begin := max(0, min(len(data), full-base)) // the last place for a line's beginning
+	ends = LineEnds(ends, data[:begin])
+	if begin > 0 && data[begin-1] != '\n' && len(ends) < cap(ends) {
+		if i := bytes.IndexByte(data[begin:], '\n'); i >= 0 {
+			ends = append(ends, int32(begin+i))
 		}
-		for k := first; k < len(ends); k++ {
-			end := from + int(ends[k])
-			if line := data[n:end]; len(line) > limit || IsBlank(line) {
-				ends, begin = ends[:k], 0
-				break
-			}
-			n = end + 1
-			if !keep && data[end-1] == '\r' {
-				end--
-			}
-			ends[k] = int32(base + end)
+	}
+	n := 0 // up to the last record
+	for k, start := records, 0; k < len(ends); k++ {
+		end := int(ends[k])
+		line, next := data[start:end], end+1
+		if len(line) > limit {
+			break
+		}
+		if start = next; !keep && len(line) > 0 && line[len(line)-1] == '\r' {
+			end--
+		}
+		if ends[k] = int32(base + end); IsBlank(line) {
+			ends[k] = ^ends[k]
+		} else {
+			records, n = k+1, next
 		}
 	}
 	f.w.Consume(n)
-	return append(dst, data[:n]...), ends
+	return append(dst, data[:n]...), ends[:records]
 }
 
 // LineEnds appends to ends where each "\n" of a text is, as far as ends has room.
