@@ -106,6 +106,9 @@ func (f *flusher) route(t *arrival) (keep bool, err error) {
 	s := &f.state
 	if t.First {
 		s.Verdict = f.split(t.Hash)
+		if isEmpty := t.last && t.bytes == 0; s.Verdict == heldout.ToNeither && !isEmpty { // which is counted as such
+			s.Copies++
+		}
 		f.begin(t.Document, f.b.number(t.Ordinal), 1)
 		if !t.made {
 			f.cutter.Begin(f.b.number(t.Ordinal))

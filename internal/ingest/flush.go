@@ -203,11 +203,7 @@ func (f *flusher) split(hash uint64) heldout.Verdict {
 	if f.state.Phase == setup.Val {
 		return heldout.ToVal
 	}
-	v := f.hold.Choose(hash)
-	if v == heldout.ToNeither {
-		f.state.Copies++
-	}
-	return v
+	return f.hold.Choose(hash)
 }
 
 // emitExample writes an example that the cutter made, or packs it into a row.

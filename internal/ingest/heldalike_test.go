@@ -67,3 +67,29 @@ func TestHeldOutAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyCopies: a document without text is counted as that alone, also where its text is one of those held out.
+func TestEmptyCopies(t *testing.T) {
+	copies := int64(0)
+	for n := range 24 {
+		var data strings.Builder
+		for i := range 4 + n/3 {
+			fmt.Fprintf(&data, "{\"text\":\"w%d\"}\n{\"text\":\"\"}\n", i/2)
+		}
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		put(t, path, []byte(data.String()))
+		s := mustBuild(t, option.Options{Out: "data", Resources: option.Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+			Settings: option.Settings{Sources: []string{path}, MaxValExamples: int64(1 + n%3)}})
+		rows := int64(0)
+		for _, split := range s.Splits {
+			rows += split.Examples
+		}
+		if rows+s.Empty+s.Copies != s.Documents || s.Copies != s.CopiedExamples {
+			t.Errorf("%d documents: %d rows, %d empty, %d copies with %d rows", s.Documents, rows, s.Empty, s.Copies, s.CopiedExamples)
+		}
+		copies += s.Copies
+	}
+	if copies == 0 {
+		t.Error("nothing was a copy")
+	}
+}
