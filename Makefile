@@ -99,7 +99,7 @@ RACED := ./cmd/dsload ./internal/bench ./internal/budget ./internal/dataset ./in
 
 test-go:
 	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) $(PACKAGES)
-	$(if $(QUICK),,CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 40m $(GOTESTFLAGS) $(RACED:./%=$(MODULE)/%))
+	$(if $(QUICK),,CGO_ENABLED=1 $(GO) test -race -short -vet=off -gcflags=all=-dwarf=false -timeout 40m $(GOTESTFLAGS) $(RACED:./%=$(MODULE)/%))
 
 # Every fuzz target of every package. Each package's are built once, with coverage, and run one after another: go test -fuzz links for every target anew.
 # Only failing inputs are minimized: for large inputs, minimizing would take all the time.

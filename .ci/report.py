@@ -125,7 +125,7 @@ def read(log: list[str]) -> tuple[list[GoTests], list[Failure], list[str], list[
         if command := re.match(r"(?:cd (\S+) && )?.*?(\S+) -m pytest\b", line):
             flush()
             rootdir, python = command[1] or "", command[2]
-        elif re.match(r"\S*go test .*-json", line):
+        elif re.match(r"(\w+=\S+ )*\S*go test .*-json", line):
             go.append(GoTests("".join(f" {flag}" for flag in ("-race", "-short") if f" {flag} " in line)))
         elif line.startswith("SKIPPED"):
             skips.append(line)

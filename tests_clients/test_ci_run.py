@@ -140,7 +140,7 @@ make: *** [Makefile:60: test-python] Error 1
 """
 GO_FAILED = (
     PASSED
-    + "go test -race -short -timeout 40m -json ./internal/pack ./shard\n"
+    + "CGO_ENABLED=1 go test -race -short -timeout 40m -json ./internal/pack ./shard\n"
     + go_test("TestFits/a_b", "fail", "=== RUN   TestFits/a_b", "    fit_test.go:9: seed 7: got 3, want 4", "--- FAIL: TestFits/a_b (0.0s)")
     + go_test("TestFits", "fail", "=== RUN   TestFits", "--- FAIL: TestFits (0.0s)")
     + package("fail", "FAIL")
