@@ -67,7 +67,7 @@ func TestMisnamedFiles(t *testing.T) {
 	utf16 := "\xff\xfet\x00w\x00o\x00\n\x00"
 	for name, c := range map[string]struct{ data, want string }{
 		"text.gz": {"one\n", "one"}, "wide.parquet": {utf16, "two"}, "text.zip": {"PARENTS\n", "PARENTS"},
-		"packed.parquet": {gzipped("three\n"), "three"}, "table.zst": {"FEA1 is a name\n", "FEA1 is a name"},
+		"packed.parquet": {gzipped("three\n"), "three"}, "byte": {"\xff", "\xff"}, "table.zst": {"FEA1 is a name\n", "FEA1 is a name"},
 	} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, c.data)}})
 		records, err := readFrom(t, set, Position{})

@@ -175,8 +175,8 @@ func drawOptions(t *rapid.T) Options {
 	return o
 }
 
-// isRefused reports whether Open refuses text: it is empty, or the first byte of compressed data that was cut.
-func isRefused(text string) bool { return text == "\xff" || strings.TrimPrefix(text, "\ufeff") == "" }
+// isEmpty reports whether Open refuses text.
+func isEmpty(text string) bool { return strings.TrimPrefix(text, "\ufeff") == "" }
 
 // outcome is everything that a run gave, errors as text.
 func outcome(records []piece, err error) []string {
@@ -192,7 +192,7 @@ func outcome(records []piece, err error) []string {
 func TestChunksAndResuming(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text, o := drawText(rt), drawOptions(rt)
-		if isRefused(text) {
+		if isEmpty(text) {
 			return
 		}
 		open := func(src io.Reader, chunk int) *Set {
@@ -241,7 +241,7 @@ func TestPiecesJoin(t *testing.T) {
 		if o.Format == JSONL || o.Format == JSON || o.Format == CSV || o.Whole {
 			return
 		}
-		if isRefused(text) {
+		if isEmpty(text) {
 			return
 		}
 		joined := func(o Options) (docs []string) {
@@ -253,7 +253,7 @@ func TestPiecesJoin(t *testing.T) {
 			}
 			return docs
 		}
-		if strings.Contains(text, strings.Repeat(" ", 8)) {
+		if isEmpty(text) || strings.Contains(text, strings.Repeat(" ", 8)) {
 			return // white space longer than a piece is dropped a piece at a time
 		}
 		if diff := cmp.Diff(joined(Options{Format: o.Format}), joined(o)); diff != "" &&

@@ -214,7 +214,7 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	if cut := cutMagic(head); ok && (cut || len(head) == 0) {
 		in.Format, in.Compression = named.format, named.compression
 		return fault.Of(cause.Truncated, "named like %s, but it ends after %d bytes; copy the file again", named.name, len(head))
-	} else if cut && !utf8.Valid(head) {
+	} else if cut && len(head) > 2 && !utf8.Valid(head) { // a shorter text may be in another encoding
 		return fault.Of(cause.Truncated, "this is the beginning of compressed data, %d bytes; copy the file again", len(head))
 	}
 	ok = ok && !(o.Format.isColumnar() && named.format == "")
