@@ -158,8 +158,8 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 	return nil
 }
 
-// ReturnLent copies what is left of lent rows, once the writer has copied its own.
-func (b *Builder) ReturnLent() {
+// returnLent copies what is left of lent rows, once the writer has copied its own.
+func (b *Builder) returnLent() {
 	b.copied.Wait()
 	for i := range b.splits {
 		if p := b.splits[i].pending; p != nil {

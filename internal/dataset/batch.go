@@ -64,7 +64,7 @@ func rowBytes(s shardfile.Shape, e *Example) int64 {
 // unchanged.
 func (b *batch) add(l *shardfile.Layout, e *Example) error {
 	ids, labels := &b.cols[0], l.ColIndex[shardfile.ColLabels]
-	if !e.Lent || len(b.lent)+len(e.Parts) > maxLent {
+	if e.Lent == nil || len(b.lent)+len(e.Parts) > maxLent {
 		b.copyLent()
 	}
 	before, beforeN := len(ids.values), ids.n
@@ -104,7 +104,7 @@ func (b *batch) add(l *shardfile.Layout, e *Example) error {
 // addParts appends the ids of a row, or keeps where they are if they are lent and few.
 func (b *batch) addParts(e *Example) {
 	ids := &b.cols[0]
-	if ids.endList(e.Tokens()); !e.Lent || len(e.Parts) > maxLent {
+	if ids.endList(e.Tokens()); e.Lent == nil || len(e.Parts) > maxLent {
 		ids.copyParts(e.Parts)
 		return
 	}

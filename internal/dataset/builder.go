@@ -205,6 +205,9 @@ func (b *Builder) Row(split string, e *Example) error {
 		return fmt.Errorf("%w: document %d part %d after document %d part %d", ErrOrder, e.Document, e.Part,
 			s.document, s.part)
 	}
+	if e.Lent != nil {
+		e.Lent.borrower = b
+	}
 	s.prepare(b.layout)
 	if s.pending.rows == shardfile.MaxBatchRows || s.pending.rows > 0 &&
 		s.pending.bytes+rowBytes(b.layout.Schema, e) > b.opts.batchBytes() {

@@ -23,6 +23,9 @@ type Checkpoint struct {
 // Checkpoint makes all rows so far durable, with what cursor returns, which Save describes. Unless it must be now, it
 // may begin that in the background instead, and take no checkpoint yet; then it does not call cursor.
 func (b *Builder) Checkpoint(now bool, cursor func() ([][]byte, error)) (taken bool, err error) {
+	if cursor == nil {
+		return true, b.forget()
+	}
 	if !now && !b.SyncAhead() {
 		return false, nil
 	}
@@ -56,9 +59,9 @@ func (b *Builder) Save(cursor ...[]byte) error {
 	return b.fail(err)
 }
 
-// Forget removes the checkpoints of a build without rows, so that the folder accepts other options
-// again or, after an addition, is the old dataset again. Only Close may follow.
-func (b *Builder) Forget() error {
+// forget removes the checkpoints of a build without rows, so that the folder accepts other options
+// again or, after an addition, is the old dataset again.
+func (b *Builder) forget() error {
 	switch err := b.settle(); {
 	case err != nil:
 		return err

@@ -41,21 +41,24 @@ func lentRows(t *testing.T, s shard.Schema, lend bool) map[string][]byte {
 	}
 	defer b.Close()
 	var e *Example
+	var loan Loan
 	for round := range int64(5) {
 		window := make([]byte, 0, 2<<20)
 		for range 1 + rng.IntN(3000) {
 			e, window = packedRow(rng, s, window, round)
-			e.Lent = rng.IntN(200) > 0 && lend
+			if rng.IntN(200) > 0 && lend {
+				e.Lent = &loan
+			}
 			if err := b.Row([]string{"train", "val"}[rng.IntN(2)], e); err != nil {
 				t.Fatal(err)
 			}
 			for _, part := range e.Parts {
-				if !e.Lent {
+				if e.Lent == nil {
 					clear(part)
 				}
 			}
 		}
-		b.ReturnLent()
+		loan.Return()
 		clear(window)
 		if err := b.Save([]byte("cursor")); err != nil {
 			t.Fatal(err)
@@ -90,7 +93,7 @@ func TestLentRowsArePacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Row("train", &Example{Parts: [][]byte{{1, 0}}, Length: 1, Lent: true}); !errors.Is(err, shard.ErrSchema) {
+	if err := b.Row("train", &Example{Parts: [][]byte{{1, 0}}, Length: 1, Lent: &Loan{}}); !errors.Is(err, shard.ErrSchema) {
 		t.Error(err)
 	}
 }

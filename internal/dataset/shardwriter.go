@@ -19,9 +19,9 @@ type Example struct {
 	InputIDs []uint32 // below Schema.VocabSize
 	// Parts are the input ids in place of InputIDs, as AppendIDs makes them; a packed row has one for each of Segments.
 	Parts [][]byte
-	// Lent Parts stay as they are until Writer.ReturnLent, and are copied by then; only of rows of Parts and Segments
-	// without Labels.
-	Lent     bool
+	// Parts that are Lent stay as they are until they are returned, and are copied by then; only of rows of Parts and
+	// Segments without Labels. nil lends none.
+	Lent     *Loan
 	Length   int      // tokens of Parts
 	Labels   []uint32 // target ids, of any length; only if Schema.Labels
 	LossMask []bool   // for each input id, whether the loss counts it; only if Schema.LossMask
@@ -31,6 +31,16 @@ type Example struct {
 	Pieces   []Piece // what each of Segments is; the Builder does not write them
 	Document int64   // ordinal of the document in the corpus
 	Part     int32   // the chunk of the document
+}
+
+// A Loan is what rows lend of memory that is used again once it is returned.
+type Loan struct{ borrower *Builder }
+
+// Return ends the loan: what was not copied yet is.
+func (l *Loan) Return() {
+	if l.borrower != nil {
+		l.borrower.returnLent()
+	}
 }
 
 // Tokens returns how many input ids the row has.
@@ -55,7 +65,7 @@ func (e *Example) fits(s shard.Schema) error {
 		return fmt.Errorf("%w: loss_mask has %d values for %d input_ids", shard.ErrSchema, len(e.LossMask), tokens)
 	case s.Segments != (e.Segments != nil):
 		return fmt.Errorf("%w: segments", shard.ErrSchema)
-	case e.Lent && (s.Labels || !s.Segments || len(e.Parts) == 0):
+	case e.Lent != nil && (s.Labels || !s.Segments || len(e.Parts) == 0):
 		return fmt.Errorf("%w: a lent row", shard.ErrSchema)
 	case e.Document < 0 || e.Part < 0:
 		return fmt.Errorf("%w: document %d, part %d", shard.ErrRange, e.Document, e.Part)

@@ -14,17 +14,13 @@ type Writer interface {
 	Row(split string, row *Example) error
 	// Rows appends rows to a split.
 	Rows(split string, rows *Rows) error
-	// ReturnLent copies what is left of the Parts of rows that are Lent.
-	ReturnLent()
 	// File writes a file beside the shards. It has the name that it has in a dataset of its own; parts and additions
 	// give it theirs. Files are not part of checkpoints: they are written in the run that finishes.
 	File(name string, data io.Reader) error
 	// Checkpoint makes all rows so far durable, with what cursor returns. Unless it must be now, it may begin that in
-	// the background instead, and take no checkpoint yet; then it does not call cursor.
+	// the background instead, and take no checkpoint yet; then it does not call cursor. A nil cursor is that of a
+	// build without rows: the folder is open to other settings, and only Close may follow.
 	Checkpoint(now bool, cursor func() ([][]byte, error)) (taken bool, err error)
-	// Forget removes the checkpoints of a build without rows, so that the folder is open to other settings. Only
-	// Close may follow.
-	Forget() error
 	// Finish commits all that was written, and closes the Writer.
 	Finish(Provenance) (*shard.Manifest, error)
 	// Close releases the folder and keeps what the last checkpoint made durable.
@@ -82,9 +78,7 @@ type Discard struct{}
 
 func (Discard) Row(string, *Example) error                              { return nil }
 func (Discard) Rows(string, *Rows) error                                { return nil }
-func (Discard) ReturnLent()                                             {}
 func (Discard) File(string, io.Reader) error                            { return nil }
 func (Discard) Checkpoint(bool, func() ([][]byte, error)) (bool, error) { return false, nil }
-func (Discard) Forget() error                                           { return nil }
 func (Discard) Finish(Provenance) (*shard.Manifest, error)              { return nil, nil }
 func (Discard) Close() error                                            { return nil }

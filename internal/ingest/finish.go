@@ -46,9 +46,15 @@ func (f *flusher) endPhase() {
 // checkRows is an error if the sources gave no rows.
 func (f *flusher) checkRows() error {
 	if f.state.Examples == 0 {
-		return errors.Join(f.noExamples(), f.out.Forget())
+		return errors.Join(f.noExamples(), f.forget())
 	}
 	return nil
+}
+
+// forget leaves the folder open to other settings.
+func (f *flusher) forget() error {
+	_, err := f.out.Checkpoint(true, nil)
+	return err
 }
 
 // finish commits a dataset of its own.
@@ -323,7 +329,7 @@ func (f *flusher) noExamples() error {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if s.Untrained > 0 || len(s.UnknownRoles) > 0 {
-		reasons = append(reasons, whyUntrained(f.b.Chat, s.UnfoundTurns, s.UnknownRoles))
+		reasons = append(reasons, f.b.Chat.WhyUntrained(s.UnfoundTurns, s.UnknownRoles))
 	}
 	reasons = append(reasons, report.CutOff(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {

@@ -24,7 +24,6 @@ import (
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/setup"
 	"github.com/dsload/dsload/internal/ingest/source"
-	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -72,22 +71,10 @@ func (b *build) finished() (*report.Summary, error) {
 func (b *build) finishedSummary(m *shard.Manifest) *report.Summary {
 	s := summaryOf(b.opts.Out, m)
 	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.Formats(), b.Warnings()
-	if note := unseenChanges(b.Known()); !note.IsZero() {
+	if note := earlier.UnseenChanges(b.Known()); !note.IsZero() {
 		s.Notes = append(s.Notes, note)
 	}
 	return s
-}
-
-// unseenChanges returns a note on remote sources that are compared with those of a finished dataset by their size alone.
-func unseenChanges(sources []source.Stat) (note fault.Text) {
-	unseen := slices.DeleteFunc(sources, func(s source.Stat) bool {
-		return !uris.IsRemote(s.URI) || s.ETag != "" || !s.ModTime.IsZero()
-	})
-	if len(unseen) == 0 {
-		return note
-	}
-	return fault.Textf("not known to be unchanged, as the server gives neither an ETag nor a time: %s, with the first %s; "+
-		"{overwrite} reads them again", units.Plural(int64(len(unseen)), "source"), uris.Shown(unseen[0].URI))
 }
 
 // sources are compared with those of a finished dataset.

@@ -20,7 +20,6 @@ func (f *flusher) newPacking() *rows.Packing {
 	c.Counts, c.Rest = &f.state.Counts, &f.state.PackRest
 	c.Wanted, c.Changed = f.wanted, f.heldOut
 	c.Write = func(split int, row *dataset.Example) error { return f.write(splits[split], row) }
-	c.ReturnLent = f.out.ReturnLent
 	return rows.New(c)
 }
 

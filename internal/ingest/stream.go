@@ -223,7 +223,7 @@ func (b *build) runStages(ctx context.Context, f *flusher, reader *source.Reader
 func (f *flusher) interrupted(ctx context.Context) error {
 	b := f.b
 	if errors.Is(b.readErr, read.ErrMiscounted) {
-		return errors.Join(b.readErr, f.out.Forget())
+		return errors.Join(b.readErr, f.forget())
 	}
 	begun := f.state.Examples > 0 || f.pack != nil && f.pack.HeldTokens() > 0
 	if begun {

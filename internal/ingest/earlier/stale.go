@@ -3,6 +3,7 @@ package earlier
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
 	"github.com/dsload/dsload/internal/ingest/source/uris"
 	"github.com/dsload/dsload/internal/shardfile"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -206,4 +208,16 @@ func (b *Sources) compareContent(set *source.Set, i int, in *source.Stat, checks
 func Rereadable(in *source.Stat) bool {
 	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || uris.IsRemote(in.URI) &&
 		(in.ETag != "" || in.Size >= 0)
+}
+
+// UnseenChanges returns a note on remote sources that are compared with those of a finished dataset by their size alone.
+func UnseenChanges(sources []source.Stat) (note fault.Text) {
+	unseen := slices.DeleteFunc(sources, func(s source.Stat) bool {
+		return !uris.IsRemote(s.URI) || s.ETag != "" || !s.ModTime.IsZero()
+	})
+	if len(unseen) == 0 {
+		return note
+	}
+	return fault.Textf("not known to be unchanged, as the server gives neither an ETag nor a time: %s, with the first %s; "+
+		"{overwrite} reads them again", units.Plural(int64(len(unseen)), "source"), uris.Shown(unseen[0].URI))
 }

@@ -62,9 +62,8 @@ type Config struct {
 	Wanted func(split int) int64
 	// Changed is called where the windows hold fewer tokens than before.
 	Changed func()
-	// Write takes a row, which is valid until it returns; if it is lent, its Parts are until ReturnLent returns.
-	Write      func(split int, row *dataset.Example) error
-	ReturnLent func()
+	// Write takes a row, which is valid until it returns; if it is lent, its Parts are until they are returned.
+	Write func(split int, row *dataset.Example) error
 }
 
 // Packing fills rows with documents, between the cutter and the shards. Each split has an open
@@ -78,6 +77,7 @@ type Packing struct {
 	lengths []int32      // scratch, of a window's pieces
 	carried []bool       // scratch: which of them stay in the window
 	row     dataset.Example
+	lent    dataset.Loan    // of a window, to the writer of its rows
 	example example.Example // scratch
 }
 
@@ -276,7 +276,7 @@ func (p *Packing) pack(split int, carry int64) error {
 			return err
 		}
 	}
-	p.ReturnLent()
+	p.lent.Return()
 	p.carry(w)
 	p.Changed()
 	return nil
@@ -330,7 +330,10 @@ func (w *window) empty() {
 func (p *Packing) startRow(first windowPiece) {
 	r := &p.row
 	*r = dataset.Example{Parts: r.Parts[:0], LossMask: r.LossMask[:0], Segments: r.Segments[:0], Pieces: r.Pieces[:0],
-		Document: first.document, Part: first.part, Lent: p.packer != nil}
+		Document: first.document, Part: first.part}
+	if p.packer != nil {
+		r.Lent = &p.lent
+	}
 }
 
 func (p *Packing) addToRow(w *window, piece windowPiece) {

@@ -57,7 +57,7 @@ func TestWindowsFillRows(t *testing.T) {
 		rows := 0
 		p := New(Config{Policy: pack.BFD, Length: length, Window: 256 * length, Schema: narrow, Counts: new(counts.Counts),
 			Rest: new(int64), Changed: func() {}, Wanted: func(int) int64 { return 256 * length },
-			Write: func(int, *dataset.Example) error { rows++; return nil }, ReturnLent: func() {}})
+			Write: func(int, *dataset.Example) error { rows++; return nil }})
 		var lengths []int32
 		for i := range int64(20_000) {
 			n := size()

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -247,4 +248,47 @@ func zstdNeeds(head []byte, length int64) (int64, error) {
 		return 0, corrupt("a compressed buffer is shorter than its frame says")
 	}
 	return int64(min(window, 1<<31)), nil
+}
+
+// readWholeStream reads a stream that is all of the file, but for zeros after it.
+func (f *arrowFile) readWholeStream() error {
+	end, err := f.readStream(0)
+	if err != nil {
+		return err
+	}
+	after := make([]byte, min(f.size-end, 4<<10))
+	if err := f.readAt(after, end); err != nil {
+		return err
+	}
+	if len(bytes.Trim(after, "\x00")) > 0 {
+		return fault.Of(ErrSeveral, "bytes follow the end mark of the stream, from byte %d on; keep what comes before with "+
+			"`head -c %[1]d`, and another stream in a file of its own", end)
+	}
+	return nil
+}
+
+// readStream reads the messages from an offset on, and returns where their end mark ends.
+func (f *arrowFile) readStream(offset int64) (end int64, err error) {
+	for {
+		m, from, size, err := f.message(offset)
+		if err == io.EOF {
+			end = from
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		body, bodySize := from+int64(size), m.Long(3)
+		if bodySize < 0 || bodySize > f.size-body {
+			return 0, corrupt("the file ends within a record batch, which begins at byte %d", offset)
+		}
+		if err := f.note(m, from, size, body, bodySize); err != nil {
+			return 0, err
+		}
+		offset = body + (bodySize+7)/8*8
+	}
+	if !f.isOpen {
+		return 0, corrupt("the stream has no schema")
+	}
+	return end, nil
 }
