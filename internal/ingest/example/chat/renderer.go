@@ -122,6 +122,12 @@ func (r *Renderer) UsesDate() bool {
 	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
 }
 
+// ReadsMessages reports whether the templates read the messages: the text of one that does not is the same for every
+// conversation, and nothing of any is in it.
+func (r *Renderer) ReadsMessages() bool {
+	return r.plain.template.Uses("messages") && r.tools.template.Uses("messages")
+}
+
 // HasGeneration reports whether the templates mark what the assistant says by {% generation %}.
 func (r *Renderer) HasGeneration() bool {
 	return r.plain.template.HasGeneration() || r.tools.template.HasGeneration()
