@@ -33,7 +33,9 @@ type trained struct {
 	TextBytes   int64  `json:"text_bytes"`
 	Words       int64  `json:"words"`
 	UniqueWords int    `json:"unique_words"`
-	Dropped     int64  `json:"dropped_words"` // occurrences dropped for memory or length
+	Dropped     int64  `json:"dropped_words"`     // occurrences dropped for memory or length
+	Unknown     int64  `json:"unknown,omitempty"` // occurrences of characters without a token
+	UnknownOf   int    `json:"unknown_chars,omitempty"`
 	Fingerprint string `json:"fingerprint"`
 	Short       string `json:"short,omitempty"` // why it has fewer tokens than requested
 }
@@ -128,6 +130,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	}
 	result.Family, result.VocabSize, result.Fingerprint = f.family, tok.VocabSize(), tok.Fingerprint()
 	result.Short = trainer.Short()
+	result.UnknownOf, result.Unknown = trainer.Unknown()
 	result.Words, result.UniqueWords, result.Dropped = stats.Words, stats.Unique, stats.Dropped
 	return printResult(cmd.OutOrStdout(), f.asJSON, result, result.describe(f.vocabSize))
 }
@@ -178,6 +181,10 @@ func (t *trained) describe(wanted int64) string {
 	if t.Short != "" {
 		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(t.VocabSize)), formatCount(wanted),
 			t.Short)
+	}
+	if t.Unknown > 0 {
+		short += fmt.Sprintf("characters without a token, which become the unknown one: %s, %s in all; --family "+
+			"bytelevel-bpe leaves none\n", formatCount(int64(t.UnknownOf)), plural(t.Unknown, "occurrence"))
 	}
 	return fmt.Sprintf("%s: %s, from %s, %s of text, %s%s\n%s", t.File, plural(t.VocabSize, "token"),
 		plural(t.Documents, "document"), formatSize(t.TextBytes), plural(t.Words, "word"), dropped, short)

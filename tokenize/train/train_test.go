@@ -133,6 +133,43 @@ func TestMemoryBound(t *testing.T) {
 	}
 }
 
+// TestUnknown: what has no token is what becomes the unknown one, where characters are more than the vocabulary has
+// room for.
+func TestUnknown(t *testing.T) {
+	var text strings.Builder
+	for i := range 26 {
+		text.WriteString(strings.Repeat(string(rune('a'+i))+" ", i+1))
+	}
+	for family, unk := range map[Family]string{ByteLevelBPE: "", WordPiece: "[UNK]", Unigram: "<unk>"} {
+		size := 20
+		if family == ByteLevelBPE {
+			size = 300
+		}
+		tr, err := New(Options{Family: family, VocabSize: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Add([]byte(text.String())); err != nil {
+			t.Fatal(err)
+		}
+		data, err := tr.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, enc := encoderOf(t, data)
+		unknown, _ := tok.ID(unk)
+		chars, occurrences := 0, int64(0)
+		for i := range 26 {
+			if unk != "" && slices.Contains(enc.AppendTokens(nil, []byte{byte('a' + i)}), unknown) {
+				chars, occurrences = chars+1, occurrences+int64(i+1)
+			}
+		}
+		if c, n := tr.Unknown(); c != chars || n != occurrences || (chars > 0) != (unk != "") {
+			t.Errorf("%s: %d characters and %d occurrences are said to be unknown, %d and %d are", family, c, n, chars, occurrences)
+		}
+	}
+}
+
 func TestOptionErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"Family lzw":     {Family: "lzw"},

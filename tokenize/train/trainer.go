@@ -32,6 +32,7 @@ type Trainer struct {
 	valid       []byte
 	done        bool
 	short       string
+	unknown     []charCount // that got no token
 }
 
 // New returns a Trainer. Errors name the invalid option.
@@ -111,6 +112,15 @@ type Stats struct {
 // Stats returns the counts so far.
 func (t *Trainer) Stats() Stats {
 	return Stats{Words: t.words.total, Unique: len(t.words.words), Dropped: t.words.dropped}
+}
+
+// Unknown returns, after Finish, how many different characters of the text got no token, so that they become the
+// unknown one, and how often they occur. Byte-level BPE has none.
+func (t *Trainer) Unknown() (chars int, occurrences int64) {
+	for _, c := range t.unknown {
+		occurrences += c.count
+	}
+	return len(t.unknown), occurrences
 }
 
 // Short returns, after Finish, why the vocabulary has fewer tokens than Options.VocabSize. It

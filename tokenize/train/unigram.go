@@ -27,7 +27,8 @@ type piece struct {
 
 func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	room := t.opts.VocabSize - len(t.opts.SpecialTokens)
-	chars := coveringChars(words, room)
+	chars, rest := coveringChars(words, room)
+	t.unknown = rest
 	words = coveredWords(words, chars)
 	pieces := seedPieces(words, chars, min(max(10*t.opts.VocabSize, 10000), 1000000))
 	seeds := len(pieces)
@@ -82,14 +83,14 @@ func (f exactFloat) MarshalJSON() ([]byte, error) {
 }
 
 // coveringChars returns the most frequent characters that together make up the part coverage of the
-// text.
-func coveringChars(words []word, limit int) map[rune]int64 {
+// text, at most limit, and the rest.
+func coveringChars(words []word, limit int) (chars map[rune]int64, rest []charCount) {
 	counted := countChars(words)
 	total := int64(0)
 	for _, c := range counted {
 		total += c.count
 	}
-	chars := make(map[rune]int64)
+	chars = make(map[rune]int64)
 	sum := int64(0)
 	for _, c := range counted {
 		if float64(sum) >= coverage*float64(total) || len(chars) == limit {
@@ -98,7 +99,7 @@ func coveringChars(words []word, limit int) map[rune]int64 {
 		chars[c.char] = c.count
 		sum += c.count
 	}
-	return chars
+	return chars, counted[len(chars):]
 }
 
 // coveredWords cuts words at characters without a piece, and where they get too long.

@@ -15,7 +15,14 @@ const (
 
 func (t *Trainer) finishWordPiece(words []word) ([]byte, error) {
 	v := newVocabulary(t.opts.SpecialTokens)
-	alphabet := frequentChars(words, min(maxAlphabet, max(1, (t.opts.VocabSize-len(v.tokens))/4)))
+	chars := countChars(words)
+	limit := min(len(chars), maxAlphabet, max(1, (t.opts.VocabSize-len(v.tokens))/4))
+	t.unknown = chars[limit:]
+	alphabet := make([]rune, limit)
+	for i, c := range chars[:limit] {
+		alphabet[i] = c.char
+	}
+	slices.Sort(alphabet)
 	for _, c := range alphabet {
 		v.add(string(c))
 	}
@@ -85,27 +92,12 @@ func (t *Trainer) bertTemplate() any {
 	}
 }
 
-// frequentChars returns the most frequent characters of words, at most limit, sorted by code point.
-// Among equally frequent ones the lower are chosen.
-func frequentChars(words []word, limit int) []rune {
-	chars := countChars(words)
-	if len(chars) > limit {
-		chars = chars[:limit]
-	}
-	out := make([]rune, len(chars))
-	for i, c := range chars {
-		out[i] = c.char
-	}
-	slices.Sort(out)
-	return out
-}
-
 type charCount struct {
 	char  rune
 	count int64
 }
 
-// countChars counts the characters of words, most frequent first.
+// countChars counts the characters of words, the most frequent first, of equally frequent ones the lower.
 func countChars(words []word) []charCount {
 	counts := make(map[rune]int64)
 	for _, w := range words {
