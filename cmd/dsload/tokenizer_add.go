@@ -46,7 +46,7 @@ chat template among them, are copied. A model needs an embedding for each new id
   dsload tokenizer add '<tool>' --tokenizer path/to/model --out with-tools`,
 		Args: someArgs("at least one token"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := os.Stat(filepath.Join(args[0], "tokenizer.json"))
+			_, err := os.Stat(args[0])
 			if !cmd.Flags().Changed("tokenizer") && (err == nil || builtin.Has(args[0])) {
 				return usagef("tokenizer add %[1]s: is a tokenizer, and arguments are tokens; give it as --tokenizer %[1]s, or "+
 					"to add a token of this name, name the tokenizer that gets it as --tokenizer", shell.Quote(args[0]))

@@ -17,7 +17,6 @@ import (
 	"github.com/dsload/dsload/internal/marked"
 	"github.com/dsload/dsload/internal/spelling"
 	"github.com/dsload/dsload/tokenize"
-	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/spf13/cobra"
 )
 
@@ -154,7 +153,6 @@ type chatter struct {
 	text    chat.Text
 	explain *tokenize.Tokenizer // nil for JSON
 	screen  marked.Screen
-	clean   []byte
 	ids     []uint32
 	mask    []bool
 	json    bytes.Buffer
@@ -162,8 +160,7 @@ type chatter struct {
 
 // write writes one conversation without the end of its last line.
 func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
-	c.clean, _ = wellformed.Append(c.clean[:0], line)
-	if err = c.worker.Render(&c.text, c.clean); err != nil {
+	if err = c.worker.Render(&c.text, line); err != nil {
 		return err
 	}
 	if c.ids, c.mask, err = c.encoder.Append(c.ids[:0], c.mask[:0], &c.text); err != nil {

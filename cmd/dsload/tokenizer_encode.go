@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/help"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/wellformed"
 	"github.com/spf13/cobra"
 )
 
@@ -212,13 +213,14 @@ func parseIDs(line []byte, asJSON bool) ([]uint32, error) {
 	return ids, nil
 }
 
-// eachLine calls do for each line of stdin, without its end and numbered from 1, and ends each line
+// eachLine calls do for each line of stdin, as UTF-8, without its end and numbered from 1, and ends each line
 // of output. It flushes the output whenever no more input is buffered, so that a program on a pipe
 // gets its answer before it asks again.
 func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer) error) error {
 	in := bufio.NewReaderSize(cmd.InOrStdin(), 256<<10)
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
-	var line []byte
+	var line, clean []byte
+	told := false
 	for n := 1; ; n++ {
 		line = line[:0]
 		var err error
@@ -239,7 +241,14 @@ func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer)
 			return fmt.Errorf("read stdin: %w", err)
 		}
 		if len(line) > 0 {
-			if err := do(n, bytes.TrimSuffix(line, []byte("\n")), out); err != nil {
+			var replaced int
+			clean, replaced = wellformed.Append(clean[:0], bytes.TrimSuffix(line, []byte("\n")))
+			if replaced > 0 && !told {
+				told = true
+				warn(cmd.ErrOrStderr(), fmt.Sprintf("stdin line %d: not UTF-8; what is not, there and later, becomes U+FFFD, as "+
+					"in a build", n))
+			}
+			if err := do(n, clean, out); err != nil {
 				return errors.Join(err, out.Flush()) // keep the output of earlier lines
 			}
 			if err := out.WriteByte('\n'); err != nil {
