@@ -65,8 +65,8 @@ func (g *merger) mergeWideGo(buf []byte, jobs *wideJobs, out *wideResults) {
 	}
 }
 
-func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs, out *mergeResults) {
-	for i, j := range jobs {
+func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs, n int, out *mergeResults) {
+	for i, j := range jobs[:n] {
 		n := g.short(buf[j.begin : j.begin+j.length])
 		copy(out.ids[i][:], g.ids[:n])
 		starts := uint32(0)

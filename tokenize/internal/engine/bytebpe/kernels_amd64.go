@@ -39,7 +39,7 @@ func highVBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
-func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
+func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, n int, sym *uint32, out *mergeResults)
 
 //go:noescape
 func mergeWideAVX512(t *mergeTables, buf *byte, jobs *wideJobs, sym *uint32, out *wideResults)
@@ -113,12 +113,12 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return dst[:n+written], first + done
 }
 
-func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, out *mergeResults) {
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, n int, out *mergeResults) {
 	if !hasAVX512 {
-		g.mergeSomeGo(buf, jobs, out)
+		g.mergeSomeGo(buf, jobs, n, out)
 		return
 	}
-	mergeAVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], out)
+	mergeAVX512(&g.m.tables, &buf[0], jobs, n, &g.symbols[0], out)
 }
 
 func (g *merger) mergeWide(buf []byte, jobs *wideJobs, out *wideResults) {

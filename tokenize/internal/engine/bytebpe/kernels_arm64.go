@@ -81,8 +81,8 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return dst[:n+written], first + done
 }
 
-func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, out *mergeResults) {
-	g.mergeSomeGo(buf, jobs, out)
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, n int, out *mergeResults) {
+	g.mergeSomeGo(buf, jobs, n, out)
 }
 
 func (g *merger) mergeWide(buf []byte, jobs *wideJobs, out *wideResults) {

@@ -18,8 +18,8 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return e.emitGo(dst, first, words)
 }
 
-func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, out *mergeResults) {
-	g.mergeSomeGo(buf, jobs, out)
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, n int, out *mergeResults) {
+	g.mergeSomeGo(buf, jobs, n, out)
 }
 
 func (g *merger) mergeWide(buf []byte, jobs *wideJobs, out *wideResults) {

@@ -163,15 +163,12 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 	}
 	var jobs mergeJobs
 	windows := (len(w)-kernelBytes+windowStep-1)/windowStep + 1
-	for i := range jobs {
-		if begin := i * windowStep; i < windows {
-			jobs[i].begin, jobs[i].length = uint32(begin), uint32(min(kernelBytes, len(w)-begin))
-		} else {
-			jobs[i].length = 1
-		}
+	for i := range windows {
+		begin := i * windowStep
+		jobs[i].begin, jobs[i].length = uint32(begin), uint32(min(kernelBytes, len(w)-begin))
 	}
 	copy(g.text[:], w)
-	g.mergeSome(g.text[:], &jobs, &g.results)
+	g.mergeSome(g.text[:], &jobs, windows, &g.results)
 	g.work += len(w)
 	h, r := &g.heap, &g.results
 	ids, at = h.ids[:0], h.at[:0]

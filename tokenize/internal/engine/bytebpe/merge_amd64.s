@@ -134,27 +134,43 @@
 	POPCNTL AX, AX               \
 	MOVL AX, STARTS+32(R9)
 
-// func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
+// func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, n int, sym *uint32, out *mergeResults)
 //
-// The array merger of bpe.go on eight words of 1..16 bytes at once, each with 16 readable bytes. A merge is one long chain of dependent loads, so eight
-// words take little longer than one; no branch but the loop's depends on data. The ranks of a word are the lanes of one register, its live
-// positions are bits with a sentinel on both sides; sym has room for 72 symbols a word.
-TEXT ·mergeAVX512(SB), NOSPLIT, $32-40
+// The array merger of bpe.go on the first n, at least one, of eight words of 1..16 bytes at once, each with 16 readable bytes. A merge is one long chain
+// of dependent loads, so some words take little longer than one; no branch but the loop's and those on n depends on data. The ranks of a word are the
+// lanes of one register, its live positions are bits with a sentinel on both sides; sym has room for 72 symbols a word.
+TEXT ·mergeAVX512(SB), NOSPLIT, $32-48
 	MOVQ t+0(FP), SI
 	MOVQ buf+8(FP), R9
 	MOVQ jobs+16(FP), R8
-	MOVQ sym+24(FP), DI
+	MOVQ sym+32(FP), DI
 	VPMOVZXBD ·iota64+0(SB), Z16
 	VPTERNLOGD $0xff, Z17, Z17, Z17
 	KXNORW K7, K7, K7
 	MERGE_BEGIN(Z0, 0(SP), 0, 0)
+	CMPQ n+24(FP), $1
+	JLE  merge_begun
 	MERGE_BEGIN(Z1, 4(SP), 288, 8)
+	CMPQ n+24(FP), $2
+	JLE  merge_begun
 	MERGE_BEGIN(Z2, 8(SP), 576, 16)
+	CMPQ n+24(FP), $3
+	JLE  merge_begun
 	MERGE_BEGIN(Z3, 12(SP), 864, 24)
+	CMPQ n+24(FP), $4
+	JLE  merge_begun
 	MERGE_BEGIN(Z4, 16(SP), 1152, 32)
+	CMPQ n+24(FP), $5
+	JLE  merge_begun
 	MERGE_BEGIN(Z5, 20(SP), 1440, 40)
+	CMPQ n+24(FP), $6
+	JLE  merge_begun
 	MERGE_BEGIN(Z6, 24(SP), 1728, 48)
+	CMPQ n+24(FP), $7
+	JLE  merge_begun
 	MERGE_BEGIN(Z7, 28(SP), 2016, 56)
+
+merge_begun:
 	MOVQ 16(SI), R10
 	MOVQ 24(SI), R11
 	MOVL 48(SI), R12
@@ -163,26 +179,58 @@ TEXT ·mergeAVX512(SB), NOSPLIT, $32-40
 merge_all:
 	XORL R8, R8
 	MERGE_STEP(Z0, Y0, 0(SP), 0)
+	CMPQ n+24(FP), $1
+	JLE  merge_next
 	MERGE_STEP(Z1, Y1, 4(SP), 288)
+	CMPQ n+24(FP), $2
+	JLE  merge_next
 	MERGE_STEP(Z2, Y2, 8(SP), 576)
+	CMPQ n+24(FP), $3
+	JLE  merge_next
 	MERGE_STEP(Z3, Y3, 12(SP), 864)
+	CMPQ n+24(FP), $4
+	JLE  merge_next
 	MERGE_STEP(Z4, Y4, 16(SP), 1152)
+	CMPQ n+24(FP), $5
+	JLE  merge_next
 	MERGE_STEP(Z5, Y5, 20(SP), 1440)
+	CMPQ n+24(FP), $6
+	JLE  merge_next
 	MERGE_STEP(Z6, Y6, 24(SP), 1728)
+	CMPQ n+24(FP), $7
+	JLE  merge_next
 	MERGE_STEP(Z7, Y7, 28(SP), 2016)
+
+merge_next:
 	TESTL R8, R8
 	JNZ  merge_all
 
 	MOVQ jobs+16(FP), R8
-	MOVQ out+32(FP), R9
+	MOVQ out+40(FP), R9
 	MERGE_END(0(SP), 0, 0, 0, 512)
+	CMPQ n+24(FP), $1
+	JLE  merge_end
 	MERGE_END(4(SP), 288, 8, 64, 516)
+	CMPQ n+24(FP), $2
+	JLE  merge_end
 	MERGE_END(8(SP), 576, 16, 128, 520)
+	CMPQ n+24(FP), $3
+	JLE  merge_end
 	MERGE_END(12(SP), 864, 24, 192, 524)
+	CMPQ n+24(FP), $4
+	JLE  merge_end
 	MERGE_END(16(SP), 1152, 32, 256, 528)
+	CMPQ n+24(FP), $5
+	JLE  merge_end
 	MERGE_END(20(SP), 1440, 40, 320, 532)
+	CMPQ n+24(FP), $6
+	JLE  merge_end
 	MERGE_END(24(SP), 1728, 48, 384, 536)
+	CMPQ n+24(FP), $7
+	JLE  merge_end
 	MERGE_END(28(SP), 2016, 56, 448, 540)
+
+merge_end:
 	VZEROUPPER
 	RET
 

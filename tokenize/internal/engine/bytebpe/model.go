@@ -287,16 +287,13 @@ func (m *Model) findSeeds() []uint64 {
 	buf := make([]byte, mergeWidth*16)
 	n := 0
 	merge := func() {
-		g.mergeSome(buf, &jobs, &g.results)
+		g.mergeSome(buf, &jobs, n, &g.results)
 		for i, id := range ids[:n] {
 			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
 				set[id>>6] |= 1 << (id & 63)
 			}
 		}
 		n = 0
-	}
-	for i := range jobs {
-		jobs[i].length = 1
 	}
 	for id := range uint32(m.vocab.Len()) {
 		t, _ := m.vocab.Token(id)
@@ -317,7 +314,9 @@ func (m *Model) findSeeds() []uint64 {
 			merge()
 		}
 	}
-	merge()
+	if n > 0 {
+		merge()
+	}
 	return set
 }
 

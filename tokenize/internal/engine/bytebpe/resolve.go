@@ -67,14 +67,11 @@ func (e *Encoder) resolveShort(words []uint16, lengths *[kernelBytes + 2]int) {
 	var jobs mergeJobs
 	for i := 0; i < len(sorted); i += mergeWidth {
 		group := sorted[i:min(i+mergeWidth, len(sorted))]
-		for j := range jobs {
-			jobs[j].length = 1
-			if j < len(group) {
-				begin := e.pos[group[j]]
-				jobs[j].begin, jobs[j].length = uint32(begin), uint32(e.pos[group[j]+1]-begin)
-			}
+		for j, w := range group {
+			begin := e.pos[w]
+			jobs[j].begin, jobs[j].length = uint32(begin), uint32(e.pos[w+1]-begin)
 		}
-		e.mergeSome(e.buf[:], &jobs, &e.results)
+		e.mergeSome(e.buf[:], &jobs, len(group), &e.results)
 		for j, w := range group {
 			e.keep(int(w), 0, e.value(e.results.ids[j][:e.results.count[j]]))
 		}
