@@ -48,6 +48,8 @@ func TestUnusedFields(t *testing.T) {
 		{"chat.jsonl", `{"messages":[{"role":"user","content":"q","name":"Ann","mood":"sad"},` +
 			`{"role":"assistant","content":"a","mood":"gay","id":7}],"persona":"pirate","messages2":null}`,
 			"messages[].mood 2, messages[].name 1, persona 1", nil},
+		{"parts.jsonl", `{"messages":[{"role":"user","content":[{"type":"text","text":"q","note":"n"},{"text":"r","note":1,"id":7}]},` +
+			`{"role":"assistant","content":"a"}]}`, "messages[].content[].note 2", nil},
 		{"named.jsonl", `{"messages":[{"role":"user","content":"q","name":"Ann"},{"role":"assistant","content":"a"}]}`, "", nil},
 		{"kwargs.jsonl", `{"messages":[{"role":"user","content":"q"}],"chat_template_kwargs":{"m":0,"thinking":false,"none":null,"tools":[{}]}}` + "\n" +
 			`{"messages":[{"role":"user","content":"q"}],"chat_template_kwargs":"{\"thinking\":true}"}` + "\n" +

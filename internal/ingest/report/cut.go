@@ -68,6 +68,9 @@ func UnusedFields(c counts.Counts) []fault.Text {
 		what, field := "record", name
 		if of, ok := strings.CutPrefix(name, counts.OfMessages); ok {
 			what, field = "message", of
+			if strings.Contains(of, "[].") { // of its content
+				what = "part"
+			}
 		}
 		told = append(told, fmt.Sprintf("%s in %s", field, units.Plural(c.Unused[name], what)))
 	}

@@ -127,6 +127,8 @@ func TestPlacesOfTools(t *testing.T) {
 		`{"messages": [` + turns + `, "functions": "[{\"name\": \"f\"}]"}`:                                     "",
 		`{"messages": [` + turns + `, "tools": [], "available_tools": ` + written + `}`:                        "",
 		`{"messages": [` + turns + `, "chat_template_kwargs": {"tools": ` + written + `}}`:                     "",
+		`{"messages": [` + turns + `, "tools": ` + written + `, "chat_template_kwargs": {"tools": []}}`:        "",
+		`{"messages": [` + turns + `, "tools": ` + written + `, "chat_template_kwargs": {"tools": null}}`:      "",
 		`{"messages": [` + turns + `, "metadata": {"tools": ` + written + `}}`:                                 "",
 		`{"messages": [` + turns + `, "metadata": {"tools": 3}, "available_tools": ["f"]}`:                     "none",
 		system + `"tools": ` + written + `}, ` + turns + `}`:                                                   "S",
@@ -139,6 +141,10 @@ func TestPlacesOfTools(t *testing.T) {
 		if text = strings.Replace(text, "developer", "system", 1); !strings.HasSuffix(text, want) {
 			t.Errorf("%s\n got %q %s\nwant %q", record, text, failed, want)
 		}
+	}
+	twice := `{"messages": [` + turns + `, "tools": ` + written + `, "chat_template_kwargs": {"tools": ` + written + `}}`
+	if text, _, failed := rendered(t, Options{Template: show}, twice); !strings.Contains(failed, "tools of its own") {
+		t.Errorf("tools that are given twice: got %q %s", text, failed)
 	}
 	const own = `{% for m in messages %}{{ m.role }}={{ m.content }}{{ '@' ~ m.tools[0].function.name if m.tools }};{% endfor %}{{ tools }}`
 	if text, _, failed := rendered(t, Options{Template: own}, system+`"tools": `+written+`}, `+turns+`}`); text !=

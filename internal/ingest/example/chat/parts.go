@@ -60,8 +60,12 @@ func (c *conversation) unifyParts() (lists bool, err error) {
 			switch text, isText := get(part, "text").(string); get(part, "type") {
 			case nil, "input_text", "output_text":
 				if isText {
-					unified.Items[k] = with(with(part, "type", "text"), "text", text)
+					part = with(with(part, "type", "text"), "text", text)
+					unified.Items[k] = part
 				}
+			}
+			if part.Len() > 2 {
+				c.parted = append(c.parted, part)
 			}
 		}
 		c.messages[i] = with(m, "content", unified)

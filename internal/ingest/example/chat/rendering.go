@@ -140,7 +140,9 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	if j.variables != nil {
 		given = given.Clone()
 		for _, key := range j.variables.Keys() {
-			given.Set(key, get(j.variables, key))
+			if v := get(j.variables, key); key != "tools" || jinja.HasValue(v) { // an empty list, or null, leaves the record's
+				given.Set(key, v)
+			}
 		}
 	}
 	limits := j.limits(j.outputBytes())

@@ -42,6 +42,7 @@ type conversation struct {
 	untrained []bool               // messages of the prompt, or that are marked so
 	origins   []origin             // one for each message
 	apart     []*jinja.Dict        // objects of the list that messages were made of, where they may hold more
+	parted    []*jinja.Dict        // parts of contents that have more than a type and a text
 }
 
 // origin is which message of the record one is, and the role that it has there.
@@ -155,6 +156,9 @@ func (c *conversation) findVariables() error {
 		}
 	}
 	if variables, ok := v.(*jinja.Dict); ok {
+		if notEmpty(c.tools) && notEmpty(peek(variables, "tools")) && !variables.WasRead("tools") {
+			return fault.Of(ErrShape, "it has tools of its own and in %q; leave one of them out, as with {map}", field)
+		}
 		c.variables = variables
 		c.use(field)
 	}

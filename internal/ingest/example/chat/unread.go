@@ -10,6 +10,9 @@ import (
 // counted apart, or the messages that the template is given are made of them.
 var answeredFor = slices.Concat([]string{"role", "content", "tool_calls", "function_call"}, reasoningFields, markFields)
 
+// partFields are those that every part of a content has.
+var partFields = []string{"type", "text"}
+
 // noteUnread notes the fields with a value that neither this package nor the template has read.
 func (t *Text) noteUnread(c *conversation) {
 	noteIn := func(d *jinja.Dict, names *[]string, besides []string) {
@@ -33,5 +36,12 @@ func (t *Text) noteUnread(c *conversation) {
 	}
 	for _, m := range c.apart {
 		noteIn(m, &t.UnreadOfMessages, nil)
+	}
+	for _, part := range c.parted {
+		before := len(t.UnreadOfMessages)
+		noteIn(part, &t.UnreadOfMessages, partFields)
+		for i, name := range t.UnreadOfMessages[before:] {
+			t.UnreadOfMessages[before+i] = "content[]." + name
+		}
 	}
 }
