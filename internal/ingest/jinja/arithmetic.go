@@ -77,25 +77,38 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 		if x == 0 && y < 0 {
 			e.fail("0.0 cannot be raised to a negative power")
 		}
-		return math.Pow(x, y)
+		power := math.Pow(x, y)
+		if x-x == 0 && y-y == 0 && power-power != 0 { // of finite numbers, neither infinite nor complex
+			e.fail("the result of ** is out of range")
+		}
+		return power
 	}
 	if y == 0 {
 		e.fail("division by zero")
 	}
-	switch operator {
-	case "/":
+	if operator == "/" {
 		return x / y
-	case "//":
-		return math.Floor(x / y)
 	}
 	m := math.Mod(x, y)
+	quotient := (x - m) / y // nearly whole, which x / y is not where it is large
 	switch {
 	case m == 0:
 		m = math.Copysign(0, y)
 	case (m < 0) != (y < 0):
 		m += y
+		quotient--
 	}
-	return m
+	switch {
+	case operator == "%":
+		return m
+	case quotient == 0:
+		return math.Copysign(0, x/y)
+	}
+	floor := math.Floor(quotient)
+	if quotient-floor > 0.5 {
+		floor++
+	}
+	return floor
 }
 
 // smallWhole adds and subtracts integers far from the bounds of an int64.

@@ -89,8 +89,11 @@ func filterInt(e *execution, v any, a *arguments) any {
 	case bool:
 		return int64(btoi(v))
 	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		switch {
+		case math.IsNaN(v):
 			return absent
+		case math.IsInf(v, 0):
+			e.fail("cannot convert float infinity to integer")
 		}
 		n, _ := big.NewFloat(v).Int(nil)
 		return small(n)
