@@ -141,12 +141,19 @@ func TestGivenTwice(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, dir, "a.txt", "a\n")
 	write(t, dir, "b.txt", "b\n")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{a, a}, "given twice"}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir},
 		{[]string{dir, dir + "/"}, "given twice"}, {[]string{a, dir + "/*.txt"}, "matches " + dir + "/*.txt, which is given too"},
+		{[]string{a, link + "/a.txt"}, "given twice"}, {[]string{link, a}, "lies in " + dir},
+		{[]string{dir + "/*.txt", dir + "/b*"}, "matches " + dir + "/b.txt, as " + dir + "/*.txt does"},
+		{[]string{dir + "/a*", dir + "/b*"}, ""},
 		{[]string{dir + "/**/a.{txt,md}", dir + "/./a.txt"}, "matches " + dir}, {[]string{a, dir + "/b.*"}, ""},
 		{[]string{"synth://wikitext?docs=1", "synth://wikitext?docs=1"}, "given twice"}, {[]string{a}, ""},
 		{[]string{a, write(t, dir, "b.txt", "b\n")}, ""},

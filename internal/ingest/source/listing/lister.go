@@ -63,6 +63,7 @@ type Lister struct {
 	// Note takes a sentence that a user should know.
 	Note func(format string, args ...any)
 
-	answers answers
-	head    []byte // a buffer
+	answers  answers
+	head     []byte   // a buffer
+	patterns []string // those listed so far
 }

@@ -118,7 +118,11 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 	if l.OutDir != "" {
 		w.out, _ = os.Stat(l.OutDir) // most often it is not there yet
 	}
-	return true, errors.Join(l.walked(name, &w), w.Close())
+	err = errors.Join(l.walked(name, &w), w.Close())
+	if w.globs != nil {
+		l.patterns = append(l.patterns, name)
+	}
+	return true, err
 }
 
 // GivenTwice adds notes on files that are given more than once, or that a folder or pattern holds which is given too:
@@ -127,7 +131,7 @@ func (l *Lister) GivenTwice(args []string) {
 	seen := map[string]bool{}
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "file://") || !uris.IsAddress(arg) && arg != "-" && !isGlob(arg) {
-			if abs, err := filepath.Abs(strings.TrimPrefix(arg, "file://")); err == nil {
+			if abs, err := realPath(strings.TrimPrefix(arg, "file://")); err == nil {
 				seen[abs] = true
 			}
 		}
@@ -138,7 +142,7 @@ func (l *Lister) GivenTwice(args []string) {
 		if pattern := matching(arg, patterns); pattern != "" {
 			l.Note("source %s matches %s, which is given too: its documents are read twice", arg, pattern)
 		}
-		abs, err := filepath.Abs(strings.TrimPrefix(arg, "file://"))
+		abs, err := realPath(strings.TrimPrefix(arg, "file://"))
 		if err != nil || uris.IsAddress(arg) && !strings.HasPrefix(arg, "file://") || arg == "-" {
 			arg = uris.Redact(arg)
 			abs = arg
@@ -158,6 +162,14 @@ func (l *Lister) GivenTwice(args []string) {
 			}
 		}
 	}
+}
+
+// realPath returns the absolute path of a file, and of what links lead to.
+func realPath(name string) (string, error) {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	return filepath.Abs(name)
 }
 
 // matching returns the first pattern that matches a file of this machine, "" if none does.

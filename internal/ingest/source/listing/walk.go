@@ -247,7 +247,7 @@ func (l *Lister) walked(arg string, w *walk) error {
 		}
 		return err
 	}
-	added := 0
+	added, again := 0, "" // an earlier pattern that matches one of them
 	err := w.files.Each(func(key []byte) error {
 		if err := w.ctx.Err(); err != nil {
 			return err
@@ -265,6 +265,11 @@ func (l *Lister) walked(arg string, w *walk) error {
 			return nil
 		}
 		added++
+		if w.globs != nil && again == "" {
+			if again = matching(name, l.patterns); again != "" {
+				l.Note("source %s matches %s, as %s does, which is given too: what both match is read twice", arg, name, again)
+			}
+		}
 		return err
 	})
 	if err != nil {
