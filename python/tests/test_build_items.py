@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 import re
@@ -261,6 +262,15 @@ def test_a_source_is_read_no_further_than_a_limit_asks(tmp_path: Path) -> None:
 
     result = dsload.build(source(), out=tmp_path / "out", max_examples=100)
     assert result["splits"][0]["examples"] == 100 and taken < 2_000_000
+
+
+def test_names_of_files_are_no_texts(text_lines: Path, tmp_path: Path) -> None:
+    """glob.iglob and sets gave a dataset of the names."""
+    for source in (glob.iglob(str(text_lines)), {str(text_lines)}, np.array([str(text_lines)])):
+        with pytest.raises(ValueError, match=r"is the name of a file: pass a list of names"):
+            dsload.build(source, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    dsload.build(iter([{"text": str(text_lines)}]), out=tmp_path / "out")
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_wrong_names_and_values_of_a_loader(dataset: str, text_lines: pathlib.Pa
         refused(kind, "mix: no dataset .a. is served", mix={"a": 1})
     refused(ValueError, "mix: 3 is neither", mix=3)
     refused(ValueError, "columns: 3 is not a list of names", columns=3)
+    refused(ValueError, "columns: it names none", columns=())
     for rows in (3, b"data", iter(["text"]), {"a": [dataset]}, [3], [None]):
         refused(TypeError, r"^dataset: a.* is not the name .*dsload.build.iter|^dataset: None is", rows)
     refused(NotADirectoryError, "a file of the dataset .*; load that folder", f"{dataset}/manifest.json")

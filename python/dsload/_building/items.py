@@ -45,6 +45,11 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
     for item in items:
         if isinstance(item, os.PathLike):
             return [os.fspath(s) for s in chain([item], items)], None
+        if isinstance(item, str) and os.path.exists(item):
+            raise ValueError(
+                f"source: {named(source)} yields texts, and the first of them, {item!r}, is the name of a file: pass a "
+                "list of names, list(…), to read files, or records, {'text': …}, where that is the text"
+            )
         return None, chain([item], items)
     return None, iter(())
 

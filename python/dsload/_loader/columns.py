@@ -22,6 +22,8 @@ class Columns:
         if wanted is not None and not isinstance(wanted, Iterable):
             raise ValueError(f"columns: {wanted!r} is not a list of names, as in ('input_ids', 'labels')")
         self._wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted) if wanted is not None else None
+        if self._wanted == ():
+            raise ValueError("columns: it names none; leave it out for all of them")
         self._origin = origin
         given = self._wanted
         # Without its companions, position_ids would not keep documents apart.
