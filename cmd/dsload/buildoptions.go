@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/dsload/dsload/internal/help"
@@ -50,7 +51,11 @@ func addOption(flags *pflag.FlagSet, o *option.Options, name string) {
 	defer likeOption(flags, name)
 	switch p := opt.Field(o).(type) {
 	case *string:
-		flags.StringVarP(p, name, opt.Short, *opt.Field(&d).(*string), usage)
+		if *p = *opt.Field(&d).(*string); opt.Kind == option.Text && opt.Group != option.GroupOutput {
+			flags.VarP(&onceValue{p: p}, name, opt.Short, usage)
+			break
+		}
+		flags.StringVarP(p, name, opt.Short, *p, usage)
 		if opt.Kind == option.Ending {
 			flags.Lookup(name).NoOptDefVal = option.OwnToken
 		}
@@ -70,6 +75,30 @@ func addOption(flags *pflag.FlagSet, o *option.Options, name string) {
 	case *float64:
 		flags.Float64VarP(p, name, opt.Short, *opt.Field(&d).(*float64), usage)
 	}
+}
+
+// onceValue is a flag that says what the text of documents is, so that a second value, which others let take the
+// place of the first, was meant besides it.
+type onceValue struct {
+	p     *string
+	given bool
+}
+
+func (v *onceValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return *v.p
+}
+
+func (*onceValue) Type() string { return "string" }
+
+func (v *onceValue) Set(s string) error {
+	if v.given && s != *v.p {
+		return fmt.Errorf("it was given before, as %q, and takes one value", *v.p)
+	}
+	*v.p, v.given = s, true
+	return nil
 }
 
 // likeOption gives flags the groups and value words of the options with the same names.
