@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat"
@@ -93,51 +94,66 @@ func (w *Worker) encodeTexts(j *job.Job) {
 		d := &j.Documents[t.document]
 		if w.chat != nil {
 			w.chat.encode(j, d, &chat.Text{Text: t.prompt, Spans: t.spans, Exact: t.exact})
-		} else {
-			w.encodeText(j, d, t)
+			w.leaveRoom(j, d)
+			continue
 		}
-		w.leaveRoom(j, d)
+		if d.First {
+			d.Rendered, d.Foreign = w.rendered(t.prompt)
+			d.Markup = IsMarkup(t.prompt)
+		}
+		w.texts = append(w.texts, tokenize.Text{Bytes: t.prompt, Piece: tokenize.Piece{First: d.First, Last: d.Last}})
+		if t.hasTarget {
+			// A target in one row with its prompt does not begin a text: the tokenizer puts no
+			// leading space before it.
+			w.texts = append(w.texts, tokenize.Text{Bytes: t.target, Piece: tokenize.Piece{First: !w.CausalPairs, Last: true}})
+		}
 	}
+	w.encodeEach(j)
 	w.forgetTexts()
+}
+
+// encodeEach makes the ids of prompts, each of which its target follows where it has one.
+func (w *Worker) encodeEach(j *job.Job) {
+	next, target := 0, false
+	w.encoder.AppendEach(j.IDs, w.texts, func(i int, ids []uint32) []uint32 {
+		t := &w.waiting[next]
+		d := &j.Documents[t.document]
+		span, err := w.take(j, ids, len(w.texts[i].Bytes))
+		if target {
+			d.Target, d.Bad = span, cmp.Or(d.Bad, err)
+		} else {
+			d.IDs, d.Bad = span, err
+		}
+		if target = t.hasTarget && !target; !target {
+			w.leaveRoom(j, d)
+			next++
+		}
+		return j.IDs
+	})
 }
 
 // forgetTexts drops all texts that wait.
 func (w *Worker) forgetTexts() {
 	clear(w.waiting)
-	w.waiting = w.waiting[:0]
+	clear(w.texts)
+	w.waiting, w.texts = w.waiting[:0], w.texts[:0]
 	w.prompts.used, w.targets.used, w.spans.used = w.prompts.used[:0], w.targets.used[:0], w.spans.used[:0]
 }
 
-// encodeText makes the ids of a document that is no conversation.
-func (w *Worker) encodeText(j *job.Job, d *job.Document, t *waiting) {
-	if d.First {
-		d.Rendered, d.Foreign = w.rendered(t.prompt)
-		d.Markup = IsMarkup(t.prompt)
-	}
-	d.IDs, d.Bad = w.encode(j, t.prompt, d.First, d.Last)
-	if t.hasTarget && d.Bad == nil {
-		// A target in one row with its prompt does not begin a text: the tokenizer puts no
-		// leading space before it.
-		d.Target, d.Bad = w.encode(j, t.target, !w.CausalPairs, true)
-	}
-}
-
-// encode appends the ids of a text to j.IDs. A text that the tokenizer multiplies beyond what the
-// job's lease holds is an error.
-func (w *Worker) encode(j *job.Job, text []byte, first, last bool) (job.Span, error) {
-	ids := job.Span{Start: len(j.IDs)}
-	j.IDs = w.encoder.AppendPiece(j.IDs, text, tokenize.Piece{First: first, Last: last})
-	ids.End = len(j.IDs)
+// take sets j.IDs to ids, the last of which are those of a text of size bytes. A text that the tokenizer multiplies
+// beyond what the job's lease holds is an error.
+func (w *Worker) take(j *job.Job, ids []uint32, size int) (job.Span, error) {
+	span := job.Span{Start: len(j.IDs), End: len(ids)}
 	err := w.encoder.Err()
-	if n := ids.End - ids.Start; err == nil && n > job.WorstExpansion*len(text)+job.SpareIDs {
-		err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(text))
+	if n := span.End - span.Start; err == nil && n > job.WorstExpansion*size+job.SpareIDs {
+		err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, size)
 	}
-	if err == nil {
-		return ids, nil
+	if j.IDs = ids; err == nil {
+		return span, nil
 	}
-	ids.End = ids.Start
-	j.IDs = append(make([]uint32, 0, ids.Start), j.IDs[:ids.Start]...) // the room that the ids took is not the job's
-	return ids, err
+	span.End = span.Start
+	j.IDs = append(make([]uint32, 0, span.Start), ids[:span.Start]...) // the room that the ids took is not the job's
+	return span, err
 }
 
 // leaveRoom leaves room for the rows of a document behind its ids, which are the job's last.

@@ -39,7 +39,8 @@ type Worker struct {
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
 	waiting   []waiting
-	prompts   queue[byte] // those of the texts that wait, as are targets and spans
+	texts     []tokenize.Text // of those, prompts and targets
+	prompts   queue[byte]     // those of the texts that wait, as are targets and spans
 	targets   queue[byte]
 	spans     queue[chat.Span]
 	scratch   example.Formatted  // at the end of prompts and targets

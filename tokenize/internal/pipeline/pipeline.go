@@ -161,8 +161,7 @@ func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool)
 	if len(text) == 0 || e.edges.Over {
 		return dst
 	}
-	if e.seg != nil && len(e.p.Normalizer) == 0 && e.p.AddedNormalized == nil && !e.p.PrefixSpace &&
-		len(e.p.PreTokenizer) == 0 {
+	if e.asIs() {
 		return e.seg.Append(dst, text, first && (document || !e.p.FirstOnly), last)
 	}
 	edges := &e.edges

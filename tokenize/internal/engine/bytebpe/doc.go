@@ -6,6 +6,8 @@
 //	text -> class masks, a bit a byte (classify) -> boundaries of pre-tokens (bounds) -> positions (flatten)
 //	     -> keys and cache lines, prefetched (prepare) -> ids of cached words (lookup) -> misses: merging (merger)
 //
+// Short texts share a window in Encoder.AppendEach; each is cut by itself.
+//
 // A Model is immutable and shared. An Encoder belongs to one goroutine, allocates all of its memory
 // at creation, and keeps no reference to text or ids.
 //

@@ -29,6 +29,8 @@ type Encoder struct {
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
 	hashes  [windowBytes / 16]uint64        // the window's long words'
+	joint   [numBlocks + 2]uint64           // where the words of texts that share the window begin
+	ends    [maxTexts]uint16                // the numbers of the words after each of them
 	sorted  [windowBytes + 8]uint16         // missed words by length
 	wide    wideBatch
 
@@ -198,34 +200,41 @@ var blanks = bytes.Repeat([]byte{' '}, padBytes)
 // scan finds the pre-tokens of the first n bytes of the buffer: pos[0..words]. nul reports whether
 // one of them may hold a zero byte.
 func (e *Encoder) scan(n int) (words int, nul bool) {
+	nul = e.bounds(e.buf[:], n)
+	return flatten(e.start[:n/blockBytes+1], n, &e.pos), nul
+}
+
+// bounds finds the beginnings of the pre-tokens of the first n bytes of a part of the buffer: start.
+func (e *Encoder) bounds(buf []byte, n int) (nul bool) {
 	count := n/blockBytes + 1
 	blocks := e.blocks[1 : count+2]
-	high, zero := classify(e.buf[:], blocks)
+	high, zero := classify(buf, blocks)
 	if high != 0 {
-		e.m.classifyHigh(e.buf[:], e.blocks[:count+2], n)
+		e.m.classifyHigh(buf, e.blocks[:count+2], n)
 	}
 	switch e.m.split {
 	case GPT2:
-		boundsGPT2(e.buf[:], blocks, e.start[:count])
+		boundsGPT2(buf, blocks, e.start[:count])
 	default:
-		if !boundsCL100K(e.buf[:], blocks, e.start[:count], e.m.split) {
-			e.boundsPlain(n)
+		if !boundsCL100K(buf, blocks, e.start[:count], e.m.split) {
+			e.boundsPlain(buf[:n])
 		}
 	}
 	if high != 0 {
-		e.m.cutInside(&e.buf, blocks, e.start[:count], e.inside[:count])
+		e.m.cutInside(buf, blocks, e.start[:count], e.inside[:count])
 	} else {
 		clear(e.inside[:count])
 	}
-	return flatten(e.start[:count], n, &e.pos), zero != 0
+	return zero != 0
 }
 
 // boundsPlain finds the boundaries with the plain scanner.
-func (e *Encoder) boundsPlain(n int) {
+func (e *Encoder) boundsPlain(text []byte) {
+	n := len(text)
 	clear(e.start[:n/blockBytes+1])
 	for i := 0; i < n; {
 		e.start[i/blockBytes] |= 1 << (i % blockBytes)
-		i = e.m.tokenEnd(e.buf[:n], i)
+		i = e.m.tokenEnd(text, i)
 	}
 	e.start[n/blockBytes] |= 1 << (n % blockBytes)
 }
@@ -266,6 +275,12 @@ func (m *Model) lastChar(s []byte) (class uint8, size int) {
 // appendWords appends the ids of the words in the window; dst has room for all of them and
 // ringSlack more. nul reports whether some may hold a zero byte.
 func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
+	e.look(words, nul)
+	return e.appendValues(dst, 0, words)
+}
+
+// look sets the values of the words in the window.
+func (e *Encoder) look(words int, nul bool) {
 	misses := 0
 	for w := 0; w < words; w += batchWords {
 		n := min(batchWords, words-w)
@@ -278,8 +293,12 @@ func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 	if misses > 0 {
 		e.resolve(e.missed[:misses])
 	}
-	for w := 0; w < words; w++ {
-		if dst, w = e.emit(dst, w, words); w < words {
+}
+
+// appendValues appends the ids of some words, of which look has set the values.
+func (e *Encoder) appendValues(dst []uint32, w, end int) []uint32 {
+	for ; w < end; w++ {
+		if dst, w = e.emit(dst, w, end); w < end {
 			dst = e.appendStopped(dst, w)
 		}
 	}

@@ -80,7 +80,7 @@ func (m *Model) joinedFor(places uint64) *joinedBytes {
 
 // cutInside adds to start the places inside long words where no token can lie across, and keeps
 // them in inside.
-func (m *Model) cutInside(buf *[windowBytes + padBytes]byte, blocks []block, start, inside []uint64) {
+func (m *Model) cutInside(buf []byte, blocks []block, start, inside []uint64) {
 	previous := uint64(0)
 	var joined *joinedBytes
 	for k, s := range start {
