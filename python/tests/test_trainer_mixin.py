@@ -304,6 +304,8 @@ def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -
         assert found == pytest.approx(sum(map(len, runs.Notes.read(tmp_path, "uneven", 1))) / 3, rel=0.02)
         with pytest.warns(UserWarning, match="per_device_train_batch_size=4 has no effect"):
             Noting(Small(), arguments, train_dataset=even).train()
+        with pytest.warns(UserWarning, match="data_collator has no effect"):
+            Noting(Small(), arguments, train_dataset=even, data_collator=lambda rows: rows).train()
 
 
 @pytest.mark.parametrize(

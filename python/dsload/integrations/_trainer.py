@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 from .._for_models import PackedBatch
 from .._loader.loader import Loader
+from .._torch.collate import first
 from .._torch import wrapped
 from ..errors import DsloadError
 from . import _documents
@@ -70,6 +71,7 @@ class TrainerMixin(CountedOnce):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_trl(type(self), args, kwargs)
         super().__init__(*args, **kwargs)
+        self._given_collator = kwargs.get("data_collator", args[2] if len(args) > 2 else None)
         self._watch = _documents.Watch(self)
         self._resumed: Optional[_Resumed] = None
         self._first_epoch = 0
@@ -87,6 +89,12 @@ class TrainerMixin(CountedOnce):
                     "make a new Loader"
                 )
             _say_ignored(options, loader)
+            if self._given_collator not in (None, first):
+                warnings.warn(
+                    "data_collator has no effect: the loader's batches are whole, with their labels; masks and labels "
+                    "of a collator's own need dsload.RandomAccess as train_dataset, in a plain Trainer",
+                    stacklevel=2,
+                )
             _say_unmasked(self.model, loader)  # type: ignore[attr-defined]
             rows = _set_batch_size(options, "train", loader)
             if rows is not None:
