@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import subprocess
+from decimal import Context, Decimal
 from typing import Any
 
 import pytest
@@ -94,6 +95,39 @@ def test_saved_dataset(tmp_path: pathlib.Path, want: bytes) -> None:
     (tmp_path / "saved" / "data-00001-of-00003.arrow").unlink()
     code, _, err = build(tmp_path / "saved", tmp_path / "torn")
     assert code == 3 and "data-00001-of-00003.arrow" in err
+
+
+def test_decimals(tmp_path: pathlib.Path) -> None:
+    """They are written with all of their digits, as in Python: a float has neither the last 0 nor 30 digits."""
+    price, long = pa.decimal128(10, 2), pa.decimal256(50, 9)
+    prices = [Decimal("1.10"), Decimal("-0.05"), Decimal("12345.67"), Decimal("100.00")]
+    longs = [Decimal("99999999999999999999999999999999.5"), Decimal("-1"), Decimal("0.000123400"), Decimal("7.25")]
+    longs = [n.quantize(Decimal("1e-9"), context=Context(prec=50)) for n in longs]
+    rows = pa.table(
+        {
+            "p": pa.array(prices, price),
+            "n": pa.array(longs, long),
+            "l": pa.array([[p] for p in prices], pa.list_(price)),
+        }
+    )
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as file:
+        file.write_table(rows)
+    texts = [f"{p} {n} {p} {float(p) * 2} {float(p):.1f} {int(p)}" for p, n in zip(prices, longs)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    template = "{{ p }} {{ n }} {{ l[0] }} {{ p|float * 2 }} {{ '%.1f' % p }} {{ p|int }}"
+    code, want, err = build(tmp_path / "texts.jsonl", tmp_path / "want")
+    assert code == 0, err
+    for name in ("rows.parquet", "rows.arrow"):
+        code, shard, err = build(tmp_path / name, tmp_path / "out", "--template", template)
+        assert code == 0 and shard == want, err
+    hundreds = pa.table({"n": pa.array([Decimal("1200"), Decimal("0"), Decimal("-100")], pa.decimal128(5, -2))})
+    with pa.ipc.new_file(tmp_path / "hundreds.arrow", hundreds.schema) as file:
+        file.write_table(hundreds)
+    (tmp_path / "texts.jsonl").write_text('{"text":"1200"}\n{"text":"0"}\n{"text":"-100"}\n')
+    _, want, _ = build(tmp_path / "texts.jsonl", tmp_path / "want")
+    code, shard, err = build(tmp_path / "hundreds.arrow", tmp_path / "out", "--template", "{{ n }}")
+    assert code == 0 and shard == want, err
 
 
 def test_null_texts(tmp_path: pathlib.Path) -> None:

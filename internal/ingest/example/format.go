@@ -28,6 +28,7 @@ type Record struct {
 	Decoded bool     // the bytes are the text already
 	Columns []string // the row's values
 	Comma   byte     // between its fields
+	Typed   bool     // its numbers have the types of columns, decimals among them
 	// Template is the built-in template that makes the text of a row where neither a template nor a
 	// field is given, "" for none. The columns that it takes for lists are lists for any template.
 	Template string
@@ -236,6 +237,7 @@ func (w *Worker) render(dst *Formatted, rec Record, data []byte, size int) error
 	r.begin()
 	w.decode.Clean()
 	w.decode.Begin(size)
+	w.decode.Decimals = rec.Typed
 	var err error
 	switch {
 	case rec.Decoded:

@@ -34,6 +34,8 @@ func toFloat(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, true
+	case Decimal:
+		return v.float(), true
 	case *big.Int:
 		f, _ := new(big.Float).SetInt(v).Float64()
 		return f, true
@@ -66,6 +68,9 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 		}
 		e.fail("unsupported operand type(s) for %s: '%s' and '%s'", operator, typeName(a), typeName(b))
 	}
+	if !isFinite(x) && toBig(a) != nil || !isFinite(y) && toBig(b) != nil {
+		e.fail("int too large to convert to float")
+	}
 	switch operator {
 	case "+":
 		return x + y
@@ -78,7 +83,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 			e.fail("0.0 cannot be raised to a negative power")
 		}
 		power := math.Pow(x, y)
-		if x-x == 0 && y-y == 0 && power-power != 0 { // of finite numbers, neither infinite nor complex
+		if isFinite(x) && isFinite(y) && !isFinite(power) { // of finite numbers, neither infinite nor complex
 			e.fail("the result of ** is out of range")
 		}
 		return power
@@ -268,6 +273,7 @@ func (e *execution) unary(n *unaryExpr, v any) any {
 		return !e.isTrue(v)
 	}
 	e.exists(v)
+	v = computed(v)
 	if f, ok := v.(float64); ok {
 		if n.operator == "-" {
 			f = -f

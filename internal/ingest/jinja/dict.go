@@ -201,6 +201,8 @@ func hashOf(v any) (hash any, ok bool) {
 			return int64(v), true
 		}
 		return v, true
+	case Decimal:
+		return hashOf(v.float())
 	case *big.Int:
 		return tupleHash(v.String()), true
 	case *List:

@@ -33,6 +33,7 @@ func (f *fieldFormat) signed(s string) string {
 // number formats a number without padding, its sign first.
 func (e *execution) number(f *fieldFormat, v any) string {
 	e.exists(v)
+	v = computed(v)
 	sign := f.signed
 	precision := int(f.precision)
 	if precision > 1000 {
@@ -41,7 +42,7 @@ func (e *execution) number(f *fieldFormat, v any) string {
 	switch f.verb {
 	case 'd', 'i', 'u', 'x', 'X', 'o', 'b':
 		n := toBig(v)
-		if x, ok := v.(float64); ok && f.verb != 'x' && f.verb != 'X' && f.verb != 'o' && f.verb != 'b' {
+		if x, ok := v.(float64); ok && isFinite(x) && f.verb != 'x' && f.verb != 'X' && f.verb != 'o' && f.verb != 'b' {
 			n, _ = big.NewFloat(x).Int(nil)
 		}
 		if n == nil {
@@ -324,7 +325,7 @@ func (e *execution) formatted(v any, conversion, spec string) string {
 		return e.layOut(e.cut(e.str(v), f.precision), &f)
 	}
 	if f.verb == 0 {
-		if x, ok := v.(float64); ok && f.precision <= 1000 {
+		if x, ok := computed(v).(float64); ok && f.precision <= 1000 {
 			return e.layOut(f.signed(plainFloat(&f, x)), &f)
 		}
 		f.verb = 'd'

@@ -8,6 +8,9 @@ import (
 	"unicode"
 )
 
+// isFinite reports whether a float is neither infinite nor NaN.
+func isFinite(f float64) bool { return math.Abs(f) <= math.MaxFloat64 }
+
 // maxDigits is the length of the longest text that Python's int() reads.
 const maxDigits = 4300
 
@@ -74,6 +77,23 @@ func digitValue(r rune) rune {
 	return n % 10
 }
 
+// A Decimal is a number that is stored with its decimal digits, such as 1.10. It is written as it is, and computed
+// with as a float.
+type Decimal string
+
+func (d Decimal) float() float64 {
+	f, _ := strconv.ParseFloat(string(d), 64)
+	return f
+}
+
+// computed returns what is computed with in place of a value.
+func computed(v any) any {
+	if d, ok := v.(Decimal); ok {
+		return d.float()
+	}
+	return v
+}
+
 func filterInt(e *execution, v any, a *arguments) any {
 	e.check("int", a, "default", "base")
 	absent := a.get(0, "default", int64(0))
@@ -81,7 +101,7 @@ func filterInt(e *execution, v any, a *arguments) any {
 	if !ok || base == 1 || base < 0 || base > 36 {
 		return absent
 	}
-	switch v := v.(type) {
+	switch v := computed(v).(type) {
 	case *undefined:
 		e.fail("%s", v.why())
 	case int64, *big.Int:
@@ -128,7 +148,7 @@ func filterFloat(e *execution, v any, a *arguments) any {
 }
 
 func filterAbs(e *execution, v any, _ *arguments) any {
-	if f, ok := v.(float64); ok {
+	if f, ok := computed(v).(float64); ok {
 		return math.Abs(f)
 	}
 	n := toBig(v)
@@ -138,8 +158,19 @@ func filterAbs(e *execution, v any, _ *arguments) any {
 	return small(new(big.Int).Abs(n))
 }
 
+// roundWhole rounds an integer to a multiple of a power of ten, the even one of two that are as near.
+func roundWhole(n *big.Int, digits int64) *big.Int {
+	scale, rest := new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil), new(big.Int)
+	quotient, _ := new(big.Int).DivMod(n, scale, rest)
+	if c := rest.Lsh(rest, 1).Cmp(scale); c > 0 || c == 0 && quotient.Bit(0) == 1 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	return quotient.Mul(quotient, scale)
+}
+
 func filterRound(e *execution, v any, a *arguments) any {
 	e.check("round", a, "precision", "method")
+	v = computed(v)
 	precision, ok := toInt(a.get(0, "precision", int64(0)))
 	method := e.str(a.get(1, "method", "common"))
 	f, isNumber := toFloat(v)
@@ -148,17 +179,15 @@ func filterRound(e *execution, v any, a *arguments) any {
 	}
 	switch method {
 	case "common":
-		if _, isFloat := v.(float64); !isFloat && precision >= 0 {
-			return small(toBig(v))
-		}
-		if precision < 0 {
+		n := toBig(v)
+		switch {
+		case n != nil && precision >= 0:
+			return small(n)
+		case n != nil:
+			return small(roundWhole(n, -precision))
+		case precision < 0:
 			scale := math.Pow(10, float64(-precision))
-			r := math.RoundToEven(f/scale) * scale
-			if _, isFloat := v.(float64); !isFloat {
-				n, _ := big.NewFloat(r).Int(nil)
-				return small(n)
-			}
-			return r
+			return math.RoundToEven(f/scale) * scale
 		}
 		r, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
 		return r

@@ -73,9 +73,11 @@ var predicates = map[string]func(any) bool{
 	"false":     func(v any) bool { return v == false },
 	"integer":   func(v any) bool { return is[int64](v) || is[*big.Int](v) },
 	"float":     is[float64],
-	"number":    func(v any) bool { return is[int64](v) || is[*big.Int](v) || is[float64](v) || is[bool](v) },
-	"string":    func(v any) bool { return is[string](v) || is[markup](v) },
-	"mapping":   is[*Dict],
+	"number": func(v any) bool {
+		return is[int64](v) || is[*big.Int](v) || is[float64](v) || is[bool](v) || is[Decimal](v)
+	},
+	"string":  func(v any) bool { return is[string](v) || is[markup](v) },
+	"mapping": is[*Dict],
 	"sequence": func(v any) bool {
 		return is[string](v) || is[markup](v) || is[*List](v) || is[*Dict](v) || is[*undefined](v)
 	},

@@ -19,6 +19,8 @@ func (e *execution) str(v any) string {
 		return v
 	case markup:
 		return string(v)
+	case Decimal:
+		return string(v)
 	case *undefined:
 		if e.strict && v != noElse {
 			e.lacks(v)
@@ -70,6 +72,8 @@ func (p *printer) repr(v any) {
 		p.write(v.String()) // at most maxBits long
 	case float64:
 		p.write(floatText(v))
+	case Decimal:
+		p.write("Decimal('" + string(v) + "')")
 	case string:
 		p.quote(v)
 	case markup:
@@ -237,6 +241,8 @@ func (p *printer) json(v any, o *jsonOptions) {
 		p.repr(v)
 	case float64:
 		p.write(jsonFloat(v))
+	case Decimal:
+		p.write(string(v))
 	case string:
 		p.jsonString(v, o)
 	case markup:

@@ -94,6 +94,8 @@ func typeName(v any) string {
 		return "int"
 	case float64:
 		return "float"
+	case Decimal:
+		return "Decimal"
 	case string:
 		return "str"
 	case markup:
@@ -153,6 +155,8 @@ func isTrue(v any) bool {
 		return v.Sign() != 0
 	case float64:
 		return v != 0
+	case Decimal:
+		return v.float() != 0
 	case string:
 		return v != ""
 	case markup:
@@ -215,7 +219,7 @@ func (e *execution) equal(a, b any) bool {
 			}
 		}
 		return true
-	case bool, int64, *big.Int, float64:
+	case bool, int64, *big.Int, float64, Decimal:
 		c, ok := compareNumbers(a, b)
 		return ok && c == 0
 	}
@@ -278,6 +282,8 @@ func toBigFloat(v any) *big.Float {
 		return big.NewFloat(v) // no NaN
 	case *big.Int:
 		return new(big.Float).SetInt(v)
+	case Decimal:
+		return big.NewFloat(v.float())
 	}
 	if n, ok := toInt(v); ok {
 		return new(big.Float).SetInt64(n)

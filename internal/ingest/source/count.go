@@ -16,7 +16,7 @@ func (s *Set) Count(ctx context.Context, i int, o CountOptions) (*Counted, error
 		return nil, err
 	}
 	switch {
-	case in.Format.isColumnar() && !s.opts.SkipDamaged: // where damage is a record, rows must be read
+	case in.Format.IsColumnar() && !s.opts.SkipDamaged: // where damage is a record, rows must be read
 		c, err := s.countTable(&in, newCutting(&in, o.Cuts))
 		o.Progress(max(0, in.Size))
 		return c, err

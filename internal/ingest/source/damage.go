@@ -22,7 +22,7 @@ func (r *Reader) lose(rec *Record, inside bool, failed error) error {
 	s := r.open
 	if s != nil && s.place != nil {
 		rec.Row = s.place.Row + 1
-		if !r.in.Format.isColumnar() {
+		if !r.in.Format.IsColumnar() {
 			rec.Offset = r.win.Offset()
 		}
 	}

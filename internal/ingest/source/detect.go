@@ -70,7 +70,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what skip.Kind, er
 			return refuse(skip.Readable, err)
 		}
 	}
-	if o.Format.isColumnar() {
+	if o.Format.IsColumnar() {
 		return refuse(skip.Unread, fault.Of(cause.Unsupported,
 			"this is not a file of the format %s: wrong first bytes", o.Format))
 	}
@@ -359,7 +359,7 @@ func chatFormat(name string, text []byte, whole bool) (Format, error) {
 // will fail.
 func (in *Input) setDamaged() {
 	switch {
-	case in.Format.isColumnar():
+	case in.Format.IsColumnar():
 	case in.Compression == decompress.Zipped:
 		in.archive, in.Format = Zip, Zip
 	default:

@@ -122,8 +122,8 @@ func (f Format) HoldsChat() bool { return f == Chat || f == JSONChat }
 // template nor a field is given, "" for most formats.
 func (f Format) Template() string { return f.layout().template }
 
-// isColumnar reports whether inputs of a format are files of columns.
-func (f Format) isColumnar() bool { return f.layout().opens != nil }
+// IsColumnar reports whether inputs of a format are files of columns.
+func (f Format) IsColumnar() bool { return f.layout().opens != nil }
 
 // Formats returns all values that Options.Format takes.
 func Formats() []Format {

@@ -40,7 +40,7 @@ type Input struct {
 
 // OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
 func (in *Input) OffsetsAreBytes() bool {
-	return in.Compression == decompress.Plain && !in.Format.isColumnar()
+	return in.Compression == decompress.Plain && !in.Format.IsColumnar()
 }
 
 // framed returns the format that the size of the window depends on.
@@ -57,7 +57,7 @@ func (in *Input) Rereadable() bool { return in.once == nil }
 // IsPlainFile reports whether the input is a local file of text that is stored as it is.
 func (in *Input) IsPlainFile() bool {
 	return in.Path != "" && in.once == nil && in.Compression == decompress.Plain && in.archive == "" &&
-		!in.Format.isColumnar()
+		!in.Format.IsColumnar()
 }
 
 // windowOf returns the window that the input's decompressor may take.
@@ -70,7 +70,7 @@ func (in *Input) windowOf(o *Options) int64 {
 
 // readerBytes returns the most that reading the input takes besides the window of its records.
 func (in *Input) readerBytes(o *Options) int64 {
-	if in.Format.isColumnar() {
+	if in.Format.IsColumnar() {
 		return in.window
 	}
 	n := in.Compression.MemoryBytes(in.windowOf(o))

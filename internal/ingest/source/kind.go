@@ -217,7 +217,7 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	} else if cut && len(head) > 2 && !utf8.Valid(head) { // a shorter text may be in another encoding
 		return fault.Of(cause.Truncated, "this is the beginning of compressed data, %d bytes; copy the file again", len(head))
 	}
-	ok = ok && !(o.Format.isColumnar() && named.format == "")
+	ok = ok && !(o.Format.IsColumnar() && named.format == "")
 	encrypted, feather := bytes.HasPrefix(head, []byte("PARE")), bytes.HasPrefix(head, []byte("FEA1"))
 	if !ok && !encrypted && !feather || checkText(head) == nil || decompress.UTF16Order(head) != nil || isTar(head) {
 		return nil

@@ -160,7 +160,7 @@ func (s *Set) FirstRecords(i int) (*Reader, error) {
 // columns, which are counted without reading them, -1 for other inputs and where damage hides them.
 func (s *Set) Holds(i int) (textBytes, rows int64, err error) {
 	in, err := s.list.at(i)
-	if err != nil || !in.Format.isColumnar() {
+	if err != nil || !in.Format.IsColumnar() {
 		return in.textBytes, -1, err
 	}
 	c, err := s.countTable(&in, newCutting(&in, nil))

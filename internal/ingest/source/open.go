@@ -89,7 +89,7 @@ func (a *adder) addInput(f *listing.File, in *Input) (added listing.Added, err e
 	}
 	a.hasText = a.hasText || hasText
 	s.chooses = s.chooses || in.archive != "" || in.Compression == decompress.Zipped
-	atPlaces, object := in.Format.isColumnar() || in.Compression == decompress.Zipped, in.Object()
+	atPlaces, object := in.Format.IsColumnar() || in.Compression == decompress.Zipped, in.Object()
 	added.Copied = in.Store != nil && atPlaces && needsCopy(&object)
 	s.keep(in, a.look)
 	return added, s.append(*in)
@@ -104,7 +104,7 @@ func (s *Set) has(in Input, look []byte) (bool, error) {
 		if _, _, err := in.detect(&s.opts, look); err != nil {
 			return "", err
 		}
-		if most := s.opts.MetadataBytes; in.Format.isColumnar() && most > 0 && in.window > most {
+		if most := s.opts.MetadataBytes; in.Format.IsColumnar() && most > 0 && in.window > most {
 			return "", nil // the plan for the memory refuses it
 		}
 		f, err := s.checksum(&in)
@@ -178,10 +178,10 @@ func (s *Set) append(in Input) error {
 		n.remote = n.remote || in.Store != nil
 		n.once = n.once || in.once != nil
 		n.streams = n.streams || in.isStream() && (s.list.len() > 0 || in.hasFrames(&s.opts))
-		n.columns = n.columns || in.Format.isColumnar()
+		n.columns = n.columns || in.Format.IsColumnar()
 		n.largest = max(n.largest, in.framed().windowBytes(&s.opts.Framing))
 		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
-		if n.window < in.window && (!in.Format.isColumnar() || in.why != "") {
+		if n.window < in.window && (!in.Format.IsColumnar() || in.why != "") {
 			n.window, n.why = in.window, in.why
 			if in.why != "" {
 				n.why = fmt.Sprintf("%s: %s", in.URI, in.why)

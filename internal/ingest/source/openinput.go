@@ -22,7 +22,7 @@ func (r *Reader) openInput() error {
 	if err != nil {
 		return r.inputError(err)
 	}
-	if in.Format.isColumnar() {
+	if in.Format.IsColumnar() {
 		return r.openTable(raw)
 	}
 	// Large files are read on a goroutine of their own.
@@ -153,7 +153,7 @@ func (in *Input) hasFrames(o *Options) bool {
 // isStream reports whether the input is a compressed file of this machine that is read from its beginning to its end.
 func (in *Input) isStream() bool {
 	return in.Path != "" && in.once == nil && in.Compression != decompress.Plain && in.Compression != decompress.Zipped &&
-		!in.Format.isColumnar()
+		!in.Format.IsColumnar()
 }
 
 // aheadLabel names the goroutine of a file beside which others are decompressed: it is alone where most of it waits for

@@ -111,7 +111,7 @@ func (r *Reader) rangeEnded() bool {
 	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.place.Inside {
 		return false
 	}
-	if r.in.Format.isColumnar() {
+	if r.in.Format.IsColumnar() {
 		return s.place.Row >= only.To.Row
 	}
 	offset, _ := s.input.border()
@@ -223,7 +223,7 @@ func (l *Listed) Cuttable() bool {
 
 // TextAt estimates how much of the input's text lies before an offset of a Mark.
 func (l *Listed) TextAt(offset int64) float64 {
-	if l.Format.isColumnar() && l.Bytes > 0 {
+	if l.Format.IsColumnar() && l.Bytes > 0 {
 		return float64(l.TextBytes) * min(1, float64(offset)/float64(l.Bytes))
 	}
 	return min(float64(offset), float64(l.TextBytes))
@@ -231,7 +231,7 @@ func (l *Listed) TextAt(offset int64) float64 {
 
 // OffsetOf is the inverse of TextAt: the offset after so much text.
 func (l *Listed) OffsetOf(text float64) int64 {
-	if l.Format.isColumnar() && l.TextBytes > 0 {
+	if l.Format.IsColumnar() && l.TextBytes > 0 {
 		return int64(text / float64(l.TextBytes) * float64(l.Bytes))
 	}
 	return int64(text)

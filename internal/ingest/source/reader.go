@@ -353,7 +353,7 @@ func (r *Reader) noteTrailing(t *Trailing) {
 // inputError adds where reading failed, unless the error has it.
 func (r *Reader) inputError(err error) error {
 	offset := r.win.Offset()
-	if r.open == nil || r.in.Format.isColumnar() {
+	if r.open == nil || r.in.Format.IsColumnar() {
 		offset = -1
 	}
 	row := int64(0) // none was attempted

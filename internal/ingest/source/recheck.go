@@ -79,7 +79,7 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 		return f, cause.Unread(in.URI, err)
 	}
 	defer raw.Close()
-	if in.Format.isColumnar() {
+	if in.Format.IsColumnar() {
 		return tableChecksum(in, &s.opts, raw, max(s.needs.decompressor, in.window))
 	}
 	h := xxh3.New()

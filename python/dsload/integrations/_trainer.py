@@ -16,8 +16,8 @@ from typing import Any, Optional
 
 from .._for_models import PackedBatch
 from .._loader.loader import Loader
-from .._torch.collate import first
 from .._torch import wrapped
+from .._torch.collate import first
 from ..errors import DsloadError
 from . import _documents
 from ._counted_once import CountedOnce, counting, refuse_uneven

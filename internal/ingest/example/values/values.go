@@ -70,6 +70,7 @@ type Options struct {
 	Depth    int    // the maximum number of open brackets inside a record
 	ItemCost int    // the memory of an element of a list in bytes, besides what it is
 	What     string // what may take too much memory, for errors
+	Decimals bool   // numbers keep the digits that a float would lose, as columns of decimals have them
 	OwnText  bool   // strings with escapes have memory of their own, as the text may have, else they are valid until Clean
 }
 
@@ -243,6 +244,9 @@ func (d *Decoder) number(text string) (any, error) {
 	}
 	if strings.ContainsAny(text, ".eE") {
 		f, _ := strconv.ParseFloat(text, 64) // infinite if it is too large, as in Python
+		if d.Decimals && !strings.ContainsAny(text, "eE") && strconv.FormatFloat(f, 'f', -1, 64) != strings.TrimSuffix(text, ".0") {
+			return jinja.Decimal(text), d.Spend(StringCost + len(text))
+		}
 		return f, d.Spend(StringCost)
 	}
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {

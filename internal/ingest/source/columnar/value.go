@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/jsonscan"
@@ -92,7 +93,8 @@ func appendDecimal(dst []byte, v *big.Int, scale int) []byte {
 		dst = append(dst, '-')
 	}
 	if scale <= 0 || scale > 1000 {
-		return append(dst, digits...)
+		dst = append(dst, digits...)
+		return append(dst, strings.Repeat("0", max(0, min(-scale, 1000)*v.Sign()*v.Sign()))...)
 	}
 	for len(digits) <= scale {
 		digits = "0" + digits
