@@ -31,27 +31,27 @@ func (f *flusher) unmet() (notes []fault.Text) {
 // countChat counts n conversations like d by their shape, and what the template did not write of them. Of one whose turns
 // were not found, n is 1.
 func (f *flusher) countChat(d *job.Document, n int64) {
-	s := &f.state
-	s.CountShape(string(d.Shape), n)
-	if d.ToolsLeftOut {
+	s, c := &f.state, d.Conversation
+	s.CountShape(string(c.Shape), n)
+	if c.ToolsLeftOut {
 		s.ToolsLeftOut += n
 	}
-	s.ThoughtsLeftOut += n * int64(d.ThoughtsLeftOut)
-	s.BesideCalls += n * int64(d.BesideCalls)
-	for _, role := range d.MappedRoles {
+	s.ThoughtsLeftOut += n * int64(c.ThoughtsLeftOut)
+	s.BesideCalls += n * int64(c.BesideCalls)
+	for _, role := range c.MappedRoles {
 		if !slices.Contains(s.MappedRoles, role) {
 			s.MappedRoles = append(s.MappedRoles, role)
 		}
 	}
 	if len(s.UnknownRoles) == 0 {
-		s.UnknownRoles = d.UnknownRoles
+		s.UnknownRoles = c.UnknownRoles
 	}
-	s.ReasoningDropped += n * int64(d.ReasoningDropped)
+	s.ReasoningDropped += n * int64(c.ReasoningDropped)
 	s.Turns += n * int64(d.Turns.End-d.Turns.Start)
-	if d.RejectedLeftOut {
+	if c.RejectedLeftOut {
 		s.RejectedLeftOut += n
 	}
-	if d.Unfound == 0 {
+	if c.Unfound == 0 {
 		return
 	}
 	if s.Unfound.Conversations == 0 {
@@ -59,8 +59,8 @@ func (f *flusher) countChat(d *job.Document, n int64) {
 		if d.Member != "" {
 			uri += ", member " + d.Member
 		}
-		s.Unfound.First = fmt.Sprintf("message %d of %s, row %d", d.FirstUnfound, uri, d.Row)
+		s.Unfound.First = fmt.Sprintf("message %d of %s, row %d", c.FirstUnfound, uri, d.Row)
 	}
-	s.UnfoundTurns += int64(d.Unfound)
+	s.UnfoundTurns += int64(c.Unfound)
 	s.Unfound.Conversations++
 }

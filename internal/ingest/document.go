@@ -135,7 +135,7 @@ func (f *flusher) begin(d *job.Document, number, n int64) {
 	s := &f.state
 	s.Documents += n
 	s.ColumnNulls += n * int64(d.Nulls)
-	if d.Shape != "" {
+	if d.Conversation != nil {
 		f.countChat(d, n)
 	}
 	if d.Field != "" {

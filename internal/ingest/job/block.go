@@ -1,9 +1,6 @@
 package job
 
-import (
-	"slices"
-	"unsafe"
-)
+import "unsafe"
 
 // Made is the rows of a shard that a worker makes of a whole document, zero for others.
 type Made struct {
@@ -101,16 +98,16 @@ func (m *Made) RowMask(j *Job) []bool { return j.Mask[m.Mask.Start:m.Mask.End] }
 
 // plain reports whether a document may be in a block: there is nothing that the flusher keeps of it alone.
 func (d *Document) plain() bool {
-	return d.Replaced == 0 && d.Rows <= 1 && d.Unfound == 0 && d.Names == nil && len(d.UnknownRoles) == 0
+	c := d.Conversation
+	return d.Replaced == 0 && d.Rows <= 1 && d.Names == nil && (c == nil || c.Unfound == 0 && len(c.UnknownRoles) == 0)
 }
 
 // continues reports whether a document may be in the block of the plain one before it.
 func (d *Document) continues(p *Document) bool {
 	return d.plain() && d.Ordinal == p.Ordinal+1 && d.Row == p.Row+1 && d.Input == p.Input && d.Rows == p.Rows &&
 		d.Format == p.Format && d.Nulls == p.Nulls && d.Mapped == p.Mapped && d.Has == p.Has && d.AsText == p.AsText &&
-		d.Shape == p.Shape && d.Field == p.Field && d.Rendered == p.Rendered && d.Foreign == p.Foreign &&
-		d.Markup == p.Markup && d.Losses == p.Losses && d.ReasoningDropped == p.ReasoningDropped &&
-		d.RejectedLeftOut == p.RejectedLeftOut && slices.Equal(d.MappedRoles, p.MappedRoles)
+		d.Field == p.Field && d.Rendered == p.Rendered && d.Foreign == p.Foreign && d.Markup == p.Markup &&
+		d.Conversation.Equal(p.Conversation)
 }
 
 // Apart yields the documents that are in no block, by their numbers.

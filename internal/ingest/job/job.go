@@ -87,15 +87,14 @@ type Document struct {
 	Mapped bool // it went through Map
 
 	// Set by the worker.
-	IDs, Target Span       // in Job.IDs; Target only of pairs
-	Made        Made       // in place of the ids
-	Mask        Span       // in Job.Mask; only of conversations
-	Unused      Span       // in Job.Unused
-	Turns       Span       // in Job.Turns; only of conversations that make a row of each turn
-	Shape       chat.Shape // the conversation's, "" for other texts
-	Field       string     // the one of several that the text was taken from
-	chat.Noted
-	chat.Losses
+	IDs, Target Span   // in Job.IDs; Target only of pairs
+	Made        Made   // in place of the ids
+	Mask        Span   // in Job.Mask; only of conversations
+	Unused      Span   // in Job.Unused
+	Turns       Span   // in Job.Turns; only of conversations that make a row of each turn
+	Field       string // the one of several that the text was taken from
+
+	Conversation *Conversation // nil for other texts
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	Markup            bool // its text begins as a page of HTML
@@ -108,6 +107,24 @@ type Document struct {
 
 // MaskIn returns the mask of the ids of a conversation, nil for other texts.
 func (d *Document) MaskIn(j *Job) []bool { return j.Mask[d.Mask.Start:d.Mask.End] }
+
+// A Conversation is what the text of a conversation is like. Most are alike, and share one: in the document itself it
+// would be a fifth of its memory, which no processor has near when it comes to write there.
+type Conversation struct {
+	Shape chat.Shape
+	chat.Noted
+	chat.Losses
+}
+
+// Equal reports whether two conversations are alike. Either may be nil.
+func (c *Conversation) Equal(d *Conversation) bool {
+	if c == d || c == nil || d == nil {
+		return c == d
+	}
+	return c.Shape == d.Shape && c.Losses == d.Losses && c.ReasoningDropped == d.ReasoningDropped &&
+		c.RejectedLeftOut == d.RejectedLeftOut && slices.Equal(c.MappedRoles, d.MappedRoles) &&
+		slices.Equal(c.UnknownRoles, d.UnknownRoles)
+}
 
 // A Turn is a row of a conversation: the first ids of the row before, without loss, and ids of its own.
 type Turn struct {

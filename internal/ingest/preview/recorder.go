@@ -124,7 +124,9 @@ func (r *Recorder) Begin(j *job.Job, d *job.Document) {
 // Tokenized adds what a worker made of the piece in so many seconds.
 func (r *Recorder) Tokenized(d *job.Document, seconds float64) {
 	r.sample.seconds += seconds
-	r.doc.Shape = string(d.Shape)
+	if d.Conversation != nil {
+		r.doc.Shape = string(d.Conversation.Shape)
+	}
 	r.doc.Bytes += d.TextBytes
 	r.doc.Replaced += d.Replaced
 }

@@ -64,6 +64,7 @@ type chatWorker struct {
 	rows    *example.Worker // reads the rows of CSV
 	encoder *chat.Encoder
 	text    chat.Text
+	like    *job.Conversation // the last one
 	clean   []byte
 
 	// Of conversations that make a row of each turn.
@@ -103,7 +104,10 @@ func (w *chatWorker) format(j *job.Job, dst *example.Formatted, d *job.Document,
 		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
-	d.Shape, d.Noted, d.Losses = w.text.Shape, w.text.Noted, w.text.Losses
+	if now := (job.Conversation{Shape: w.text.Shape, Noted: w.text.Noted, Losses: w.text.Losses}); !w.like.Equal(&now) {
+		w.like = new(now)
+	}
+	d.Conversation = w.like
 	if cap(w.clean) > job.WorstExpansion*job.PieceBytes {
 		w.clean = nil
 	}
