@@ -141,7 +141,9 @@ test-ray: build $(VENV)/installed
 	$(VENV_PYTHON) -m pip install -q --upgrade --target bin/ray "ray>=2.9"
 	cd python && DSLOAD=$(CURDIR)/bin/dsload PYTHONPATH=$(CURDIR)/bin/ray $(VENV_PYTHON) -m pytest -q -m ray
 
-# What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
+# What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters. Of its
+# 16,000 modules Python compiles those that are imported; pip would compile all.
+$(VENV)/installed: export PIP_COMPILE = 0
 $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 	$(PYTHON) -m venv $(VENV)
 	$(VENV_PYTHON) -m pip install -q -r tests_clients/requirements.txt
