@@ -94,6 +94,27 @@ func TestPlanIsTheCap(t *testing.T) {
 	}
 }
 
+// The word caches of a small text are small, as far as one helps; of a text without a known end they are not.
+func TestCachesFitTheText(t *testing.T) {
+	text := func(lines int) string {
+		path := filepath.Join(t.TempDir(), "a.txt")
+		if err := os.WriteFile(path, bytes.Repeat([]byte("seven b\n"), lines), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		source string
+		want   int
+	}{{text(2), 512 << 10}, {text(300 << 7), 2 << 20}, {text(2 << 17), 8 << 20}, {"synth://wikitext?seed=1", 8 << 20}} {
+		plan, err := PlanMemory(option.Options{Resources: option.Resources{LoadedTokenizer: gpt2(), Memory: 1 << 30, Workers: 2},
+			Settings: option.Settings{Sources: []string{c.source}, MaxBytes: 4 << 20}})
+		if err != nil || plan.CacheBytes != c.want {
+			t.Errorf("%s: %v of caches, %v", c.source, plan.CacheBytes, err)
+		}
+	}
+}
+
 // A file whose metadata does not fit is refused for that, and the cap that is advised is enough, also where
 // the metadata was only counted.
 func TestMetadataIsInThePlan(t *testing.T) {

@@ -78,6 +78,7 @@ const (
 
 	fullCacheBytes  = 8 << 20   // a worker's encoder, where the cap allows
 	leastCacheBytes = 512 << 10 // a smaller cache saves nothing
+	cacheShare      = 8         // the words of a byte of text take no more of a cache
 	TailCacheBytes  = 256 << 10 // the encoder that cuts the last document of a byte budget
 	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
 	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1
@@ -134,8 +135,10 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 		need += share.Bytes
 	}
 	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
+	text := textBytes(phases)
 	p.CacheBytes = fullCacheBytes
-	for p.CacheBytes > leastCacheBytes && need+caches(p.CacheBytes)+leastJobs*p.JobLease > o.Memory {
+	for p.CacheBytes > leastCacheBytes &&
+		(need+caches(p.CacheBytes)+leastJobs*p.JobLease > o.Memory || int64(p.CacheBytes) > cacheShare*text) {
 		p.CacheBytes /= 2
 	}
 	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.CacheBytes),
@@ -246,6 +249,18 @@ func (p *MemoryPlan) lengthenJobs(from *Prepared, most, room int64) {
 		}
 		*p = longer
 	}
+}
+
+// textBytes returns about how much text the sources hold, more than any cache is for where that is not known.
+func textBytes(phases []Phase) (sum int64) {
+	for _, p := range phases {
+		n, known := p.Set.EstimateBytes()
+		if !known {
+			return fullCacheBytes
+		}
+		sum += n
+	}
+	return sum
 }
 
 // encodersBytes returns the memory of all encoders, where those of the workers have word caches of
