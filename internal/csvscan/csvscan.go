@@ -7,7 +7,11 @@
 // AppendField, can then be the work of others.
 package csvscan
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // A Bounds finds the end of a record, piece by piece. Comma separates its fields; 0 stands for any
 // separator, where the header is to tell which.
@@ -35,7 +39,10 @@ func (s *Bounds) Skip(data []byte) (n int) {
 	for p := 0; p < len(data); p++ {
 		switch b := data[p]; state {
 		case quoted:
-			i := bytes.IndexByte(data[p:], '"')
+			i := near(data[p:])
+			if i < 0 {
+				i = bytes.IndexByte(data[p:], '"')
+			}
 			if i < 0 {
 				return len(data)
 			}
@@ -94,7 +101,10 @@ func AppendField(dst, record []byte, comma byte) (text, rest []byte, ok bool) {
 		return append(dst, record[:n]...), record[n:], true
 	}
 	for rest = record[1:]; ; {
-		n := bytes.IndexByte(rest, '"')
+		n := near(rest)
+		if n < 0 {
+			n = bytes.IndexByte(rest, '"')
+		}
 		if n < 0 {
 			return dst, rest, false
 		}
@@ -103,4 +113,19 @@ func AppendField(dst, record []byte, comma byte) (text, rest []byte, ok bool) {
 		}
 		dst, rest = append(dst, rest[:n+1]...), rest[n+2:]
 	}
+}
+
+// near returns where the first quote of data is if it is among the first eight bytes, else -1. In fields that are lists
+// it often is.
+func near(data []byte) int {
+	const each = 0x0101010101010101
+	if len(data) < 8 {
+		return -1
+	}
+	x := binary.LittleEndian.Uint64(data) ^ '"'*each // a zero byte for each quote
+	zero := (x - each) &^ x & (0x80 * each)
+	if zero == 0 {
+		return -1
+	}
+	return bits.TrailingZeros64(zero) / 8
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -104,13 +105,19 @@ func ofArchives(o *frame.Options) int {
 
 // layout returns what is known of a format, nothing for an unknown one.
 func (f Format) layout() *layout {
-	for i := range formats {
-		if formats[i].name == f {
-			return &formats[i]
-		}
+	if l := byName()[f]; l != nil {
+		return l
 	}
 	return &layout{}
 }
+
+var byName = sync.OnceValue(func() map[Format]*layout {
+	m := make(map[Format]*layout, len(formats))
+	for i := range formats {
+		m[formats[i].name] = &formats[i]
+	}
+	return m
+})
 
 // Kind returns what the records of a format are.
 func (f Format) Kind() Kind { return f.layout().records }

@@ -38,8 +38,8 @@ func (e *Encoder) share(texts [][]byte) (shared, words int) {
 	if e.m.split == None {
 		return 0, 0
 	}
-	clear(e.joint[:])
 	at := 0
+	e.joint[0] = 0
 	for _, s := range texts[:min(len(texts), maxTexts)] {
 		n := len(s)
 		if n > windowBytes-at {
@@ -51,12 +51,14 @@ func (e *Encoder) share(texts [][]byte) (shared, words int) {
 			break
 		}
 		e.start[n/blockBytes] &= 1<<(n%blockBytes) - 1 // the others are the padding's
-		to := e.joint[at/blockBytes:]
-		for k, start := range e.start[:n/blockBytes+1] {
+		to, shift := e.joint[at/blockBytes:][:n/blockBytes+2], at%blockBytes
+		before := to[0] // the bits of a block that are known
+		for k, start := range e.start[:len(to)-1] {
 			words += bits.OnesCount64(start)
-			to[k] |= start << (at % blockBytes)
-			to[k+1] |= start >> (blockBytes - at%blockBytes)
+			to[k] = before | start<<(shift&63)
+			before = start >> 1 >> (^shift & 63)
 		}
+		to[len(to)-1] = before
 		e.ends[shared] = uint16(words)
 		shared++
 		at += n
