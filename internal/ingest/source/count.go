@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 )
 
@@ -53,7 +54,7 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 	if c.Tail, err = tailSum(raw); err != nil {
 		return fail(err)
 	}
-	at := int64(len("PAR1"))
+	at := int64(len(columnar.ParquetMagic))
 	for g := range file.Groups() {
 		if g > 0 && cuts.due(at) {
 			c.Marks = append(c.Marks, Mark{Offset: at, Row: c.Documents, Ordinal: c.Documents})

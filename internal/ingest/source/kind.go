@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 	"github.com/dsload/dsload/internal/ingest/source/decompress"
 	"github.com/dsload/dsload/internal/ingest/source/frame"
 	"github.com/dsload/dsload/internal/ingest/source/skip"
@@ -202,7 +203,7 @@ var namedKinds = map[string]struct {
 // begins like that.
 func cutMagic(file []byte) bool {
 	isCut := func(magic string) bool { return len(file) < len(magic) && strings.HasPrefix(magic, string(file)) }
-	return len(file) > 0 && (isCut("PAR1\x15") || isCut("ARROW1\x00\x00") || isCut("BZh1") ||
+	return len(file) > 0 && (isCut(columnar.ParquetMagic+"\x15") || isCut(columnar.ArrowMagic) || isCut("BZh1") ||
 		slices.ContainsFunc(magics, func(m magic) bool { return m.compression != decompress.Plain && isCut(m.magic) }))
 }
 

@@ -78,10 +78,10 @@ func tableError(err error) error {
 // tableFormat returns the format of a file of columns that begins like this, "" for other files.
 func tableFormat(head []byte) Format {
 	switch {
-	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil ||
+	case len(head) >= 12 && string(head[:4]) == columnar.ParquetMagic && (len(head) <= 64 || checkText(head) != nil ||
 		head[4] == 0x15):
 		return Parquet
-	case len(head) >= 8 && string(head[:8]) == "ARROW1\x00\x00", columnar.IsArrowStream(head):
+	case len(head) >= 8 && string(head[:8]) == columnar.ArrowMagic, columnar.IsArrowStream(head):
 		return Arrow
 	}
 	return ""

@@ -3,6 +3,7 @@ package source
 import (
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/ingest/source/checksum"
+	"github.com/dsload/dsload/internal/ingest/source/columnar"
 )
 
 // A range of a file of columns begins and ends between two groups of rows. Its marks have the row
@@ -54,7 +55,7 @@ func (t *tableFramer) border() (offset int64, ok bool) {
 
 // bytesBefore returns what the groups before one take in the file, with the magic before them.
 func (t *tableFramer) bytesBefore(group int) int64 {
-	n := int64(len("PAR1"))
+	n := int64(len(columnar.ParquetMagic))
 	for g := range group {
 		n += t.file.Group(g).Bytes
 	}

@@ -61,7 +61,8 @@ type arrowFile struct {
 }
 
 const (
-	arrowMagic    = "ARROW1\x00\x00"
+	// ArrowMagic begins an Arrow file.
+	ArrowMagic    = "ARROW1\x00\x00"
 	maxMessage    = 64 << 20
 	messageSchema = 1
 	messageDict   = 2
@@ -96,7 +97,7 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err := readAt(at, head, 0); err != nil {
 		return nil, err
 	}
-	isFile := string(head) == arrowMagic
+	isFile := string(head) == ArrowMagic
 	var err error
 	if isFile {
 		err = f.readFooter()
@@ -206,7 +207,7 @@ func (f *arrowFile) salvage(isFile bool, cause error) error {
 	}
 	if isFile {
 		*f = *newArrowFile(f.at, f.size, f.options)
-		if _, err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
+		if _, err := f.readStream(int64(len(ArrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
 		}
 	}
@@ -279,7 +280,7 @@ func (f *arrowFile) readFooter() error {
 	if err := f.readAt(tail[:], f.size-end); err != nil {
 		return err
 	}
-	if string(tail[4:]) != arrowMagic[:6] {
+	if string(tail[4:]) != ArrowMagic[:6] {
 		return corrupt("the file ends without its footer")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
@@ -329,11 +330,11 @@ func (f *arrowFile) checkBefore(footer int64) error {
 	if f.last == 0 || before < around {
 		return nil
 	}
-	border := make([]byte, around+len(arrowMagic))
+	border := make([]byte, around+len(ArrowMagic))
 	if err := f.readAt(border, before-around); err != nil {
 		return err
 	}
-	if bytes.Contains(border, []byte(arrowMagic[:6]+arrowMagic[:6])) {
+	if bytes.Contains(border, []byte(ArrowMagic[:6]+ArrowMagic[:6])) {
 		return errBefore
 	}
 	return nil

@@ -132,9 +132,9 @@ func (e *ColumnError) Error() string {
 func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 	f := &parquetFile{at: at, size: size, options: o, meter: meter{limit: o.MaxMetadata}}
 	from, end, err := findParquetFooter(at, size)
-	var head [len(parquetMagic)]byte
+	var head [len(ParquetMagic)]byte
 	if err == nil && (o.Lenient || !o.Remote) { // else whoever recognized the file saw its begin
-		if err = readAt(at, head[:], 0); err == nil && string(head[:]) != parquetMagic {
+		if err = readAt(at, head[:], 0); err == nil && string(head[:]) != ParquetMagic {
 			err = corrupt("it does not begin like a parquet file")
 		}
 	}

@@ -37,7 +37,8 @@ type parquetFile struct {
 }
 
 const (
-	parquetMagic = "PAR1"
+	// ParquetMagic begins and ends a file of parquet.
+	ParquetMagic = "PAR1"
 	// footerWindow is what of a footer is in memory at once.
 	footerWindow = 64 << 10
 )
@@ -52,7 +53,7 @@ func findParquetFooter(at io.ReaderAt, size int64) (from, end int64, err error) 
 		return 0, 0, err
 	}
 	switch string(tail[4:]) {
-	case parquetMagic:
+	case ParquetMagic:
 	case "PARE":
 		return 0, 0, unsupported("its columns are encrypted")
 	default:
@@ -156,14 +157,14 @@ func (f *parquetFile) parse(from, end int64) error {
 // checkBefore refuses a file that stands after another one of some length: its footer would find the other's pages
 // in the places of its own.
 func (f *parquetFile) checkBefore(length int64) error {
-	var border [2 * len(parquetMagic)]byte
+	var border [2 * len(ParquetMagic)]byte
 	if length < 12 || length > f.size-12 {
 		return nil
 	}
-	if err := readAt(f.at, border[:], length-int64(len(parquetMagic))); err != nil {
+	if err := readAt(f.at, border[:], length-int64(len(ParquetMagic))); err != nil {
 		return err
 	}
-	if string(border[:]) == parquetMagic+parquetMagic {
+	if string(border[:]) == ParquetMagic+ParquetMagic {
 		return errBefore
 	}
 	return nil
