@@ -173,6 +173,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	if o.Conditions != nil && in.Format.Kind() == Rows {
 		in.columns = frame.Header(&o.Framing, text, whole)
 	}
+	if in.Format == Text && bytes.IndexByte(text, '\n') < 0 {
+		in.oneLine = bytes.IndexByte(bytes.TrimRight(text, "\r"), '\r') >= 0
+	}
 	return len(text) > 0 || !whole, skip.Readable, nil
 }
 

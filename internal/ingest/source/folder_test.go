@@ -137,6 +137,17 @@ func TestFolderTraps(t *testing.T) {
 	}
 }
 
+// Text whose lines end in carriage returns alone is one line, which a note says.
+func TestLinesWithoutLineFeeds(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]bool{"a\rb\r": true, "a\rb": true, "a\r": false, "a": false, "a\r\nb\r\n": false, "a\rb\n": false} {
+		notes := fault.Join(openSet(t, Options{Args: []string{write(t, dir, "a.txt", text)}}).Notes(), "\n").String()
+		if strings.Contains(notes, "only carriage returns end their lines: 1 input, such as "+dir) != want {
+			t.Errorf("%q: the notes are %q", text, notes)
+		}
+	}
+}
+
 func TestGivenTwice(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, dir, "a.txt", "a\n")

@@ -34,6 +34,7 @@ type Input struct {
 	// reading a file of columns takes; why says what takes so much of it.
 	window    int64
 	why       string
+	oneLine   bool     // it is text whose lines end in carriage returns alone, as far as detection has seen
 	textBytes int64    // estimate of what it holds after decompression, -1 if unknown
 	columns   []string // with Options.Conditions, until the set has seen it; nil where they are not known
 }

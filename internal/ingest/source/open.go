@@ -287,8 +287,11 @@ func (s *Set) notePruned() error {
 	return nil
 }
 
-// noteRecords counts an input whose records were found below a key.
+// noteRecords counts an input whose records were found below a key, or that has no line ends.
 func (s *Set) noteRecords(in *Input) {
+	if in.oneLine {
+		s.oneLine.Add(in.URI)
+	}
 	if in.Records == "" || s.opts.Records != "" || s.only != nil {
 		return
 	}
@@ -303,6 +306,10 @@ func (s *Set) noteRecords(in *Input) {
 
 // noteFound adds notes on where records were found.
 func (s *Set) noteFound() {
+	if n := s.oneLine.N; n > 0 {
+		s.note("read as one line each, since only carriage returns end their lines: %s, such as %s; convert them with "+
+			"`tr '\\r' '\\n'`", units.Plural(n, "input"), s.oneLine.First)
+	}
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]
 		which := b.First

@@ -34,6 +34,7 @@ type Set struct {
 	chooses   bool   // Options.Include and Options.Exclude choose among files: of a folder, a pattern or an archive
 	notes     []fault.Text
 	pruned    skip.Sample             // the files that conditions leave out by their folders
+	oneLine   skip.Sample             // those whose lines end in carriage returns alone
 	below     map[string]*skip.Sample // those whose records were found below a path, by Input.Records
 	counting  sync.Mutex              // guards the list for Count
 	kept      keeper
