@@ -176,6 +176,10 @@ func (j *rendering) takeCalls(m *jinja.Dict, made bool) error {
 				}
 				call.Set("arguments", text)
 			}
+		default: // templates that want objects write nothing of it
+			if jinja.HasValue(arguments) {
+				return fault.Errorf("the arguments of its call %d are %s, not an object", k+1, kindOf(arguments))
+			}
 		}
 	}
 	return nil

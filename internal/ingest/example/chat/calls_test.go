@@ -65,6 +65,20 @@ func TestCallsThatAreNoObjects(t *testing.T) {
 	}
 }
 
+// Arguments are an object, as it is or in a string; a template that takes objects writes nothing of others.
+func TestArgumentsThatAreNoObjects(t *testing.T) {
+	for arguments, want := range map[string]string{`[7]`: "a list", `7`: "a number", `false`: "a truth value", `[]`: "", `null`: ""} {
+		_, _, failed := rendered(t, Options{Template: writesCall(asIs, content)}, `{"messages": [{"role": "user", "content": "Q"}, `+
+			`{"role": "assistant", "content": "Z", "tool_calls": [{"function": {"name": "f", "arguments": `+arguments+`}}]}]}`)
+		if want != "" {
+			want = "the arguments of its call 1 are " + want + ", not an object"
+		}
+		if !strings.Contains(failed, want) || want == "" && failed != "" {
+			t.Errorf("%s: got %q, want %q", arguments, failed, want)
+		}
+	}
+}
+
 // Messages whose content is calls become calls of tools; those in a row are one message.
 func TestMessagesOfCalls(t *testing.T) {
 	const head, end = `{"conversations": [{"from": "human", "value": "Q"}, `, `, {"from": "gpt", "value": "Z"}]}`
