@@ -223,6 +223,8 @@ func hashOf(v any) (hash any, ok bool) {
 		return tupleHash(s), true
 	case *Dict, *view:
 		return nil, false
+	case *undefined:
+		return tupleHash("undefined"), true // all are equal
 	}
 	return v, true
 }

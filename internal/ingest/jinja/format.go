@@ -311,16 +311,28 @@ func (e *execution) formatSpec(spec string, isText bool) fieldFormat {
 
 // formatted lays out a value by the format specification of str.format.
 func (e *execution) formatted(v any, conversion, spec string) string {
-	if conversion == "r" || conversion == "a" {
+	switch conversion {
+	case "":
+	case "r":
 		v = e.repr(v)
-	} else if conversion == "s" {
+	case "s":
 		v = e.str(v)
+	default:
+		e.fail("conversion !%s is not supported in a format string", conversion)
 	}
 	if spec == "" {
 		return e.str(v)
 	}
 	_, isText := text(v)
 	f := e.formatSpec(spec, isText)
+	_, isFloat := computed(v).(float64)
+	isWhole := toBig(v) != nil
+	switch {
+	case isText && (f.plus || f.space || f.group != ""), !isText && !isWhole && !isFloat,
+		isWhole && (f.verb == 's' || f.precision >= 0 && strings.IndexByte("\x00dboxX", f.verb) >= 0),
+		isFloat && strings.IndexByte("sdboxX", f.verb) >= 0:
+		e.fail("the format %q is not for values of type %s", spec, typeName(v))
+	}
 	if f.verb == 's' || f.verb == 0 && !f.numeric {
 		return e.layOut(e.cut(e.str(v), f.precision), &f)
 	}

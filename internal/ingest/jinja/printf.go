@@ -123,7 +123,7 @@ func (e *execution) printfValue(f *fieldFormat, v any) string {
 	switch f.verb {
 	case 's':
 		return e.cut(e.str(v), f.precision)
-	case 'r', 'a':
+	case 'r':
 		return e.cut(e.repr(v), f.precision)
 	case 'c':
 		if s, ok := text(v); ok && utf8.RuneCountInString(s) == 1 {
