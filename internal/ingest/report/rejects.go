@@ -46,6 +46,8 @@ type Rejects struct {
 	// read more.
 	Files []FileRecords `json:"files,omitempty"`
 	kinds []string      // the kinds in List
+	// The last reason and its kind: the next record is often bad for the same one.
+	reason, kind string
 }
 
 // Reads notes that an input is read. uri is its name.
@@ -69,15 +71,17 @@ func (r *Rejects) Add(one Reject) {
 	for _, have := range r.List[len(r.kinds):] {
 		r.kinds = append(r.kinds, variable().ReplaceAllString(have.Reason, "…"))
 	}
-	kind := variable().ReplaceAllString(one.Reason, "…")
+	if one.Reason != r.reason {
+		r.reason, r.kind = one.Reason, variable().ReplaceAllString(one.Reason, "…")
+	}
 	for i := range r.List {
-		if r.List[i].Source == one.Source && r.kinds[i] == kind {
+		if r.List[i].Source == one.Source && r.kinds[i] == r.kind {
 			r.List[i].Records += one.Records
 			return
 		}
 	}
 	if len(r.List) < MaxRejects {
-		r.List, r.kinds = append(r.List, one), append(r.kinds, kind)
+		r.List, r.kinds = append(r.List, one), append(r.kinds, r.kind)
 	}
 }
 
