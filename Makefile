@@ -43,9 +43,9 @@ FUZZ        ?= 1000x
 # Where inputs that reach new code are kept: those of make test are forgotten, those of make soak are not.
 FUZZCACHE   ?= $(CURDIR)/bin/fuzz/found
 
-# How a package's fuzz targets are built: coverage is that of this project's code, since compiling all other code anew takes far longer than a thousand
-# executions. make soak counts the coverage of all code.
-FUZZBUILD   ?= '-gcflags=$(MODULE)/...=-d=libfuzzer'
+# How a package's fuzz targets are built: coverage is that of the package and of those in its folder, since compiling more code anew takes far longer than
+# a thousand executions. make soak counts the coverage of all code.
+FUZZBUILD   ?= "-gcflags=$(MODULE)/$$dir/...=-d=libfuzzer" '-ldflags=-s -w'
 
 # What make soak tests, and how long it fuzzes each target.
 PKG         ?= $(PACKAGES)

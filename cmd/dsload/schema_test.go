@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/export"
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/report"
 	"github.com/dsload/dsload/internal/ingest/survey"
 	"github.com/dsload/dsload/internal/view"
@@ -69,6 +70,7 @@ type sealed struct {
 }
 
 func TestSchemas(t *testing.T) {
+	effort.OneGoroutine(t)
 	t.Parallel()
 	titles := map[string]struct {
 		title string

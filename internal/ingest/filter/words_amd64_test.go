@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // checkWide compares the sketch of a prompt and a target with that of the plain twins.
@@ -23,6 +25,7 @@ func checkWide(t *testing.T, prompt, target []byte) {
 }
 
 func TestWide(t *testing.T) {
+	effort.OneGoroutine(t)
 	if !hasWide {
 		t.Skip("no kernels for this processor")
 	}
