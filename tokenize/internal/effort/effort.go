@@ -20,6 +20,10 @@ func Of[T any](short, full, soak T) T {
 	return full
 }
 
+// Economize makes the many small tests of a package cost less; its TestMain calls it. They spend up to a quarter of their
+// time on collections.
+func Economize() { debug.SetGCPercent(400) }
+
 // Raced reports whether the race detector is on. sync.Pool then drops items at random, so that
 // allocations cannot be counted.
 func Raced() bool {

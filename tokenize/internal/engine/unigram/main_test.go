@@ -1,0 +1,13 @@
+package unigram
+
+import (
+	"os"
+	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/effort"
+)
+
+func TestMain(m *testing.M) {
+	effort.Economize()
+	os.Exit(m.Run())
+}
