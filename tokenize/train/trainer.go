@@ -32,7 +32,7 @@ type Trainer struct {
 	valid       []byte
 	done        bool
 	short       string
-	unknown     []charCount // that got no token
+	unknown     []charCount // characters without a token
 }
 
 // New returns a Trainer. Errors name the invalid option.

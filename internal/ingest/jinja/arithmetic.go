@@ -83,7 +83,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 			e.fail("0.0 cannot be raised to a negative power")
 		}
 		power := math.Pow(x, y)
-		if isFinite(x) && isFinite(y) && !isFinite(power) { // of finite numbers, neither infinite nor complex
+		if isFinite(x) && isFinite(y) && !isFinite(power) { // finite numbers have neither an infinite result nor a complex one
 			e.fail("the result of ** is out of range")
 		}
 		return power
@@ -94,6 +94,11 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 	if operator == "/" {
 		return x / y
 	}
+	return floored(operator, x, y)
+}
+
+// floored returns what the operators // and % give, where the quotient is rounded down.
+func floored(operator string, x, y float64) float64 {
 	m := math.Mod(x, y)
 	quotient := (x - m) / y // nearly whole, which x / y is not where it is large
 	switch {

@@ -68,7 +68,7 @@ func UnusedFields(c counts.Counts) []fault.Text {
 		what, field := "record", name
 		if of, ok := strings.CutPrefix(name, counts.OfMessages); ok {
 			what, field = "message", of
-			if strings.Contains(of, "[].") { // of its content
+			if strings.Contains(of, "[].") { // a field of its content
 				what = "part"
 			}
 		}

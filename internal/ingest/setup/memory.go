@@ -135,12 +135,7 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 		need += share.Bytes
 	}
 	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
-	text := textBytes(phases)
-	p.CacheBytes = fullCacheBytes
-	for p.CacheBytes > leastCacheBytes &&
-		(need+caches(p.CacheBytes)+leastJobs*p.JobLease > o.Memory || int64(p.CacheBytes) > cacheShare*text) {
-		p.CacheBytes /= 2
-	}
+	p.sizeCaches(textBytes(phases), func(bytes int) bool { return need+caches(bytes)+leastJobs*p.JobLease <= o.Memory })
 	fixed = append(fixed, budget.Share{Name: "caches", Bytes: caches(p.CacheBytes),
 		Why: fmt.Sprintf("%d workers' word caches of %v", workers, units.Size(p.CacheBytes))})
 
@@ -248,6 +243,14 @@ func (p *MemoryPlan) lengthenJobs(from *Prepared, most, room int64) {
 			return
 		}
 		*p = longer
+	}
+}
+
+// sizeCaches halves the caches until they fit, and are not too large for so much text.
+func (p *MemoryPlan) sizeCaches(text int64, fits func(bytes int) bool) {
+	p.CacheBytes = fullCacheBytes
+	for p.CacheBytes > leastCacheBytes && (!fits(p.CacheBytes) || int64(p.CacheBytes) > cacheShare*text) {
+		p.CacheBytes /= 2
 	}
 }
 

@@ -39,7 +39,7 @@ type Worker struct {
 	sketcher  *filter.Sketcher
 	formatter *example.Worker
 	waiting   []waiting
-	texts     []tokenize.Text // of those, prompts and targets
+	texts     []tokenize.Text // their prompts and targets
 	prompts   queue[byte]     // those of the texts that wait, as are targets and spans
 	targets   queue[byte]
 	spans     queue[chat.Span]
