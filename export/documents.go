@@ -21,7 +21,7 @@ type rowExtras struct {
 // sink receives the documents of a split in order: begin, the ids in any number of pieces, end; and
 // finish at the end. Slices are valid only during the call.
 type sink interface {
-	begin(document int64) error
+	begin(document int64)
 	ids(raw []byte, extras *rowExtras) error
 	end() error
 	finish() error
@@ -123,9 +123,7 @@ func (d *documents) deliver(document int64, ids []byte, extras *rowExtras) error
 	if !d.open {
 		d.open, d.current = true, document
 		for _, s := range d.sinks {
-			if err := s.begin(document); err != nil {
-				return err
-			}
+			s.begin(document)
 		}
 	}
 	d.tokens += int64(len(ids) / d.split.IDWidth())

@@ -62,10 +62,7 @@ func removeOldShards(dir string) error {
 	return nil
 }
 
-func (s *hfSink) begin(number int64) error {
-	s.document, s.tokens = number, 0
-	return nil
-}
+func (s *hfSink) begin(number int64) { s.document, s.tokens = number, 0 }
 
 func (s *hfSink) ids(raw []byte, extras *rowExtras) error {
 	if s.tokens += len(raw) / s.width; s.tokens > MaxRowTokens {

@@ -75,13 +75,12 @@ type rows struct {
 	add    func(d *document) error
 }
 
-func (r *rows) begin(number int64) error {
+func (r *rows) begin(number int64) {
 	if cap(r.doc.input) > 2*pieceBytes {
 		r.doc = document{} // do not keep the memory of a long document
 	}
 	r.doc.number = number
 	r.doc.input, r.doc.labels, r.doc.mask = r.doc.input[:0], r.doc.labels[:0], r.doc.mask[:0]
-	return nil
 }
 
 func (r *rows) ids(raw []byte, extras *rowExtras) error {

@@ -55,7 +55,7 @@ func (s *litdataSink) open() (err error) {
 	return err
 }
 
-func (s *litdataSink) begin(int64) error { return nil }
+func (s *litdataSink) begin(int64) {}
 
 func (s *litdataSink) ids(raw []byte, _ *rowExtras) error {
 	s.tokens += int64(len(raw) / s.from)

@@ -68,10 +68,7 @@ func tokenBytes(vocab int) int {
 	return 4
 }
 
-func (t *tokenFile) begin(document int64) error {
-	t.name, t.length = document, 0
-	return nil
-}
+func (t *tokenFile) begin(document int64) { t.name, t.length = document, 0 }
 
 func (t *tokenFile) ids(raw []byte, extras *rowExtras) error {
 	t.length += int64(len(raw) / t.from)

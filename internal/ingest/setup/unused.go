@@ -51,37 +51,33 @@ func (p *Prepared) unusedRecords() (none fault.Text) {
 // unusedCSV returns a sentence if options of CSV have no effect.
 func (p *Prepared) unusedCSV() (none fault.Text) {
 	o := p.Options
-	if len(o.Columns) == 0 && o.Delimiter == "" {
-		return none
-	}
 	for f := range p.Formats() {
 		if kind := source.Format(f).Kind(); kind == source.Rows || kind == source.Various {
 			return none
 		}
 	}
-	const why = " no effect: no source is read as CSV; give its {format}"
-	switch {
-	case o.Delimiter == "":
-		return fault.Textf("{columns} has" + why)
-	case len(o.Columns) == 0:
-		return fault.Textf("{delimiter} has" + why)
-	}
-	return fault.Textf("{columns} and {delimiter} have" + why)
+	return noEffect("columns", "delimiter", len(o.Columns) > 0, o.Delimiter != "",
+		fault.Textf("no source is read as CSV; give its {format}"))
 }
 
 // unusedGlobs returns a sentence if the options Include and Exclude have no effect.
 func (p *Prepared) unusedGlobs() (none fault.Text) {
-	const why = " no effect: each source is a file that is named itself; name its folder"
-	include, exclude := len(p.Options.Include) > 0, len(p.Options.Exclude) > 0
-	switch {
-	case slices.ContainsFunc(p.Phases, func(phase Phase) bool { return phase.Set.ChoosesFiles() }):
+	if slices.ContainsFunc(p.Phases, func(phase Phase) bool { return phase.Set.ChoosesFiles() }) {
 		return none
-	case include && exclude:
-		return fault.Textf("{include} and {exclude} have" + why)
-	case include:
-		return fault.Textf("{include} has" + why)
-	case exclude:
-		return fault.Textf("{exclude} has" + why)
+	}
+	return noEffect("include", "exclude", len(p.Options.Include) > 0, len(p.Options.Exclude) > 0,
+		fault.Textf("each source is a file that is named itself; name its folder"))
+}
+
+// noEffect returns a sentence about those of two options that were given.
+func noEffect(a, b fault.Option, givenA, givenB bool, why fault.Text) (none fault.Text) {
+	switch {
+	case givenA && givenB:
+		return fault.Textf("%v and %v have no effect: %v", a, b, why)
+	case givenA:
+		return fault.Textf("%v has no effect: %v", a, why)
+	case givenB:
+		return fault.Textf("%v has no effect: %v", b, why)
 	}
 	return none
 }

@@ -175,13 +175,9 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 		return skip.Binary, nil
 	}
 	if a.kind == Chat {
-		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= sniffBytes); err != nil {
-			return skip.Binary, nil
-		}
+		a.kind = chatFormat(m.name, text, m.end-m.start <= sniffBytes)
 	} else if a.kind == Tar || a.kind == Zip {
-		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= sniffBytes, a.o.headerFields()); err != nil {
-			return skip.Binary, nil
-		}
+		a.kind = detectFormat(m.name, text, m.end-m.start <= sniffBytes, a.o.headerFields())
 	}
 	if a.o.Records != "" && a.o.Records != frame.TopRecords && (a.kind == JSONL || a.kind == Chat) {
 		a.kind = JSON

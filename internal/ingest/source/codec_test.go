@@ -137,7 +137,7 @@ func TestXZDictionary(t *testing.T) {
 }
 
 func formatOfName(name string) Format {
-	f, _ := detectFormat(name, []byte("[{"), true, nil)
+	f := detectFormat(name, []byte("[{"), true, nil)
 	return f
 }
 

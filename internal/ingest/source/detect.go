@@ -152,13 +152,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if in.Format = o.Format; in.Format == Chat {
-		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
-			return refuse(skip.Readable, err)
-		}
+		in.Format = chatFormat(in.URI, text, whole)
 	} else if in.Format == Auto {
-		if in.Format, err = detectFormat(in.URI, text, whole, o.headerFields()); err != nil {
-			return refuse(skip.Readable, err)
-		}
+		in.Format = detectFormat(in.URI, text, whole, o.headerFields())
 		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
 			in.Format = CSV
 		} else if o.FindChat && in.Format == JSONL && isChat(text, o.TextField) {
@@ -205,40 +201,40 @@ func estimate(c decompress.Compression, size int64) int64 { return size * compre
 
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
 // that text is all there is; fields are those that are wanted of a record.
-func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
+func detectFormat(name string, text []byte, whole bool, fields []string) Format {
 	switch ext := extension(name); ext {
 	case ".jl": // JSON lines, or Julia
 		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] != '{' {
-			return Document, nil
+			return Document
 		}
-		return JSONL, nil
+		return JSONL
 	case ".json":
 		if t := bytes.TrimSpace(text); len(t) > 0 && !isJSONLines(t, whole) {
-			return JSON, nil
+			return JSON
 		}
-		return JSONL, nil
+		return JSONL
 	default:
 		if f := byExtension(ext, text); f != "" {
-			return f, nil
+			return f
 		}
 	}
 	if isWholeFile(name, text) {
-		return Document, nil
+		return Document
 	}
 	if f := byHeader(text); f != "" {
-		return f, nil
+		return f
 	}
 	switch {
 	case isJSONLines(text, whole):
-		return JSONL, nil
+		return JSONL
 	case isJSONDocument(text, whole):
-		return JSON, nil
+		return JSON
 	case frame.IsWikiText(text):
-		return WikiText, nil
+		return WikiText
 	case isCSV(text, whole, fields):
-		return CSV, nil
+		return CSV
 	}
-	return Text, nil
+	return Text
 }
 
 // isJSONLines reports whether the first line is a JSON object, or begins one that is longer than
@@ -346,16 +342,14 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 
 // chatFormat returns how conversations are written: Chat for JSON lines, JSON for an array or
 // objects over several lines, or CSV. whole reports that text is all there is.
-func chatFormat(name string, text []byte, whole bool) (Format, error) {
-	switch format, err := detectFormat(name, text, whole, nil); {
-	case err != nil:
-		return "", err
+func chatFormat(name string, text []byte, whole bool) Format {
+	switch format := detectFormat(name, text, whole, nil); {
 	case format == JSON:
-		return JSON, nil
+		return JSON
 	case format.Kind() == Rows:
-		return CSV, nil
+		return CSV
 	}
-	return Chat, nil
+	return Chat
 }
 
 // setDamaged gives a damaged input, whose format cannot be found, the format with which reading

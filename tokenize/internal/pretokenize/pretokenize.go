@@ -336,10 +336,10 @@ func (m Metaspace) Cut(in, out *Pieces) {
 			}
 			n := 1
 			if text[i] == ' ' {
-				piece = m.cutAt(out, start, piece)
+				piece = m.cutAt(out, piece)
 				out.Text = append(out.Text, replacement...)
 			} else if bytes.HasPrefix(text[i:], replacement) {
-				piece = m.cutAt(out, start, piece)
+				piece = m.cutAt(out, piece)
 				out.Text = append(out.Text, replacement...)
 				n = len(replacement)
 			} else {
@@ -354,8 +354,8 @@ func (m Metaspace) Cut(in, out *Pieces) {
 	}
 }
 
-// cutAt ends a piece before a replacement; start is where the whole of the input's piece begins.
-func (m Metaspace) cutAt(out *Pieces, start, piece int) int {
+// cutAt ends a piece before a replacement.
+func (m Metaspace) cutAt(out *Pieces, piece int) int {
 	if !m.Split {
 		return piece
 	}

@@ -55,7 +55,7 @@ func (p *parser) classSet(start int) (set runeSet, negate bool) {
 			left, hasLeft, set = set, true, nil
 			continue
 		}
-		set = append(set, p.classItem(start)...)
+		set = append(set, p.classItem()...)
 	}
 	set = set.normalize()
 	if hasLeft {
@@ -65,7 +65,7 @@ func (p *parser) classSet(start int) (set runeSet, negate bool) {
 }
 
 // classItem parses a nested class, a set, or a character or range.
-func (p *parser) classItem(start int) runeSet {
+func (p *parser) classItem() runeSet {
 	at := p.pos
 	if p.take("[:") {
 		if set, ok := p.posixBracket(); ok {

@@ -12,7 +12,7 @@ func (m *Model) SafeCut(text []byte) int {
 		}
 		b, size := m.char(text, n)
 		if size > 1 || text[n] < 0x80 {
-			a, _ := m.lastChar(text[:n])
+			a := m.lastChar(text[:n])
 			if m.cuts(a, b, text[n]) {
 				return n
 			}

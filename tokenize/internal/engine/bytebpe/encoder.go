@@ -248,7 +248,7 @@ func (e *Encoder) settled(words, n int) int {
 		if p > n-16 || e.inside[p/blockBytes]>>(p%blockBytes)&1 != 0 {
 			continue
 		}
-		a, _ := e.m.lastChar(e.buf[:p])
+		a := e.m.lastChar(e.buf[:p])
 		b, _ := e.m.char(e.buf[:n], p)
 		if a&b&space != 0 {
 			continue
@@ -262,14 +262,14 @@ func (e *Encoder) settled(words, n int) int {
 	return 0
 }
 
-// lastChar returns the classes and size of the last character of s.
-func (m *Model) lastChar(s []byte) (class uint8, size int) {
+// lastChar returns the classes of the last character of s.
+func (m *Model) lastChar(s []byte) uint8 {
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		if k, size := m.char(s, len(s)-n); size == n && (n > 1 || s[len(s)-1] < 0x80) {
-			return k, n
+			return k
 		}
 	}
-	return 0, 1
+	return 0
 }
 
 // appendWords appends the ids of the words in the window; dst has room for all of them and
