@@ -38,6 +38,10 @@ PACKAGES    := $(MODULE)/...
 TOOLFLAGS := -trimpath '-toolexec=env GOGC=400'
 export GOFLAGS := $(filter-out $(TOOLFLAGS),$(shell $(GO) env GOFLAGS)) $(TOOLFLAGS)
 
+# Python keeps what it compiles, also where the environment asks it not to, as images of Python do: tests start dozens of processes that import torch and
+# transformers, each of which would take three times as long.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Executions, or time, for each fuzz target in make test.
 FUZZ        ?= 1000x
 # Where inputs that reach new code are kept: those of make test are forgotten, those of make soak are not.
