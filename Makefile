@@ -4,11 +4,11 @@
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
-# make lint   gofmt, go vet, staticcheck, go mod tidy, the direction of imports, types on every other system; ruff, mypy
+# make lint   gofmt, go vet, staticcheck, go mod tidy, the direction of imports; ruff, mypy
 # make man    manual pages of every command, into bin/man
 # make vet-targets  go vet, tests included, for every system and processor that programs are released for: minutes, and part of release-check
 # make test-ray   dsload.ray on clusters of two nodes on this machine: processes, workers and nodes are killed
-# make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
+# make test-arm64  the quick tests of what has assembly or floats, a build and a feed, by an arm64 program under qemu-user
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
 # make tag VERSION=0.1.0  the tags by which Go finds the release, pushed nowhere
 # make release-check  go vet for every target; make a release twice, compare the bytes, install and start what is in it
@@ -66,7 +66,7 @@ SIDEBYSIDE   = $(if $(filter output-sync,$(.FEATURES)),-j2 --output-sync=target)
 TARGETS := $(shell sed -nE 's|^    \("(\w+)", "(\w+)"\): ".*|\1/\2|p' python/build_wheel.py)
 ENDIAN  := linux/s390x
 
-# Without inlining and DWARF compilers take a third less: for what is compiled for its types alone, and for a program that only refuses to run.
+# Without inlining and DWARF compilers take a third less: for what is compiled for its types alone, and for a program that only refuses to run (release/check.py).
 export TYPESONLY := -gcflags=all=-l -dwarf=false
 
 # .ci/run runs tools, lint, gate, test-arm64, test-alone and test.
@@ -156,7 +156,7 @@ $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 
 lint: lint-go lint-python
 
-# Vet and staticcheck see what this system compiles. That the rest compiles elsewhere, tests included, is checked from source in internal/archtest; what
+# Vet and staticcheck see what this system compiles. That the rest compiles elsewhere, tests included, internal/archtest checks from source in make test; what
 # vet finds besides in the files of other systems it finds in release-check, and in arm64's assembly in test-arm64.
 lint-go:
 	$(GO) vet $(PACKAGES)
@@ -164,7 +164,7 @@ lint-go:
 	GOGC=300 $(GO) run $(STATICCHECK) $(PACKAGES)
 	$(GO) mod tidy -diff
 	$(GO) -C tokenize mod tidy -diff
-	$(GO) test ./internal/archtest
+	$(GO) test -short ./internal/archtest
 
 # Vet compiles everything that a package imports, for its types; on linux/amd64 and linux/arm64 tests run the same code.
 vet-targets:

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -159,6 +160,17 @@ def check_python(python: str, out: pathlib.Path, program: pathlib.Path, scratch:
         check(wheel.read("dsload/_bin/dsload") == program.read_bytes(), "the sdist builds the same program")
 
 
+def check_big_endian(scratch: pathlib.Path) -> None:
+    """Starts the program of a big-endian machine: it refuses, before anything in it has failed there."""
+    if not shutil.which("qemu-s390x"):
+        print("skipped: a big-endian program, since qemu-s390x is not installed")
+        return
+    flags = [os.environ["TYPESONLY"]] if "TYPESONLY" in os.environ else []
+    said("go", "build", *flags, "-o", scratch / "s390x", "./cmd/dsload", cwd=release.ROOT, GOOS="linux", GOARCH="s390x", CGO_ENABLED="0")
+    started = subprocess.run(["qemu-s390x", scratch / "s390x", "version"], capture_output=True, text=True)
+    check(started.returncode != 0 and "use a little-endian machine" in started.stderr, "a big-endian machine is refused")
+
+
 def check_go_install(scratch: pathlib.Path) -> None:
     """Installs the program, and imports tokenize alone, by their versions, from a repository with the tags."""
     source, outside = scratch / "tagged", scratch / "outside"
@@ -192,6 +204,7 @@ def main(pythons: list[str]) -> None:
         twine = said(scratch / "twine/bin/twine", "check", "--strict", *out.glob("*.whl"), out / f"dsload-{VERSION}.tar.gz", cwd=scratch)
         check(twine.count("PASSED") == len(release.TARGETS) + 1, "twine accepts the wheels and the sdist")
         check_go_install(scratch)
+        check_big_endian(scratch)
         for python in pythons:
             check_python(python, out, program, scratch)
 
