@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import runs
 
@@ -102,6 +103,17 @@ def test_a_nan_does_harm_only_where_it_is_used(tmp_path: Path) -> None:
     assert dsload.build(iter(rows), out=tmp_path / "out")["splits"][0]["examples"] == 5
     with pytest.raises(dsload.BuildError, match=r"row 6 .*NaN, not a string"):
         dsload.build(iter([*rows, {"text": float("nan")}]), out=tmp_path / "bad")
+
+
+def test_a_table_and_its_rows_give_the_same_text(tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([0.1, 1e20, 2.5], pa.float32()), "b": [0.1, 1e22, -3.0]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as file:
+        file.write_table(table)
+    sources = [tmp_path / "t.parquet", tmp_path / "t.arrow", iter(table.to_pylist())]
+    for number, source in enumerate(sources):
+        dsload.build(source, out=tmp_path / f"data{number}", template="{{ a }} {{ b }}", progress=False)
+    assert ids(tmp_path / "data0") == ids(tmp_path / "data1") == ids(tmp_path / "data2")
 
 
 def test_dicts_of_conversations_are_chats(tmp_path: Path) -> None:

@@ -235,11 +235,11 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 	case arrowFloat:
 		switch a.width {
 		case 2:
-			return appendFloat(dst, halfFloat(uint16(v)), 32)
+			return appendFloat(dst, halfFloat(uint16(v)))
 		case 4:
-			return appendFloat(dst, float64(math.Float32frombits(uint32(v))), 32)
+			return appendFloat(dst, float64(math.Float32frombits(uint32(v))))
 		}
-		return appendFloat(dst, math.Float64frombits(v), 64)
+		return appendFloat(dst, math.Float64frombits(v))
 	case arrowDate:
 		const day = 24 * 3600 * 1e3
 		if a.unit == 0 {
@@ -254,6 +254,8 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 		return appendClock(dst, signed, a.perSecond())
 	case arrowTimestamp:
 		return appendTime(dst, signed, a.perSecond(), a.utc)
+	case arrowDuration:
+		return appendFloat(dst, float64(signed)/float64(a.perSecond()))
 	case arrowDecimal:
 		b = bytes.Clone(b)
 		slices.Reverse(b)

@@ -109,9 +109,6 @@ func decoded(t *testing.T, line string) map[string]any {
 	return v
 }
 
-// equalNumbers reports whether two numbers are equal, if need be as 32-bit floats.
-func equalNumbers(a, b float64) bool { return a == b || float32(a) == float32(b) }
-
 func TestRowsAreThoseOfPyarrow(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(string(load(t, "testdata/rows.jsonl"))), "\n")
 	for _, name := range fixtures(t) {
@@ -132,7 +129,7 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 			t.Fatalf("%s: %d rows of %d, %v", name, len(got), len(want), err)
 		}
 		for i := range got {
-			if d := cmp.Diff(decoded(t, want[i]), decoded(t, got[i]), cmp.Comparer(equalNumbers)); d != "" {
+			if d := cmp.Diff(decoded(t, want[i]), decoded(t, got[i])); d != "" {
 				t.Fatalf("%s, row %d: %s", name, i, d)
 			}
 		}

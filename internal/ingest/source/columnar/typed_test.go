@@ -1,6 +1,8 @@
 package columnar
 
 import (
+	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +64,27 @@ func TestFloats(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.0", 1: "1.0", -2.5: "-2.5", 123456789: "123456789.0", 1e15: "1000000000000000.0",
 		1e16: "1e+16", 1.5e300: "1.5e+300", 1e-4: "0.0001", 1.234e-5: "1.234e-05", 9007199254740993: "9007199254740992.0",
 		12345678901234567: "1.2345678901234568e+16", 5e-324: "5e-324"} {
-		if got := string(appendFloat(nil, v, 64)); got != want {
+		if got := string(appendFloat(nil, v)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestNarrowFloats: what Python's repr gives for the value that pyarrow makes of a number of 32 or 16 bits. A
+// duration is its seconds, as total_seconds gives them.
+func TestNarrowFloats(t *testing.T) {
+	single := binary.LittleEndian.AppendUint32(nil, math.Float32bits(0.1))
+	half := []byte{0x66, 0x3c} // 1.1
+	second := binary.LittleEndian.AppendUint64(nil, 1500)
+	for want, got := range map[string][]byte{
+		"0.10000000149011612 of parquet": (&node{kind: typeFloat}).appendJSON(nil, single),
+		"1.099609375 of parquet":         (&node{kind: typeFixed, mean: meansFloat16}).appendJSON(nil, half),
+		"0.10000000149011612 of Arrow":   (&arrowField{kind: arrowFloat, width: 4}).appendFixed(nil, single),
+		"1.099609375 of Arrow":           (&arrowField{kind: arrowFloat, width: 2}).appendFixed(nil, half),
+		"1500.0 of Arrow":                (&arrowField{kind: arrowDuration, width: 8}).appendFixed(nil, second),
+		"1.5 of Arrow":                   (&arrowField{kind: arrowDuration, width: 8, unit: 1}).appendFixed(nil, second),
+	} {
+		if want, _, _ = strings.Cut(want, " "); string(got) != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

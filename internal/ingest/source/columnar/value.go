@@ -22,8 +22,9 @@ func appendTyped(dst, text []byte) []byte {
 	return append(dst, text...)
 }
 
-// appendFloat appends a number as Python writes it, which reads it as one that is no integer.
-func appendFloat(dst []byte, v float64, size int) []byte {
+// appendFloat appends a number as Python writes it, which reads it as one that is no integer. Python knows doubles
+// alone, so one of 32 or 16 bits has all digits of the double that it becomes there.
+func appendFloat(dst []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):
 		return append(dst, "NaN"...)
@@ -36,7 +37,7 @@ func appendFloat(dst []byte, v float64, size int) []byte {
 	if a := math.Abs(v); a >= 1e16 || a < 1e-4 && a > 0 {
 		format, whole = 'e', false
 	}
-	if dst = strconv.AppendFloat(dst, v, format, -1, size); whole {
+	if dst = strconv.AppendFloat(dst, v, format, -1, 64); whole {
 		dst = append(dst, ".0"...)
 	}
 	return dst
@@ -146,9 +147,9 @@ func (n *node) appendJSON(dst, v []byte) []byte {
 		days := int64(le.Uint32(v[8:])) - julianDay
 		return appendTime(dst, days*86400*1e9+int64(le.Uint64(v)), 1e9, false)
 	case typeFloat:
-		return appendFloat(dst, float64(math.Float32frombits(le.Uint32(v))), 32)
+		return appendFloat(dst, float64(math.Float32frombits(le.Uint32(v))))
 	case typeDouble:
-		return appendFloat(dst, math.Float64frombits(le.Uint64(v)), 64)
+		return appendFloat(dst, math.Float64frombits(le.Uint64(v)))
 	}
 	switch {
 	case n.mean == meansJSON:
@@ -156,7 +157,7 @@ func (n *node) appendJSON(dst, v []byte) []byte {
 	case n.mean == meansDecimal:
 		return appendDecimal(dst, bigEndian(v), n.scale)
 	case n.mean == meansFloat16 && len(v) == 2:
-		return appendFloat(dst, halfFloat(le.Uint16(v)), 32)
+		return appendFloat(dst, halfFloat(le.Uint16(v)))
 	case n.mean == meansUUID && len(v) == 16:
 		return appendUUID(dst, v)
 	}
