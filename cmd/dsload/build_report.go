@@ -34,7 +34,11 @@ func (f *buildFlags) next(s *report.Summary) string {
 		return fmt.Sprintf("next: dsload build --plan %s --partition %d/%d --out %s\n", shell.Quote(f.partition.plan),
 			part.Number+1, part.Plan.Partitions, shell.Quote(s.Out))
 	}
-	return fmt.Sprintf("next: dsload merge %s\n", shell.Path(s.Out))
+	others := ""
+	if part.Number > 0 {
+		others = fmt.Sprintf("  # when the other %d are built, too", part.Plan.Partitions-1)
+	}
+	return fmt.Sprintf("next: dsload merge %s%s\n", shell.Path(s.Out), others)
 }
 
 // nextOf returns the lines to paste where there is a dataset.

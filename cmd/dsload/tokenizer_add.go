@@ -46,8 +46,7 @@ chat template among them, are copied. A model needs an embedding for each new id
   dsload tokenizer add '<tool>' --tokenizer path/to/model --out with-tools`,
 		Args: someArgs("at least one token"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := os.Stat(args[0])
-			if !cmd.Flags().Changed("tokenizer") && (err == nil || builtin.Has(args[0])) {
+			if !cmd.Flags().Changed("tokenizer") && isTokenizer(args[0]) {
 				return usagef("tokenizer add %[1]s: is a tokenizer, and arguments are tokens; give it as --tokenizer %[1]s, or "+
 					"to add a token of this name, name the tokenizer that gets it as --tokenizer", shell.Quote(args[0]))
 			}
@@ -75,6 +74,15 @@ chat template among them, are copied. A model needs an embedding for each new id
 	help.InGroup(flags, "Tokens", "lstrip", "rstrip", "single-word")
 	likeOption(flags, "tokenizer")
 	return cmd
+}
+
+// isTokenizer reports whether a token is the name of a tokenizer, on this machine or built in.
+func isTokenizer(token string) bool {
+	if _, err := os.Stat(token); err != nil {
+		return builtin.Has(token)
+	}
+	_, err := tokenizers.Open(token, tokenizers.Options{})
+	return err == nil
 }
 
 // extend writes the folder out with a tokenizer that has more tokens.

@@ -234,6 +234,7 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 // records, or to name their columns, would lose or break all of them. A damaged record is not another format.
 func TestAdviceOnFormats(t *testing.T) {
 	prose, lines := "It is a sentence.\nAnother one.\n", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n"
+	nested := "{\"text\": \"a\", \"b\": " + strings.Repeat("[", 1100) + strings.Repeat("]", 1100) + "}\n"
 	for _, c := range []struct{ name, data, format, want string }{
 		{"a.txt", prose, "jsonl", "it looks like text: leave `format` out"},
 		{"a.txt", prose, "json", "it looks like text: leave `format` out"},
@@ -250,6 +251,8 @@ func TestAdviceOnFormats(t *testing.T) {
 		{"a.jsonl", "[{\"text\": \"a\"},\n{\"text\": \"b\"}]", "", "whatever its name says: pass `format` json"},
 		{"a.csv", lines, "", "whatever its name says: pass `format` jsonl"},
 		{"a.jsonl", prose, "", "fix the record"},
+		{"a.jsonl", nested, "", "nested deeper than 1000; fix the record"},
+		{"a.jsonl", nested, "json", "nested deeper than 1000; fix the record"},
 		{"a.jsonl", "x" + lines, "", "fix the record"},
 		{"a.csv", "body\nwords\n", "", "take it with `text-field` body"},
 		{".", prose, "parquet", "pass parquet files, or let their format be found"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/ingest/example"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/source"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
@@ -40,7 +41,7 @@ func formatOfFile(f Facts, err error) (error, bool) {
 
 // formatOfRecord is about the first record of a file that is in another format.
 func formatOfRecord(f Facts, err error) (error, bool) {
-	if bad := f.record(err); bad != nil && bad.Row == 1 && bad.Member == "" {
+	if bad := f.record(err); bad != nil && bad.Row == 1 && bad.Member == "" && !errors.Is(err, example.ErrTooDeep) {
 		return f.otherFormat(err, bad.URI)
 	}
 	return err, false

@@ -28,6 +28,8 @@ import (
 var (
 	// ErrMalformed means that a record violates its format.
 	ErrMalformed = values.ErrMalformed
+	// ErrTooDeep means that a record is malformed since it is nested too deep for any format.
+	ErrTooDeep = values.ErrTooDeep
 	// ErrUnknownField means that a record lacks a wanted field, or has it with another type.
 	ErrUnknownField = errors.New("unknown field")
 	// ErrTemplate means that a template cannot be parsed or fails on a record.

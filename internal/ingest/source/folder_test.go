@@ -156,11 +156,15 @@ func TestGivenTwice(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Skip(err)
 	}
+	hard := filepath.Join(t.TempDir(), "hard.txt")
+	if err := os.Link(a, hard); err != nil {
+		t.Skip(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{a, a}, "given twice"}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir},
+		{[]string{a, a}, "given twice"}, {[]string{a, hard}, hard + " is the same file as " + a}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir},
 		{[]string{dir, dir + "/"}, "given twice"}, {[]string{a, dir + "/*.txt"}, "matches " + dir + "/*.txt, which is given too"},
 		{[]string{a, link + "/a.txt"}, "given twice"}, {[]string{link, a}, "lies in " + dir},
 		{[]string{dir + "/*.txt", dir + "/b*"}, "matches " + dir + "/b.txt, as " + dir + "/*.txt does"},

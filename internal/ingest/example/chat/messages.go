@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -116,7 +117,7 @@ func withThought(m *jinja.Dict) (*jinja.Dict, error) {
 		case v == nil:
 		case !jinja.HasValue(thought):
 			thought, from = v, field
-		case jinja.HasValue(v) && v != thought:
+		case jinja.HasValue(v) && !reflect.DeepEqual(v, thought):
 			return nil, fault.Errorf("its %q and its %q differ, and both are its reasoning; leave one of them out, as with {map}",
 				from, field)
 		}

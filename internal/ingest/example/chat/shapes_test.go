@@ -83,6 +83,7 @@ func TestShapes(t *testing.T) {
 		`{"messages": [{"role": "assistant", "content": "Yo", "function_call": "", "tool_calls": ""}, {"role": "assistant", "content": "a", "function_call": {}}]}`:  "messages assistant=Yo;assistant=a;",
 		`{"messages": [{"role": "assistant", "content": "", "function_call": {"name": "f"}, "tool_calls": []}]}`:                                                     `messages assistant=+[{"type": "function", "function": {"name": "f"}}];`,
 		`{"messages": [{"role": "user", "content": "Hi"}], "tools": []}`:                                                                                             `messages user=Hi;`,
+		`{"messages": [{"role": "assistant", "content": "Yo", "thinking": [{"a": 1.5}], "reasoning": [{"a": 1.5}]}]}`:                                                `messages assistant=Yo;`,
 	} {
 		var got Text
 		if err := newTestRenderer(t, Options{Template: show, TrainOn: TrainAll}).NewWorker(nil).Render(&got,

@@ -22,6 +22,8 @@ import (
 var (
 	// ErrMalformed means that a record violates its format.
 	ErrMalformed = errors.New("malformed record")
+	// ErrTooDeep means that a record is malformed in no other way than that it is nested too deep for any format.
+	ErrTooDeep = fmt.Errorf("%w: nested too deep", ErrMalformed)
 	// ErrTooLarge means that what is made of a record exceeds a bound.
 	ErrTooLarge = errors.New("too large")
 )
@@ -49,7 +51,11 @@ func Bytes(recordBytes int64) int64 { return bytesPerByte*recordBytes + leastByt
 // Problem returns what matches ErrMalformed for an error of package jsonscan, and others as they are.
 func Problem(err error) error {
 	if e, ok := err.(*jsonscan.Error); ok {
-		return fault.Of(ErrMalformed, "%s", e.Error())
+		kind := ErrMalformed
+		if e.Cause == jsonscan.TooDeep {
+			kind = ErrTooDeep
+		}
+		return fault.Of(kind, "%s", e.Error())
 	}
 	return err
 }

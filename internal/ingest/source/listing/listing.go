@@ -138,6 +138,7 @@ func (l *Lister) GivenTwice(args []string) {
 	}
 	patterns := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isGlob(arg) || uris.IsAddress(arg) })
 	again := map[string]bool{}
+	files := map[[2]int64]named{}
 	for _, arg := range args {
 		if pattern := matching(arg, patterns); pattern != "" {
 			l.Note("source %s matches %s, which is given too: its documents are read twice", arg, pattern)
@@ -150,6 +151,8 @@ func (l *Lister) GivenTwice(args []string) {
 		if again[abs] {
 			l.Note("source %s is given twice: its documents are read twice", arg)
 			continue
+		} else if other := otherName(abs, files); other != "" {
+			l.Note("source %s is the same file as %s, which is given too: its documents are read twice", arg, other)
 		}
 		again[abs] = true
 		for dir := filepath.Dir(abs); len(dir) > 1 && dir != "."; dir = filepath.Dir(dir) {
@@ -162,6 +165,26 @@ func (l *Lister) GivenTwice(args []string) {
 			}
 		}
 	}
+}
+
+// otherName returns an earlier name of the file of this name, "" if it is new. Names of one file have its size and
+// its time, and files keeps one file for each of these.
+func otherName(name string, files map[[2]int64]named) string {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	key := [2]int64{info.Size(), info.ModTime().UnixNano()}
+	if other, ok := files[key]; ok && os.SameFile(info, other.info) {
+		return other.name
+	}
+	files[key] = named{name, info}
+	return ""
+}
+
+type named struct {
+	name string
+	info os.FileInfo
 }
 
 // realPath returns the absolute path of a file, and of what links lead to.
