@@ -33,25 +33,6 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestSortFrom sorts numbers above their indexes, as Sort does.
-func TestSortFrom(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 4))
-	for _, n := range []int{0, 1, fewKeys - 1, fewKeys, 256, mostOnStack, mostOnStack + 1} {
-		for width := uint(0); width <= 44; width++ {
-			for _, factor := range []uint64{1, 1 << 3} { // low bits in which no key differs
-				have := make([]uint64, n)
-				for i := range have {
-					have[i] = rng.Uint64()>>20>>(44-width)*factor%(1<<44)<<20 | uint64(i)
-				}
-				want := slices.Sorted(slices.Values(have))
-				if SortFrom(have, 20); !slices.Equal(have, want) {
-					t.Fatalf("%d keys of %d bits: not sorted", n, width)
-				}
-			}
-		}
-	}
-}
-
 // TestSortWholeKeys sorts numbers of 64 bits, all equal ones, and those that are sorted either way.
 func TestSortWholeKeys(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -79,15 +60,7 @@ func benchmark(b *testing.B, n int, sort func(keys []uint64)) {
 	}
 }
 
-func BenchmarkSort256(b *testing.B)  { benchmark(b, 256, Sort) }
-func BenchmarkSort4096(b *testing.B) { benchmark(b, 4096, Sort) }
-func BenchmarkSortFrom256(b *testing.B) {
-	benchmark(b, 256, func(keys []uint64) {
-		for i := range keys {
-			keys[i] = keys[i]>>20<<20 | uint64(i)
-		}
-		SortFrom(keys, 20)
-	})
-}
+func BenchmarkSort256(b *testing.B)     { benchmark(b, 256, Sort) }
+func BenchmarkSort4096(b *testing.B)    { benchmark(b, 4096, Sort) }
 func BenchmarkCompare256(b *testing.B)  { benchmark(b, 256, slices.Sort[[]uint64]) }
 func BenchmarkCompare4096(b *testing.B) { benchmark(b, 4096, slices.Sort[[]uint64]) }

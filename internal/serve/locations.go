@@ -115,7 +115,7 @@ func (p *locations) sort(sources int) {
 	for _, l := range p.found {
 		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
 	}
-	radix.SortFrom(p.keys, indexBits)
+	radix.Sort(p.keys)
 	for i, k := range p.keys {
 		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
 	}

@@ -128,7 +128,7 @@ func (d *dealer) deal(rows []Item) {
 	for i := range rows { // longest first, equal lengths by index
 		d.keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
 	}
-	radix.SortFrom(d.keys, 32)
+	radix.Sort(d.keys)
 	d.squares[0] = 0
 	for i, k := range d.keys {
 		row := int32(uint32(k))

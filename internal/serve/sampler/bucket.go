@@ -53,7 +53,7 @@ func (o *Order) appendWindow(items []Item, start int64, n int) ([]Item, error) {
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
 	}
-	radix.SortFrom(w.keys, 32)
+	radix.Sort(w.keys)
 
 	epoch, number := start/o.rows, start%o.rows/int64(o.opts.Bucket)
 	group := min(o.opts.Group, o.opts.Bucket)
