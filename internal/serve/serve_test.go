@@ -235,6 +235,25 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
+// TestSealKnowsTheOrderOfDatasets checks that a client which reconnects to a server with the same
+// datasets in another order, where a default mix has other rows at the same places, sees it.
+func TestSealKnowsTheOrderOfDatasets(t *testing.T) {
+	schema := shard.Schema{VocabSize: 100}
+	a := "a=" + randomRows(10, schema, 7).write(t, t.TempDir(), schema, 8<<10)
+	b := "b=" + randomRows(10, schema, 8).write(t, t.TempDir(), schema, 8<<10)
+	sealed := func(datasets ...string) string {
+		r, err := Open(Options{Datasets: datasets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		return r.Seal()
+	}
+	if sealed(a, b) != sealed(a, b) || sealed(a, b) == sealed(b, a) {
+		t.Error("the seal is not that of the datasets in their order")
+	}
+}
+
 // TestDefaultMemoryHoldsItsStreams checks that under the default cap a stream of large batches
 // works ahead, and 256 usual streams that nobody reads still fit next to it.
 func TestDefaultMemoryHoldsItsStreams(t *testing.T) {

@@ -258,6 +258,29 @@ def test_mixes_without_a_server(dataset: str, other_dataset: str) -> None:
             }
 
 
+def test_a_state_is_not_continued_with_the_datasets_in_another_order(dataset: str, other_dataset: str) -> None:
+    """Without a mix, and by temperature, the rows' order is that of the datasets as they were given: in another, rows
+    would be lost and repeated."""
+    one, other = {"a": dataset, "b": other_dataset}, {"b": other_dataset, "a": dataset}
+    renamed = {"c": dataset, "d": other_dataset}
+    for mix in (None, "temperature:0.5", "a=1,b=1"):
+        with Loader(one, output="numpy", mix=mix) as loader:
+            batches = iter(loader)
+            next(batches)
+            state = json.loads(json.dumps(loader.state_dict()))
+            want = list(batches)
+        for datasets in (one, other, renamed):
+            if mix == "a=1,b=1" and datasets is renamed:
+                continue
+            with Loader(datasets, output="numpy", mix=mix) as loader:
+                if mix != "a=1,b=1" and datasets is other:
+                    with pytest.raises(ValueError, match="order a, b, this loader has b, a"):
+                        loader.load_state_dict(state)
+                    continue
+                loader.load_state_dict(state)
+                assert_equal(list(loader), want)
+
+
 def test_in_process_warns_once_where_no_server_can_run(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Loader(dataset, output="numpy") as loader:
         want = list(loader)

@@ -86,9 +86,10 @@ class Epochs:
     def state(self, position: int, end: Optional[int] = None) -> dict[str, Any]:
         """The state of an iteration whose next step begins at the row `position`, and which ends at the row `end` if
         that is known."""
-        state = states.state_at(position, self.rows, self.source.fingerprint(self.query), self.query)
+        source, query = self.source, self.query
+        state = states.state_at(position, self.rows, source.fingerprint(query), query, source.order_of_datasets(query))
         # With one epoch in an iteration, the position says where it ends.
-        return {**state, "end": end} if self.query.epochs > 1 and end is not None and position < end else state
+        return {**state, "end": end} if query.epochs > 1 and end is not None and position < end else state
 
     def place_of(self, state: Mapping[str, Any]) -> tuple[int, Optional[int]]:
         """(the row at which a state continues, the row where its iteration ends or None for the usual one).
@@ -96,9 +97,9 @@ class Epochs:
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
         states.check(state)
-        rows = self.rows
-        start = states.start_of(state, rows, self.source.fingerprint(self.query), self.query)
-        return start, states.end_of(state, start, rows) if self.query.epochs > 1 else None
+        rows, source, query = self.rows, self.source, self.query
+        start = states.start_of(state, rows, source.fingerprint(query), query, source.order_of_datasets(query))
+        return start, states.end_of(state, start, rows) if query.epochs > 1 else None
 
     def stream(self, query: Query, output: Any) -> Iterator[Batch]:
         """The batches of a query, as arrays."""

@@ -265,6 +265,12 @@ class Source:
                 digest.update(checksum.encode())
         return digest.hexdigest()[:32]
 
+    def order_of_datasets(self, query: Query) -> list[str]:
+        """The names of the datasets, if their order decides that of the rows, as it does where the query names none."""
+        segments = parse(query.mix) if query.mix else [None]
+        by_order = any(segment is None or segment.weights is None for segment in segments)
+        return list(self.manifests) if by_order and len(self.manifests) > 1 else []
+
     def stream(self, query: Query, keep: Optional[Collection[str]], output: Any, end: Optional[int]) -> Iterator[Batch]:
         """The query's batches up to the row `end`, as arrays, with at least the columns in `keep` (None: all)."""
         if self.local is not None:

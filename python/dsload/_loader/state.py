@@ -16,14 +16,16 @@ def _order(query: Query) -> dict[str, Any]:
     return {name: getattr(query, name) for name in _ORDER}
 
 
-def state_at(start: int, rows: int, fingerprint: str, query: Query) -> dict[str, Any]:
-    """The state of an iteration whose next step begins at the row `start`."""
-    return {"version": _VERSION, "start": start, "rows": rows, "dataset": fingerprint, "order": _order(query)}
+def state_at(start: int, rows: int, fingerprint: str, query: Query, served: list[str]) -> dict[str, Any]:
+    """The state of an iteration whose next step begins at the row `start`. served: the names of the datasets, where
+    their order decides that of the rows."""
+    state = {"version": _VERSION, "start": start, "rows": rows, "dataset": fingerprint, "order": _order(query)}
+    return {**state, "served": served} if served else state
 
 
-def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
+def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query, served: list[str]) -> int:
     """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or
-    order."""
+    order. served: as for state_at."""
     order = state.get("order")
     if isinstance(order, Mapping) and order.get("split") != query.split:
         raise _other("split", order, query)
@@ -33,7 +35,15 @@ def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query
             f"the state was taken on another dataset ({taken} rows), not on this one ({fingerprint[:8]}, {rows} rows): "
             "open that one, or begin without the state"
         )
-    return _start(state, query)
+    start = _start(state, query)
+    before = state.get("served")
+    if isinstance(before, list) and before != served and sorted(map(str, before)) == sorted(served):
+        raise ValueError(
+            f"the state was taken with the datasets in the order {', '.join(map(str, before))}, this loader has "
+            f"{', '.join(served)}: where no mix names each of them, their order decides that of the rows; name them in "
+            "the order of the state"
+        )
+    return start
 
 
 def end_of(state: Mapping[str, Any], start: int, rows: int) -> Optional[int]:
