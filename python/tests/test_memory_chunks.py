@@ -3,6 +3,7 @@ results."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -142,6 +143,46 @@ def test_progress_is_saved_and_resumed(tmp_path: Any) -> None:
     assert json.loads(path.read_text().splitlines()[-1])["i"] == 14
 
 
+def test_results_of_other_weights_are_not_taken_for_a_models_own(tmp_path: Any) -> None:
+    """As in a loop that evaluates after every epoch, with a file that an earlier one left."""
+    model, data = models.gpt2(), models.causal_batch(6, 12)
+    generated, evaluated = tmp_path / "generated.jsonl", tmp_path / "evaluated.jsonl"
+    generate(model, save_to=generated)
+    before = evaluate_in_batches(model, data, 4, save_to=evaluated)
+    assert evaluate_in_batches(model, data, 2, save_to=evaluated) == dataclasses.replace(before, batch_size=2)
+    other = models.gpt2()
+    other.load_state_dict(model.state_dict())
+    assert generate(other, save_to=generated).sequences == generate(model).sequences
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights *= 1.001
+    for run in (
+        lambda: generate(model, save_to=generated),
+        lambda: evaluate_in_batches(model, data, save_to=evaluated),
+    ):
+        with pytest.raises(ValueError, match="a model with other weights: remove it, or name another file"):
+            run()
+
+
+def test_results_of_another_function_are_not_taken_for_its_own(tmp_path: Any) -> None:
+    model, data, path = models.gpt2(), models.causal_batch(6, 12), tmp_path / "evaluated.jsonl"
+    first = [lambda model, batch: [1] * len(batch["input_ids"]) for _ in range(2)]
+    assert evaluate_in_batches(model, data, function=first[0], save_to=path).rows == [1] * 6
+    assert evaluate_in_batches(model, data, function=first[1], save_to=path).rows == [1] * 6
+    with pytest.raises(ValueError, match="other inputs or settings"):
+        evaluate_in_batches(model, data, function=lambda model, batch: [2] * len(batch["input_ids"]), save_to=path)
+
+
+def test_sampling_is_the_models_own_unless_it_is_given() -> None:
+    """As generate of transformers draws."""
+    model = models.gpt2()
+    named = generate(model, temperature=0.01, top_k=3, top_p=0.5).sequences
+    assert named != generate(model).sequences == generate(model, temperature=1, top_k=50, top_p=1.0).sequences
+    model.generation_config.temperature = 0.01
+    model.generation_config.top_k, model.generation_config.top_p = 3, 0.5
+    assert generate(model).sequences == named
+
+
 class Tokenizer:
     def __call__(self, texts: list[str], **_: Any) -> dict[str, Any]:
         width = max(map(len, texts))
@@ -169,7 +210,31 @@ def test_prompts_are_formatted_once() -> None:
         generate_in_chunks(model, ["salt"])
 
 
-@pytest.mark.parametrize("bad", [{"n": 0}, {"chunk": 0}, {"num_beams": 4}, {"do_sample": False}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n": 0},
+        {"chunk": 0},
+        {"num_beams": 4},
+        {"do_sample": False},
+        {"do_sample": False, "n": 1, "temperature": 0.5},
+        {"temperature": 0},
+        {"temperature": "1"},
+        {"top_k": -1},
+        {"top_k": 1.5},
+        {"top_p": 0},
+        {"top_p": 1.5},
+        {"max_new_tokens": 0},
+        {"min_p": 0.1},
+        {"max_length": 20},
+        {"generation_config": object()},
+        {"inputs": "salt", "tokenizer": object()},
+        {"prompt_format": str},
+        {"inputs": {**prompts(), "decoder_input_ids": prompts()["input_ids"]}},
+        {"inputs": {**prompts(), "segments": prompts()["attention_mask"]}},
+    ],
+    ids=lambda bad: ",".join(bad),
+)
 def test_what_cannot_be_divided_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         generate(models.gpt2(), **bad)

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Callable, Optional, Union
 
 from .._query import IGNORED_LABEL
@@ -56,8 +57,8 @@ class PartialResults:
                 if number == 0:
                     if not isinstance(line, dict) or line.get("of") != fingerprint:
                         raise ValueError(
-                            f"{self._path} holds results of other inputs or settings: remove it, or name another file "
-                            "to save to"
+                            f"{self._path} holds results of other inputs or settings, or of a model with other "
+                            "weights: remove it, or name another file to save to"
                         )
                 elif line.get("i") != len(self.results):
                     break
@@ -140,9 +141,9 @@ def generate_in_chunks(
     prompt_format: Optional[Callable[[Any], str]] = None,
     seed: int = 0,
     do_sample: bool = True,
-    temperature: float = 1.0,
-    top_k: int = 50,
-    top_p: float = 1.0,
+    temperature: Optional[float] = None,
+    top_k: Optional[int] = None,
+    top_p: Optional[float] = None,
     max_new_tokens: int = 64,
     save_to: Optional[Union[str, os.PathLike[str]]] = None,
     save_every: int = 16,
@@ -163,15 +164,16 @@ def generate_in_chunks(
             column, right for an encoder-decoder, whose positions begin at the first.
         prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of
         chunks.
-        temperature, top_k, top_p: as in transformers (top_k=0: off).
-        save_to: a file for finished sequences; a run with the same inputs and settings resumes from it. save_every:
-        sequences between writes.
+        temperature, top_k, top_p: as in transformers (top_k=0: off). None is the model's generation_config, else 1, 50
+        and 1.
+        save_to: a file for finished sequences; a run with the same inputs, settings and weights of the model resumes
+        from it. save_every: sequences between writes.
         on_progress: called with (finished, all) sequences.
         generate_options: further options of `generate` (eos_token_id, …). Beam search cannot be divided.
 
     Raises:
-        ValueError: for beam search, numbers below 1, a `save_to` of other work, a prompt without tokens or with padding
-            between them, or padded input_ids without an attention_mask.
+        ValueError: for beam search, options that would have no effect here, numbers below 1, a `save_to` of other work,
+            a prompt without tokens or with padding between them, or padded input_ids without an attention_mask.
         The allocator's error if a single sequence does not fit.
     """
     num_return_sequences = _checks.whole("num_return_sequences", num_return_sequences)
@@ -183,6 +185,9 @@ def generate_in_chunks(
         )
     if not do_sample and num_return_sequences != 1:
         raise ValueError("without sampling all sequences of a prompt are the same: use num_return_sequences=1")
+    max_new_tokens = _checks.whole("max_new_tokens", max_new_tokens)
+    _refuse_without_effect(generate_options)
+    sampling = _sampling(model, do_sample, temperature, top_k, top_p)
     is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
     batch = _pad_on(
         _prompts(inputs, tokenizer, prompt_format, _padding_ids(model, generate_options)), left=not is_encoder_decoder
@@ -192,19 +197,15 @@ def generate_in_chunks(
     settings = {
         "seed": seed,
         "n": num_return_sequences,
-        "sample": do_sample,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
+        "sampling": sampling,
         "new": max_new_tokens,
         "options": sorted((k, str(v)) for k, v in generate_options.items()),
     }
-    partial = PartialResults(save_to, _fingerprint(batch, settings), save_every)
+    partial = PartialResults(save_to, _fingerprint(batch, settings, model if save_to else None), save_every)
 
     def work(start: int, stop: int) -> list[Any]:
         items = [divmod(i, num_return_sequences) for i in range(start, stop)]
         part = _batches.trim({k: v[[p for p, _ in items]] for k, v in batch.items()}, left=True)
-        sampling = (temperature, top_k, top_p) if do_sample else None
         seeds = [_seed(seed, p, s) for p, s in items]
         return _generate(model, part, seeds, sampling, max_new_tokens, generate_options)
 
@@ -221,6 +222,45 @@ def generate_in_chunks(
     return Generated(sequences, texts, size)
 
 
+_SAMPLERS = ("min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "penalty_alpha")
+
+
+def _refuse_without_effect(options: Mapping[str, Any]) -> None:
+    """Raises ValueError for options of `generate` that would not reach the drawing of tokens, which is done here."""
+    for name in _SAMPLERS:
+        if options.get(name) is not None:
+            raise ValueError(f"{name}: it has no effect here; use temperature, top_k and top_p, or model.generate")
+    if options.get("generation_config") is not None:
+        raise ValueError("generation_config: give its settings by their names, or set model.generation_config")
+    if options.get("max_length") is not None:
+        raise ValueError("max_length counts a prompt, too, whose length differs here; give max_new_tokens")
+
+
+def _sampling(
+    model: Any, do_sample: bool, temperature: Optional[float], top_k: Optional[int], top_p: Optional[float]
+) -> Optional[tuple[float, int, float]]:
+    """(temperature, top_k, top_p), those of the model where none is given; None without sampling. Raises ValueError
+    for values with which nothing can be drawn."""
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    if not do_sample:
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name}={value!r} has no effect without sampling: leave it out, or do_sample=False")
+        return None
+    own = getattr(model, "generation_config", None)
+    for name, default in {"temperature": 1.0, "top_k": 50, "top_p": 1.0}.items():
+        value = given[name] if given[name] is not None else getattr(own, name, None)
+        given[name] = default if value is None else value
+    t, k, p = given["temperature"], given["top_k"], given["top_p"]
+    if not isinstance(t, Real) or not 0 < float(t) < float("inf"):
+        raise ValueError(f"temperature must be a number above 0, got {t!r}; do_sample=False takes the likeliest token")
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
+        raise ValueError(f"top_k must be a whole number from 0 on (0: off), got {k!r}")
+    if not isinstance(p, Real) or not 0 < float(p) <= 1:
+        raise ValueError(f"top_p must be a number above 0, up to 1, got {p!r}")
+    return float(t), int(k), float(p)
+
+
 def _padding_ids(model: Any, options: Mapping[str, Any]) -> set[Any]:
     """The padding token, if it has no other meaning."""
     settings = getattr(model, "generation_config", None)
@@ -234,9 +274,18 @@ def _prompts(
     inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any], str]], padding: set[Any]
 ) -> dict[str, Any]:
     """input_ids and attention_mask on the host, each prompt formatted exactly once."""
+    if isinstance(inputs, str):
+        raise ValueError("inputs: text is one prompt, and a list of prompts is needed; pass [text]")
     if isinstance(inputs, Mapping):
         import torch
 
+        if prompt_format is not None:
+            raise ValueError("prompt_format has no effect on input_ids; leave it out, or give prompts as strings")
+        for name in ("decoder_input_ids", "decoder_attention_mask", "inputs_embeds", "segments"):
+            if name in inputs:
+                raise ValueError(
+                    f"inputs: {name!r} is not taken along: prompts are input_ids with attention_mask, a prompt a row"
+                )
         batch = {k: inputs[k] for k in ("input_ids", "attention_mask") if k in inputs}
         if "attention_mask" not in batch:
             ids = batch["input_ids"]
@@ -276,14 +325,32 @@ def _pad_on(batch: dict[str, Any], *, left: bool) -> dict[str, Any]:
     return {k: v.gather(-1, order.to(v.device)) for k, v in batch.items()}
 
 
+_WEIGHTS = 16  # of a parameter that are looked at
+
+
+def _code(function: Any) -> str:
+    """Identifies what a function does, as far as its own code tells, by a name that is the same in another run."""
+    code = getattr(function, "__code__", function)
+    if not hasattr(code, "co_code"):
+        return repr(code) if isinstance(code, (bool, int, float, str, bytes, type(None))) else ""
+    return f"{code.co_name} {code.co_code.hex()} {code.co_names} {[_code(c) for c in code.co_consts]}"
+
+
 def _seed(seed: int, prompt: int, sequence: int) -> int:
     """63 bits from a seed and an item's position, by SHA-256, so that neighbouring seeds share nothing."""
     digest = hashlib.sha256(f"{seed}/{prompt}/{sequence}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def _fingerprint(batch: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def _fingerprint(batch: Mapping[str, Any], settings: Mapping[str, Any], model: Any) -> str:
+    """Identifies the inputs, the settings and, unless it is None, the model."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name, weights in model.named_parameters() if model is not None else ():
+        digest.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode())
+        if weights.numel() and not weights.is_meta:
+            # A few of each: training changes all of them.
+            some = weights.detach().reshape(-1)[:: -(-weights.numel() // _WEIGHTS)]
+            digest.update(some.double().cpu().numpy().tobytes())
     for key in sorted(batch):
         value = batch[key]
         array = value.detach().cpu().numpy() if hasattr(value, "detach") else value
@@ -403,7 +470,8 @@ def evaluate_in_batches(
         batch.
         function: (model, batch on the device) → a sequence of one JSON-able result a row. By default the sum of the
             token losses and the number of labels: [loss, tokens].
-        save_to, save_every, on_progress: as in generate_in_chunks, counted in rows.
+        save_to, save_every, on_progress: as in generate_in_chunks, counted in rows. The code of `function` is among the
+        settings.
 
     Raises:
         TypeError, ValueError: for data that is not a dict, or has no labels where there is no function; if `function`
@@ -420,9 +488,10 @@ def evaluate_in_batches(
     device = next(iter(model.parameters())).device
     meter = meter if meter is not None else _device.DeviceMeter(device)
     count = _batches.num_rows(data)
-    name = getattr(function, "__qualname__", "") if function is not None else "token loss"
+    name = f"{getattr(function, '__qualname__', '')} {_code(function)}" if function is not None else "token loss"
     tensors = {k: v for k, v in data.items() if hasattr(v, "shape")}
-    partial = PartialResults(save_to, _fingerprint(tensors, {"function": name}), save_every)
+    settings = {"function": name}
+    partial = PartialResults(save_to, _fingerprint(tensors, settings, model if save_to else None), save_every)
     run = function if function is not None else _token_losses
 
     def work(start: int, stop: int) -> list[Any]:
