@@ -164,6 +164,8 @@ class Query:
             value = getattr(self, f.name)
             if value != f.default:
                 given[f.name] = value
+        if "group" in given:
+            given["bucket"] = self.bucket  # without which a server takes no group
         if "seed" in given:
             given["seed"] = self.seed & ((1 << 64) - 1)
         return "/v1/batches" + ("?" + urlencode(given) if given else "")

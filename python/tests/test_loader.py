@@ -294,6 +294,38 @@ def test_in_process_warns_once_where_no_server_can_run(dataset: str, monkeypatch
         dsload.stats(dataset)
 
 
+def test_what_would_have_no_effect_is_refused(dataset: str, recipes: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for options, says in (
+        ({"in_process": "false"}, "in_process: 'false' is neither"),
+        ({"in_process": 0}, "in_process: 0 is neither"),
+        ({"pin_memory": "no"}, "pin_memory: 'no' is neither"),
+        ({"pin_memory": True, "output": "numpy"}, "pin_memory: it is for tensors"),
+        ({"token": "secret"}, "token: it is for a server's url"),
+        ({"ca_file": "ca.pem"}, "ca_file: it is for a server's url"),
+        ({"memory": "64MiB", "in_process": True}, "memory: it is the cap of a server"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            Loader(dataset, **options)
+    with Loader(dataset, output="numpy") as loader:
+        path = loader._endpoint.path
+        for options, says in (({"memory": "64MiB"}, "its own --memory"), ({"in_process": True}, "name its folder")):
+            with pytest.raises(ValueError, match=says):
+                Loader(socket=path, **options)
+        for name in ("batch_size", "seed", "shuffle"):
+            with pytest.raises(AttributeError, match=f"{name}: a Loader's parameters cannot be changed"):
+                setattr(loader, name, 4)
+        assert len(list(loader)) == len(loader)
+    with pytest.raises(ValueError, match="ca_file: it is for https"):
+        Loader(url="http://127.0.0.1:9", ca_file="ca.pem")
+    assert "note" not in capfd.readouterr().err
+    with Loader(dataset, group=16, output="numpy") as loader, Loader(dataset, output="numpy") as plain:
+        assert_equal(list(loader), list(plain))
+    assert "note: group=16 has no effect" in capfd.readouterr().err
+    with Loader(recipes, labels="causal", output="numpy") as loader:
+        next(iter(loader))
+    assert 'note: labels="causal" leaves the targets out' in capfd.readouterr().err
+
+
 def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
     for bad in (
         {"batch_size": 0},

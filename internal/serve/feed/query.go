@@ -290,17 +290,12 @@ func (s *MixSegment) parse(text string) error {
 	return nil
 }
 
-// ParseQuery reads the raw query of a request. Unknown and repeated parameters are errors: a typo
-// must not train a model on something else.
+// ParseQuery reads the raw query of a request for batches.
 func ParseQuery(raw string) (Query, error) {
 	q := defaults
-	if len(raw) > maxQueryBytes {
-		return q, &RequestError{414, "query is longer than 8 KiB", "leave parameters at their defaults out"}
-	}
-	values, err := url.ParseQuery(raw)
+	values, err := parameters(raw, paramNames())
 	if err != nil {
-		return q, &RequestError{400, "query cannot be read: " + err.Error(),
-			"write name=value&name=value, percent-encoded"}
+		return q, err
 	}
 	if values.Has("max_tokens") {
 		q.BatchSize = maxBatchRows // the budget is the limit, unless batch_size sets another
@@ -308,18 +303,38 @@ func ParseQuery(raw string) (Query, error) {
 	// In a fixed order, so that the same mistake gives the same answer.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(params, func(p param) bool { return p.Name == name })
-		if i < 0 {
-			return q, BadParam(name, "no such parameter"+didYouMean(name, paramNames()),
-				"known are "+strings.Join(paramNames(), ", "))
-		}
-		if len(values[name]) > 1 {
-			return q, BadParam(name, "given more than once", "give it once")
-		}
-		if err := params[i].set(&q, values[name][0]); err != nil {
+		if err := params[i].set(&q, values.Get(name)); err != nil {
 			return q, BadParam(name, err.Error(), "'dsload help batches' describes the parameters")
 		}
 	}
+	if q.Group != defaults.Group && !values.Has("bucket") {
+		return q, BadParam("group", "no window of rows is sorted by length",
+			"ask for bucket=2048 or another window too, or leave group out")
+	}
 	return q.completed()
+}
+
+// parameters splits the raw query of a request into parameters with known names. Unknown and
+// repeated ones are errors: a typo must not train a model on something else.
+func parameters(raw string, known []string) (url.Values, error) {
+	if len(raw) > maxQueryBytes {
+		return nil, &RequestError{414, "query is longer than 8 KiB", "leave parameters at their defaults out"}
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, &RequestError{400, "query cannot be read: " + err.Error(),
+			"write name=value&name=value, percent-encoded"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, name) {
+			return nil, BadParam(name, "no such parameter"+didYouMean(name, known),
+				"known are "+strings.Join(known, ", "))
+		}
+		if len(values[name]) > 1 {
+			return nil, BadParam(name, "given more than once", "give it once")
+		}
+	}
+	return values, nil
 }
 
 // completed fills in the defaults that depend on other parameters, and checks parameters against

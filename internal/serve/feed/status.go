@@ -96,7 +96,12 @@ const manifestPiece = 64 << 10
 // serveDataset sends a manifest from memory that all clients share. It answers at most half as many
 // clients at once as there are connections.
 func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
-	parts, err := s.opts.Backend.Dataset(r.URL.Query().Get("name"))
+	values, err := parameters(r.URL.RawQuery, []string{"name"})
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	parts, err := s.opts.Backend.Dataset(values.Get("name"))
 	if err != nil {
 		writeError(w, err)
 		return

@@ -42,6 +42,7 @@ class Epochs:
         self.described = True
         self._left_out.describe(self.query, self.rows)
         self._left_out.describe_packing(source, self.query)
+        self._left_out.describe_unused(source, self.query)
 
     @property
     def most_batches(self) -> Optional[int]:

@@ -1,5 +1,5 @@
-"""Notes on stderr, once a loader, from rank 0 alone: how many rows tail="drop" leaves out, and how many tokens
-pack="bfd" drops."""
+"""Notes on stderr, once a loader, from rank 0 alone: how many rows tail="drop" leaves out, how many tokens pack="bfd"
+drops, and what has no effect."""
 
 from __future__ import annotations
 
@@ -41,15 +41,22 @@ class LeftOut:
         rest = replace(query, start=position, epochs=end // rows, rank=0, world=1, tail="keep")
         self._say(sum(len(b["row"]) for b in source.stream(rest, {"row", "next"}, NumpyOutput, end)), 0, query)
 
+    def describe_unused(self, source: Source, query: Query) -> None:
+        """Takes the loader's query once the datasets are known, and names what it does not use of them or of itself."""
+        if query.rank > 0:
+            return
+        if query.group != Query.group and not query.bucket:
+            _note(f"group={query.group} has no effect, since no window of rows is sorted by length; bucket=2048 sorts")
+        if query.labels == "causal" and source.has_targets(query):
+            _note('labels="causal" leaves the targets out: the rows are the prompts alone; labels="auto" has both')
+
     def describe_packing(self, source: Source, query: Query) -> None:
         """Takes the loader's query once the lengths of rows are known."""
         dropped, tokens = source.dropped_tokens(query)
         if dropped and query.rank == 0:
-            print(
-                f'note: pack="bfd" cuts rows that are longer than {query.max_length} tokens: at least {dropped} of '
-                f'{tokens} tokens of an epoch are dropped; pack="bfd_split" keeps them',
-                file=sys.stderr,
-                flush=True,
+            _note(
+                f'pack="bfd" cuts rows that are longer than {query.max_length} tokens: at least {dropped} of '
+                f'{tokens} tokens of an epoch are dropped; pack="bfd_split" keeps them'
             )
 
     def _say(self, rows: int, of: int, query: Query) -> None:
@@ -58,9 +65,8 @@ class LeftOut:
         self.said = True
         part = f"{rows} of {of} rows of an epoch" if of else f"the last {rows} rows that were packed"
         ranks = f" of {query.world} ranks" if query.world > 1 else ""
-        print(
-            f'note: {part} are left out, which make no whole step{ranks} (tail="drop"); '
-            'tail="once" yields every row once',
-            file=sys.stderr,
-            flush=True,
-        )
+        _note(f'{part} are left out, which make no whole step{ranks} (tail="drop"); tail="once" yields every row once')
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr, flush=True)

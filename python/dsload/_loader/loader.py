@@ -41,7 +41,7 @@ from ..errors import WrongWrapping
 from .columns import Batch, Columns
 from .epochs import Epochs
 from .iterations import Iterations
-from .recognised import recognise
+from .recognised import recognise, refuse_unused
 from .source import Source, check_seconds
 from .text import Held
 
@@ -165,6 +165,7 @@ class Loader:
         check_seconds("reconnect_seconds", reconnect_seconds)
         check_seconds("timeout", timeout, positive=True)
         read = recognise(dataset, socket, url, text, _PARAMETERS, pack=pack, max_length=max_length)
+        refuse_unused(read, output, pin_memory, token=token, ca_file=ca_file, memory=memory, in_process=in_process)
         self._held: Optional[Held] = read.held
         if read.held is not None:
             pack, max_length = None, None
@@ -218,6 +219,14 @@ class Loader:
         except BaseException:
             self.close()
             raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _PARAMETERS:
+            raise AttributeError(
+                f"{name}: a Loader's parameters cannot be changed: make another, whose load_state_dict continues from "
+                "this one's state_dict()"
+            )
+        super().__setattr__(name, value)
 
     @property
     def _query(self) -> Query:

@@ -45,6 +45,30 @@ def recognise(
     return _dataset_or_server(dataset, socket, url)
 
 
+def refuse_unused(
+    read: Recognised, output: str, pin_memory: Any, *, token: Any, ca_file: Any, memory: Any, in_process: Any
+) -> None:
+    """Raises ValueError for arguments that would have no effect on what is read."""
+    for name, flag in {"pin_memory": pin_memory, "in_process": in_process}.items():
+        if not isinstance(flag, bool) and not (flag is None and name == "in_process"):
+            raise ValueError(f"{name}: {flag!r} is neither True nor False")
+    if pin_memory and output == "numpy":
+        raise ValueError("pin_memory: it is for tensors, and output='numpy' makes none; leave one of them out")
+    if read.url is None:
+        for name, given in {"token": token, "ca_file": ca_file}.items():
+            if given is not None:
+                raise ValueError(f"{name}: it is for a server's url=, and there is none; leave it out")
+    elif ca_file is not None and not os.fspath(read.url).startswith("https://"):
+        raise ValueError("ca_file: it is for https, and the url has none; leave it out, or write https://")
+    if read.dataset is None:
+        if in_process:
+            raise ValueError("in_process: a running server's dataset is not read here; name its folder in its place")
+        if memory is not None:
+            raise ValueError("memory: the cap of a running server is its own --memory; leave it out")
+    elif in_process and memory is not None:
+        raise ValueError("memory: it is the cap of a server, and in_process=True has none; leave one of them out")
+
+
 def _check_names(dataset: Any) -> None:
     """Raises TypeError for what can be the name of nothing."""
     several = isinstance(dataset, (list, tuple, Mapping))

@@ -248,6 +248,10 @@ class Source:
             )
         return rows
 
+    def has_targets(self, query: Query) -> bool:
+        """Reports whether rows of the query's datasets have targets in a column of their own."""
+        return any(bool(m.get("schema", {}).get("labels")) for m in self._mixed(query))
+
     def columns(self, query: Query) -> list[str]:
         """The names of the columns of the query's batches."""
         if self.feed is not None:

@@ -241,7 +241,7 @@ def _sampling(
 ) -> Optional[tuple[float, int, float]]:
     """(temperature, top_k, top_p), those of the model where none is given; None without sampling. Raises ValueError
     for values with which nothing can be drawn."""
-    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     if not do_sample:
         for name, value in given.items():
             if value is not None:
