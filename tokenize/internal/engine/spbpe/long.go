@@ -2,7 +2,6 @@ package spbpe
 
 import (
 	"bytes"
-	"math/bits"
 	"slices"
 
 	"github.com/dsload/dsload/tokenize/internal/minheap"
@@ -16,10 +15,7 @@ import (
 // of them the next window merges again.
 var windowSizes = [...]struct{ symbols, overlap int }{{40, 8}, {40, 20}, {256, 64}, {2048, 256}}
 
-const (
-	maxHeap   = 2048 // most symbols merged with a heap; with more, pairs go to buckets by rank
-	keepItems = 2048 // symbols of scratch kept between chunks
-)
+const keepItems = 2048 // symbols of scratch kept between chunks
 
 // large is the scratch of long chunks.
 type large struct {
@@ -30,15 +26,7 @@ type large struct {
 	tokens  []token // the last window's
 	text    []byte  // the last window's
 	symbols int     // its limit on symbols
-
-	// Pairs by rank: head[rank] is the first item of a list, 0 if empty.
-	head    []uint32
-	occ     []uint64 // a bit for each rank with a list
-	items   []bucketItem
-	current []uint64
 }
-
-type bucketItem struct{ pos, next uint32 }
 
 // token is a symbol that remains after merging, and where its text ends.
 type token struct{ sym, end uint32 }
@@ -177,11 +165,7 @@ func (e *Encoder) appendWhole(dst []uint32, chunk []byte) []uint32 {
 	}
 	n := len(g.id)
 	e.thread(n)
-	if n <= maxHeap {
-		e.mergeHeap()
-	} else {
-		e.mergeBuckets()
-	}
+	e.mergeHeap()
 	var o output
 	for i := 0; i < n; i = int(g.next[i]) {
 		dst = o.add(dst, e.m, g.id[i])
@@ -201,112 +185,43 @@ func (e *Encoder) shrink() {
 // gone marks a position that was merged into the previous one.
 const gone = ^uint32(0) - 1
 
-// mergeAt merges position i with its successor if that pair still has the rank, and reports the new
-// pairs to push.
-func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
-	g, m := &e.large, e.m
-	n := uint32(len(g.id))
-	r := g.next[i]
-	if g.prev[i] == gone || r >= n {
-		return
-	}
-	if m.merges.Find(g.id[i], g.id[r]) != rank {
-		return
-	}
-	id := m.merges.result(g.id[i], g.id[r], rank)
-	after := g.next[r]
-	g.id[i], g.next[i], g.prev[r] = id, after, gone
-	if after < n {
-		g.prev[after] = i
-		if rank := m.merges.Find(id, g.id[after]); rank != noRank {
-			push(rank, i)
-		}
-	}
-	if i > 0 {
-		p := g.prev[i]
-		if rank := m.merges.Find(g.id[p], id); rank != noRank {
-			push(rank, p)
-		}
-	}
-}
-
+// mergeHeap merges the threaded symbols.
 func (e *Encoder) mergeHeap() {
-	g, m := &e.large, e.m
+	g := &e.large
 	g.heap = g.heap[:0]
-	push := func(rank, pos uint32) { g.heap = minheap.Push(g.heap, uint64(rank)<<32|uint64(pos)) }
 	for i := 0; i+1 < len(g.id); i++ {
-		if rank := m.merges.Find(g.id[i], g.id[i+1]); rank != noRank {
-			push(rank, uint32(i))
-		}
+		e.push(uint32(i))
 	}
 	for len(g.heap) > 0 {
 		var top uint64
 		top, g.heap = minheap.Pop(g.heap)
-		e.mergeAt(uint32(top>>32), uint32(top), push)
+		e.mergeAt(uint32(top>>32), uint32(top))
 	}
 }
 
-// mergeBuckets merges very long chunks in nearly linear time. Pairs lie in one bucket for each
-// rank; buckets are emptied from the best rank on, each in order of position. New pairs of a rank
-// that has been passed or is being emptied go to a heap, which takes precedence; that is rare in
-// trained models.
-func (e *Encoder) mergeBuckets() {
+// push adds the pair of a position and its successor, if they merge.
+func (e *Encoder) push(i uint32) {
+	g := &e.large
+	if rank := e.m.merges.Find(g.id[i], g.id[g.next[i]]); rank != noRank {
+		g.heap = minheap.Push(g.heap, uint64(rank)<<32|uint64(i))
+	}
+}
+
+// mergeAt merges position i with its successor if that pair still has the rank, and adds the new pairs.
+func (e *Encoder) mergeAt(rank, i uint32) {
 	g, m := &e.large, e.m
-	ranks := len(m.merges.ids)
-	g.head = make([]uint32, ranks)
-	g.occ = make([]uint64, ranks/64+1)
-	g.items = append(g.items[:0], bucketItem{})
-	g.heap = g.heap[:0]
-	passed := -1
-	free := uint32(0)
-	push := func(rank, pos uint32) {
-		if int(rank) <= passed {
-			g.heap = minheap.Push(g.heap, uint64(rank)<<32|uint64(pos))
-			return
-		}
-		it := bucketItem{pos, g.head[rank]}
-		g.occ[rank/64] |= 1 << (rank % 64)
-		if free != 0 {
-			g.head[rank] = free
-			free, g.items[free] = g.items[free].next, it
-			return
-		}
-		g.head[rank] = uint32(len(g.items))
-		g.items = append(g.items, it)
+	n := uint32(len(g.id))
+	r := g.next[i]
+	if g.prev[i] == gone || r >= n || m.merges.Find(g.id[i], g.id[r]) != rank {
+		return
 	}
-	for i := len(g.id) - 2; i >= 0; i-- {
-		if rank := m.merges.Find(g.id[i], g.id[i+1]); rank != noRank {
-			push(rank, uint32(i))
-		}
+	after := g.next[r]
+	g.id[i], g.next[i], g.prev[r] = m.merges.result(g.id[i], g.id[r], rank), after, gone
+	if after < n {
+		g.prev[after] = i
+		e.push(i)
 	}
-	for word := 0; word < len(g.occ); {
-		if g.occ[word] == 0 {
-			word++
-			continue
-		}
-		rank := uint32(word*64 + bits.TrailingZeros64(g.occ[word]))
-		g.occ[word] &= g.occ[word] - 1
-		passed = int(rank)
-		g.current = g.current[:0]
-		for it := g.head[rank]; it != 0; {
-			g.current = append(g.current, uint64(rank)<<32|uint64(g.items[it].pos))
-			next := g.items[it].next
-			g.items[it].next, free = free, it
-			it = next
-		}
-		g.head[rank] = 0
-		if !slices.IsSorted(g.current) {
-			slices.Sort(g.current)
-		}
-		for k := 0; k < len(g.current) || len(g.heap) > 0; {
-			var top uint64
-			if len(g.heap) > 0 && (k == len(g.current) || g.heap[0] < g.current[k]) {
-				top, g.heap = minheap.Pop(g.heap)
-			} else {
-				top = g.current[k]
-				k++
-			}
-			e.mergeAt(uint32(top>>32), uint32(top), push)
-		}
+	if i > 0 {
+		e.push(g.prev[i])
 	}
 }
