@@ -17,6 +17,7 @@ package jsonscan
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 )
 
 // A Cause is what can be wrong with a text.
@@ -137,6 +138,13 @@ func (s *Scanner) skipSpace() byte {
 	}
 }
 
+// space skips a space, which is all that most writers put between two tokens.
+func (s *Scanner) space() {
+	if s.pos < len(s.data) && s.data[s.pos] == ' ' {
+		s.pos++
+	}
+}
+
 // HasValue reports whether the value that follows is anything but null, or an empty string, list or object.
 func (s *Scanner) HasValue() bool {
 	end := byte('"')
@@ -184,6 +192,7 @@ func (s *Scanner) Member(first bool) (key Span, more bool, err error) {
 			return key, false, s.Fail(NoComma)
 		}
 		s.pos++
+		s.space()
 	}
 	key, err = s.readKey()
 	return key, true, err
@@ -261,6 +270,7 @@ func (s *Scanner) readKey() (key Span, err error) {
 		return key, s.Fail(NoColon)
 	}
 	s.pos++
+	s.space()
 	return key, nil
 }
 
@@ -271,11 +281,17 @@ func (s *Scanner) String() (Span, error) {
 	}
 	data, pos := s.data, s.pos+1
 	span := Span{Start: pos}
-	if rest := data[pos:]; hasWide && len(rest) >= wideBytes && othersOf(binary.LittleEndian.Uint64(rest)) == 0 {
-		// Keys and other short strings are not worth the call.
-		var n int
-		n, span.Escaped = scanWide(rest, &escapes)
-		pos += n
+	if rest := data[pos:]; len(rest) >= wideBytes {
+		if others := othersOf(binary.LittleEndian.Uint64(rest)); others != 0 { // a key, or another short string
+			if pos += bits.TrailingZeros64(others) / 8; data[pos] == '"' {
+				span.End, s.pos = pos, pos+1
+				return span, nil
+			}
+		} else if hasWide {
+			var n int
+			n, span.Escaped = scanWide(rest, &escapes)
+			pos += n
+		}
 	}
 	for {
 		pos += plainNarrow(data[pos:])
