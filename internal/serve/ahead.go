@@ -15,6 +15,9 @@ import (
 const (
 	// aheadRows is how many rows a prefetcher looks at together.
 	aheadRows = 256
+	// aheadLocal is how many rows are located together on a disk, where the first batch need not wait for all of their
+	// record batches: the more there are, the less each costs. It is below manyLocations.
+	aheadLocal = 1536
 	// maxAheadRows is the maximum if whole windows are read, because these are sorted by place.
 	maxAheadRows = 8192
 	// aheadOpens is how many shards are opened concurrently.

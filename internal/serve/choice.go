@@ -97,7 +97,10 @@ func (r *Reader) choose(q feed.Query) (*choice, error) {
 	c.steps = sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf,
 		FixedLength: c.collation.FixedLength, Rank: q.Rank, World: max(1, q.World), Tail: q.Tail, Epochs: q.Epochs,
-		Start: q.Start, Balance: q.Balance,
+		Start: q.Start, Balance: q.Balance, Ahead: aheadRows,
+	}
+	if r.buckets == nil {
+		c.steps.Ahead = aheadLocal
 	}
 	c.order = sampler.Options{Shuffle: q.Shuffle, Seed: q.Seed, Group: q.Group}
 	for i := 1; i < len(q.Mix) && len(c.members) > 1; i++ {

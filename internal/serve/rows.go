@@ -73,15 +73,15 @@ func (s *rowStream) bytes(c *choice) int64 {
 	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
 	if balanced > 0 {
 		n += sampler.BalanceBytes(balanced)
-		if !byTokens && c.order.Bucket == 0 { // else the lengths are asked for piece by piece
-			n += balanced * 2 * locationBytes
+		if !byTokens && c.order.Bucket == 0 {
+			n += (balanced + 2*int64(c.steps.Ahead)) * (item + 4 + 2*locationBytes)
 		}
 	}
 	if c.order.Bucket > 0 || byTokens || balanced > 0 {
 		n += locateBytes
 	}
 	if byTokens {
-		n += (rows + 512) * (item + 4 + 2*locationBytes)
+		n += (rows + 2*int64(c.steps.Ahead)) * (item + 4 + 2*locationBytes)
 	}
 	if bucket := c.order.Bucket; bucket > 0 {
 		n += sampler.WindowBytes(bucket) + int64(bucket)*2*locationBytes

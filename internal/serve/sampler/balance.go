@@ -81,7 +81,7 @@ func (s *Steps) dealStep(p *part, epochEnd int64) error {
 		return err
 	}
 	p.items, p.next = whole.Items, whole.Next
-	if !s.order.bucketed() && s.opts.MaxTokens == 0 && len(p.items) > 0 {
+	if len(p.items) > 0 && p.items[0].Length < 0 {
 		s.lengths = slices.Grow(s.lengths[:0], len(p.items))[:len(p.items)]
 		if err := s.order.lengths(p.items, s.lengths); err != nil {
 			return err
@@ -100,12 +100,31 @@ func (s *Steps) dealStep(p *part, epochEnd int64) error {
 
 // gather fills b with the rows of all ranks, in the order without balance.
 func (s *Steps) gather(b *Batch, epochEnd int64) error {
-	if s.opts.MaxTokens == 0 {
-		all := *s
-		all.opts.BatchRows, all.opts.Rank, all.opts.World = s.opts.BatchRows*s.opts.World, 0, 1
-		return all.nextByRows(b, epochEnd)
+	if s.opts.MaxTokens > 0 {
+		return s.nextByTokens(b, epochEnd, true)
 	}
-	return s.nextByTokens(b, epochEnd, true)
+	if rows := s.stepRows(); !s.order.bucketed() && s.position+rows <= epochEnd && s.user.isAlone() {
+		return s.takeAhead(b, rows, epochEnd)
+	}
+	all := *s
+	all.opts.BatchRows, all.opts.Rank, all.opts.World = s.opts.BatchRows*s.opts.World, 0, 1
+	return all.nextByRows(b, epochEnd)
+}
+
+// takeAhead fills b with the n rows from Position on, whose lengths it asks for together with those of later steps:
+// many rows have some next to each other in the shards. Users that share steps would each ask for the same ones.
+func (s *Steps) takeAhead(b *Batch, n, epochEnd int64) error {
+	items := s.known(s.position, int(n))
+	if items == nil {
+		next := max(s.position, min(s.aheadFrom+int64(len(s.ahead)), s.position+n))
+		more := min(max(int64(s.opts.Ahead), s.position+n-next), epochEnd-next)
+		if err := s.learn(s.position, next, more); err != nil {
+			return err
+		}
+		items = s.known(s.position, int(n))
+	}
+	b.Items, b.Next = append(b.Items[:0], items...), s.position+n
+	return nil
 }
 
 // A dealer divides rows into groups of about equal cost, and reuses its memory.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -191,6 +192,44 @@ func TestBalanceEvensCosts(t *testing.T) {
 				t.Errorf("mode %s, world %d: ranks are %d apart, %d without balance; the costliest %d, %d", mode,
 					world, with,
 					without, dearest, dearestBefore)
+			}
+		}
+	}
+}
+
+// TestBalanceAsksAhead compares steps whose lengths are asked for together with those whose lengths are asked for step by
+// step, from any position, and counts the questions.
+func TestBalanceAsksAhead(t *testing.T) {
+	for _, tail := range Tails {
+		deal := func(start int64, ahead int) (batches []Batch, asked int) {
+			order, err := NewOrder(Options{Sources: []Source{{Rows: 1000}}, Seed: 3}, func(items []Item, lengths []int32) error {
+				asked++
+				return lengthsOf(items, lengths)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewSteps(order, StepOptions{BatchRows: 5, World: 3, Rank: 1, Balance: ByTokens, Tail: tail, Epochs: 2,
+				Start: start, Ahead: ahead})
+			for err == nil {
+				var b Batch
+				if err = s.Next(&b); err == nil {
+					batches = append(batches, b)
+				}
+			}
+			if err != io.EOF {
+				t.Fatal(err)
+			}
+			return batches, asked
+		}
+		for _, start := range []int64{0, 45, 975, 1000} {
+			want, each := deal(start, 1)
+			got, together := deal(start, 100)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("tail %s from %d: other batches", tail, start)
+			}
+			if most := each/6 + 4; together > most {
+				t.Errorf("tail %s from %d: lengths were asked for %d times, %d times step by step", tail, start, together, each)
 			}
 		}
 	}

@@ -85,6 +85,13 @@ func (p *pool) left(at *part) {
 	p.evict(p.users)
 }
 
+// isAlone reports whether nobody else uses the pool now.
+func (u *user) isAlone() bool {
+	u.pool.mutex.Lock()
+	defer u.pool.mutex.Unlock()
+	return u.pool.users == 1
+}
+
 // evict removes parts at which no user is, the oldest first, until at most most are left. It returns an empty one with the
 // memory of the last.
 func (p *pool) evict(most int) (empty part) {

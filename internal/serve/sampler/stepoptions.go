@@ -39,6 +39,7 @@ type StepOptions struct {
 	Balance     Balance // default NoBalance
 	Epochs      int64   // epochs in all, counted from position 0; 0 = endless
 	Start       int64   // position of the first step
+	Ahead       int     // rows whose lengths a token budget or Balance asks for at a time; default 256
 }
 
 // PaddedLength returns the length in tokens of a batch whose longest row has n.
@@ -83,6 +84,7 @@ func (e *EmptyEpochError) Error() string {
 
 func (o StepOptions) withDefaults() StepOptions {
 	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
+	o.Ahead = cmp.Or(o.Ahead, 256)
 	o.Tail, o.Balance = cmp.Or(o.Tail, Drop), cmp.Or(o.Balance, NoBalance)
 	return o
 }

@@ -35,9 +35,6 @@ type Steps struct {
 	dealer dealer
 }
 
-// lookAhead is how many lengths a token budget asks for at a time.
-const lookAhead = 256
-
 // NewSteps returns the stream of batches that o describes.
 func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 	o = o.withDefaults()
@@ -239,7 +236,7 @@ func (s *Steps) cut(p, limit int64) (n int, whole bool, err error) {
 		}
 		items := s.known(p+int64(n), 1)
 		if items == nil {
-			if err := s.learn(p, p+int64(n), min(lookAhead, limit-int64(n))); err != nil {
+			if err := s.learn(p, p+int64(n), min(int64(s.opts.Ahead), limit-int64(n))); err != nil {
 				return 0, false, err
 			}
 			items = s.known(p+int64(n), 1)
