@@ -50,4 +50,4 @@ done
 GOARCH=arm64 go vet -asmdecl $assembly
 tested $packages
 tested -run 'Agree|Suite|^Fuzz' $bytebpe
-tested -run 'Golden|Span|Rows' ./shard
+tested -run 'Golden|Span|Rows|Kept' ./shard
