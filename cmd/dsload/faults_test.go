@@ -27,7 +27,7 @@ func newFaultBuild(t *testing.T) *faultBuild {
 	for i := range b.sources {
 		b.sources[i] = filepath.Join(b.dir, "source"+string(rune('a'+i))+".txt")
 		line := strings.Repeat("words of source "+string(rune('a'+i))+" and a number 12345 ", 8) + "\n"
-		if err := os.WriteFile(b.sources[i], bytes.Repeat([]byte(line), 250_000), 0o600); err != nil {
+		if err := os.WriteFile(b.sources[i], bytes.Repeat([]byte(line), 100_000), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func (b *faultBuild) completes(t *testing.T, out string, want map[string]string)
 
 func TestFaultsOfTheRealSystem(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short: it builds 80 MB several times")
+		t.Skip("short: it builds 60 MB ten times")
 	}
 	b := newFaultBuild(t)
 	whole := filepath.Join(b.dir, "whole")
