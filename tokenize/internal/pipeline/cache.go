@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"encoding/binary"
+	"hash/maphash"
 	"math/bits"
 )
 
@@ -14,6 +14,7 @@ type cache struct {
 	ids   []uint32
 	used  int
 	epoch uint32
+	seed  maphash.Seed
 }
 
 type slot struct {
@@ -35,36 +36,23 @@ const (
 func newCache(size int) *cache {
 	size = int(cacheBytes(size))
 	n := 1 << (bits.Len(uint(size/4/slotBytes)) - 1)
-	return &cache{slots: make([]slot, n), keys: make([]byte, 0, size/2), ids: make([]uint32, 0, size/4/4), epoch: 1}
+	return &cache{slots: make([]slot, n), keys: make([]byte, 0, size/2), ids: make([]uint32, 0, size/4/4), epoch: 1,
+		seed: maphash.MakeSeed()}
 }
 
 func cacheBytes(size int) int64 { return int64(min(max(size, 16<<10), 1<<30)) }
 
-func hashPiece(b []byte) uint32 {
-	h := uint64(len(b))
-	for len(b) >= 8 {
-		hi, lo := bits.Mul64(h^binary.LittleEndian.Uint64(b), 0x9E3779B97F4A7C15)
-		h = hi ^ lo
-		b = b[8:]
-	}
-	var x uint64
-	for i, c := range b {
-		x |= uint64(c) << (8 * i)
-	}
-	hi, lo := bits.Mul64(h^x^0x2D358DCCAA6C78A5, 0x8BB84B93962EACC9)
-	return uint32(hi ^ lo)
-}
-
-// get returns the ids of a piece. If it has none, at is the slot where they belong.
-func (c *cache) get(piece []byte, h uint32) (ids []uint32, at uint32, ok bool) {
+// get returns the ids of a piece. If it has none, h and at are the hash and the slot for put.
+func (c *cache) get(piece []byte) (ids []uint32, h, at uint32, ok bool) {
+	h = uint32(maphash.Bytes(c.seed, piece))
 	mask := uint32(len(c.slots) - 1)
 	for at = h & mask; c.slots[at].epoch == c.epoch; at = (at + 1) & mask {
 		s := &c.slots[at]
 		if s.hash == h && string(c.keys[s.key:s.key+uint32(s.keyLen)]) == string(piece) {
-			return c.ids[s.ids : s.ids+uint32(s.numIDs)], at, true
+			return c.ids[s.ids : s.ids+uint32(s.numIDs)], h, at, true
 		}
 	}
-	return nil, at, false
+	return nil, h, at, false
 }
 
 func (c *cache) put(piece []byte, h, at uint32, ids []uint32) {

@@ -14,8 +14,7 @@ func TestCache(t *testing.T) {
 	for range 200000 {
 		key := fmt.Appendf(nil, "%d", r.IntN(20000))
 		want := []uint32{uint32(len(key)), uint32(key[0])}
-		h := hashPiece(key)
-		ids, at, ok := c.get(key, h)
+		ids, h, at, ok := c.get(key)
 		if ok && !slices.Equal(ids, want) {
 			t.Fatalf("%s: %v", key, ids)
 		}

@@ -222,8 +222,7 @@ func (e *Encoder) pieces(dst []uint32, text []byte, first, last bool, zero int) 
 			dst = e.p.Model.Append(dst, piece, &e.model)
 			continue
 		}
-		h := hashPiece(piece)
-		ids, at, ok := e.cache.get(piece, h)
+		ids, h, at, ok := e.cache.get(piece)
 		if ok {
 			dst = append(dst, ids...)
 			continue
