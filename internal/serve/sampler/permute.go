@@ -81,14 +81,8 @@ func (p *permutation) at(i uint64) uint64 {
 	for {
 		l, r := i%a, i/a
 		for t := 0; t < p.rounds; t += 2 {
-			l += (mix64(r^p.keys[t]) >> 32) * a >> 32
-			if l >= a {
-				l -= a
-			}
-			r += (mix64(l^p.keys[t+1]) >> 32) * b >> 32
-			if r >= b {
-				r -= b
-			}
+			l = shift(l, r^p.keys[t], a)
+			r = shift(r, l^p.keys[t+1], b)
 		}
 		if i = r*a + l; i < p.n {
 			return i
@@ -147,13 +141,9 @@ func (p *permutation) inverse(i uint64) uint64 {
 		l, r := i%a, i/a
 		for t := p.rounds - 2; t >= 0; t -= 2 {
 			r += b - (mix64(l^p.keys[t+1])>>32)*b>>32
-			if r >= b {
-				r -= b
-			}
+			r = min(r, r-b) // as in shift
 			l += a - (mix64(r^p.keys[t])>>32)*a>>32
-			if l >= a {
-				l -= a
-			}
+			l = min(l, l-a)
 		}
 		if i = r*a + l; i < p.n {
 			return i
