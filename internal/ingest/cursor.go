@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/internal/dataset"
 	"github.com/dsload/dsload/internal/ingest/example"
+	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/heldout"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -28,8 +29,10 @@ type cursor struct {
 	Share     float64         `json:"share,omitempty"` // heldout.Chooser's
 
 	report.Totals
-	IllFormed report.IllFormed `json:"ill_formed,omitzero"`
-	filtered
+	IllFormed   report.IllFormed `json:"ill_formed,omitzero"`
+	Has         uint64           `json:"where_fields,omitempty"` // fields of the option Where that records have, a bit each
+	Names       []string         `json:"first_fields,omitempty"` // of the first record
+	Seen        *filter.Mark     `json:"seen,omitempty"`
 	Lines       report.LineStats `json:"lines,omitzero"`
 	Unfound     report.Unfound   `json:"unfound,omitzero"`
 	Shared      report.Shared    `json:"shared,omitzero"`

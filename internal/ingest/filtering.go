@@ -16,13 +16,6 @@ import (
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
 // the sources. What either leaves out is counted by the name of the option.
 
-// filtered is the part of the cursor about fields and copies.
-type filtered struct {
-	Has   uint64       `json:"where_fields,omitempty"`
-	Names []string     `json:"first_fields,omitempty"`
-	Seen  *filter.Mark `json:"seen,omitempty"`
-}
-
 // drop leaves out a document that a filter or Dedup drops, and counts it.
 func (f *flusher) drop(t *arrival) (keep bool, err error) {
 	s, d := &f.state, t.Document
