@@ -223,14 +223,7 @@ func (b *Builder) writeRun(run any) error {
 	if run == nil {
 		return nil
 	}
-	var members map[string]json.RawMessage
-	data, err := json.Marshal(run)
-	if err == nil {
-		err = json.Unmarshal(data, &members)
-	}
-	if err == nil {
-		data, err = shardfile.EncodeSealed(members)
-	}
+	data, err := shardfile.EncodeSealed(run)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", shardfile.RunName, err)
 	}

@@ -39,7 +39,8 @@ type Resume struct {
 	Shards func(split string) int
 }
 
-func open(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
+// Create begins a dataset of its own, or resumes one.
+func Create(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
 	b, checkpoint, err := OpenBuilder(fsys, dir, o)
 	if err != nil {
 		return nil, nil, err
@@ -56,21 +57,16 @@ func open(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, err
 	return b, r, nil
 }
 
-// Create begins a dataset of its own, or resumes one.
-func Create(fsys shardfile.FS, dir string, o BuilderOptions) (Writer, *Resume, error) {
-	return open(fsys, dir, o)
-}
-
 // Append begins or resumes an addition to a finished dataset, of a number from 1 on. Its documents begin with first.
 func Append(fsys shardfile.FS, dir string, o BuilderOptions, number int, first int64) (Writer, *Resume, error) {
 	o.Append, o.FirstDocument, o.addition = true, first, number
-	return open(fsys, dir, o)
+	return Create(fsys, dir, o)
 }
 
 // CreatePart begins or resumes one part of the dataset that a plan, known by its seal, divides.
 func CreatePart(fsys shardfile.FS, dir string, o BuilderOptions, part shardfile.Part, plan string) (Writer, *Resume, error) {
 	o.Part, o.Plan = part, plan
-	return open(fsys, dir, o)
+	return Create(fsys, dir, o)
 }
 
 // Discard is a Writer that keeps nothing.

@@ -144,8 +144,9 @@ func (osFS) Remove(name string) error              { return os.Remove(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 func (osFS) MkdirAll(name string) error            { return os.MkdirAll(name, 0o777) }
 
-func (osFS) ReadDir(name string) ([]string, error) {
-	entries, err := os.ReadDir(name)
+func (osFS) ReadDir(name string) ([]string, error) { return namesOf(os.ReadDir(name)) }
+
+func namesOf(entries []fs.DirEntry, err error) ([]string, error) {
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		names = append(names, e.Name())

@@ -63,12 +63,7 @@ func (f foreignFS) Stat(name string) (fs.FileInfo, error) {
 }
 
 func (f foreignFS) ReadDir(name string) ([]string, error) {
-	entries, err := fs.ReadDir(f.FS, filepath.ToSlash(name))
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, err
+	return namesOf(fs.ReadDir(f.FS, filepath.ToSlash(name)))
 }
 
 // foreignFile is a file that can only be read.

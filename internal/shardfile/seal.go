@@ -183,13 +183,21 @@ func (w *sealedWriter) Seal() error {
 	return w.err
 }
 
-// EncodeSealed returns a sealed file with these members, sorted by name, each on a line.
-func EncodeSealed(members map[string]json.RawMessage) ([]byte, error) {
+// EncodeSealed returns a sealed file with the members of an object, sorted by name, each on a line.
+func EncodeSealed(object any) ([]byte, error) {
+	var members map[string]json.RawMessage
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(data, &members)
+	}
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	w := NewSealedWriter(&b, math.MaxInt64)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		w.Member(name, members[name])
 	}
-	err := w.Seal()
+	err = w.Seal()
 	return b.Bytes(), err
 }

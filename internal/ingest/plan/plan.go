@@ -114,15 +114,7 @@ func (p *Plan) Write(ctx context.Context, path string) error {
 
 // encode returns the plan's file, sealed like a manifest.
 func (p *Plan) encode() ([]byte, error) {
-	var members map[string]json.RawMessage
-	data, err := json.Marshal(p)
-	if err == nil {
-		err = json.Unmarshal(data, &members)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode the plan: %w", err)
-	}
-	data, err = shardfile.EncodeSealed(members)
+	data, err := shardfile.EncodeSealed(p)
 	if err == nil {
 		p.seal, err = shardfile.CheckSeal("plan", data)
 	}
