@@ -198,6 +198,10 @@ middle and near the end.`,
 			if o.Rows < 1 || o.Tokens < 1 || o.BatchSize < 1 {
 				return usagef("--rows, --tokens and --batch-size must be at least 1")
 			}
+			if f := cmd.Flags(); o.Dataset != "" && (f.Changed("rows") || f.Changed("tokens")) {
+				return usagef("bench feed: --rows and --tokens are of a made-up dataset, and --dataset names one; " +
+					"leave them out, or --dataset")
+			}
 			o.Stderr = cmd.ErrOrStderr()
 			figures, err := bench.Feed(cmd.Context(), o)
 			if err != nil {

@@ -118,6 +118,11 @@ func (f *viewFlags) check(cmd *cobra.Command) (asked string, err error) {
 			return "", usagef("view --grep %s: %v", f.grep, err)
 		}
 	}
+	several := f.grep != "" || cmd.Flags().Changed("limit") && f.limit != 1
+	if several && (f.longest || f.shortest || f.random) {
+		return "", usagef("view: --%s is one row, and --grep and --limit would go on with its neighbours; leave them "+
+			"out, or the flag", asked)
+	}
 	if f.asJSON && f.html != "" {
 		return "", usagef("view: --json is for programs and --html for people; give one of them")
 	}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import json
 import os
 import re
 import subprocess
@@ -274,6 +275,22 @@ def test_a_source_is_read_no_further_than_a_limit_asks(tmp_path: Path) -> None:
 
     result = dsload.build(source(), out=tmp_path / "out", max_examples=100)
     assert result["splits"][0]["examples"] == 100 and taken < 2_000_000
+
+
+def test_lines_of_json_are_no_texts(tmp_path: Path) -> None:
+    """An open file of JSON Lines gave a dataset of their source, with quotes and braces."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a few words"}\n{"text": "and more"}\n')
+    with path.open() as file:
+        for source in (file, iter(path.read_text().splitlines())):
+            with pytest.raises(ValueError, match="the first of them is a JSON object: pass the name of its file"):
+                dsload.build(source, out=tmp_path / "out")
+    lines = path.read_text().splitlines()
+    tokens = dsload.build(path, out=tmp_path / "file")["splits"][0]["tokens"]
+    assert dsload.build(map(json.loads, lines), out=tmp_path / "records")["splits"][0]["tokens"] == tokens
+    texts = ({"text": line} for line in lines)
+    assert dsload.build(texts, out=tmp_path / "texts")["splits"][0]["tokens"] > tokens
+    assert dsload.build(iter(["{ not JSON"]), out=tmp_path / "braces")["splits"][0]["examples"] == 1
 
 
 def test_names_of_files_are_no_texts(text_lines: Path, tmp_path: Path) -> None:

@@ -202,13 +202,32 @@ def test_what_saves_memory_lowers_the_estimate() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"mode": "dream"}, {"dtype": "int3"}, {"optimizer": "luck"}, {"batch_size": 0}, {"sequence_length": 0}]
+    "bad",
+    [
+        {"mode": "dream"},
+        {"dtype": "int3"},
+        {"optimizer": "luck"},
+        {"batch_size": 0},
+        {"sequence_length": 0},
+        {"attention": "Eager"},
+        {"device": "gpu"},
+        {"gradient_checkpointing": "false"},
+        {"keep_logits": "no"},
+        {"padded": 1},
+        {"target_length": 0},
+        {"accumulation": 1.5},
+        {"max_new_tokens": -1},
+        {"num_return_sequences": 0},
+        {"memory_bytes": -1},
+    ],
+    ids=str,
 )
 def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         estimate(GPT2, **bad)
     with pytest.raises(ValueError, match="hidden_size"):
         estimate({"vocab_size": 5})
+    assert estimate(GPT2, device="cuda:1").total == estimate(GPT2).total
 
 
 class Device:

@@ -261,6 +261,16 @@ def test_misuse_is_told() -> None:
         with pytest.raises(ValueError, match="effective_batch_size must be a whole number of at least 1, got"):
             AdaptiveBatchSizer(model, rows)  # type: ignore[arg-type]
     assert AdaptiveBatchSizer(model, np.int64(4), micro_batch_size=2).accumulation == 2  # type: ignore[arg-type]
+    for name, wrong in {
+        "grow_after": (-1, 1.5, None),
+        "pad_to_multiple_of": (0, 1.5, "8"),
+        "shifted_labels": ("no", 0),
+    }.items():
+        for value in wrong:
+            with pytest.raises(ValueError, match=f"{name} must be"):
+                AdaptiveBatchSizer(model, 4, micro_batch_size=4, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"optimizer must be one of .*; did you mean 'adamw'"):
+        suggest_batch_size(model, memory_bytes=10**9, optimizer="AdamW")
     with pytest.raises(ValueError, match="limit must be a whole number"):
         find_max_batch_size(lambda rows: None, limit="8")  # type: ignore[arg-type]
     for ask in (preset, lambda memory_bytes: suggest_batch_size(model, memory_bytes=memory_bytes)):

@@ -50,8 +50,20 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
                 f"source: {named(source)} yields texts, and the first of them, {item!r}, is the name of a file: pass a "
                 "list of names, list(…), to read files, or records, {'text': …}, where that is the text"
             )
+        if isinstance(item, str) and _is_record(item):
+            raise ValueError(
+                f"source: {named(source)} yields texts, and the first of them is a JSON object: pass the name of its "
+                "file, or records, json.loads of each; where the JSON is the text, {'text': …}"
+            )
         return None, chain([item], items)
     return None, iter(())
+
+
+def _is_record(text: str) -> bool:
+    try:
+        return text.lstrip().startswith("{") and isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def hold_text(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:

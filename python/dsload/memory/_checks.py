@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from numbers import Real
 from typing import Any
+
+from .._words import did_you_mean
 
 
 def whole(name: str, value: Any) -> int:
@@ -18,7 +21,30 @@ def whole(name: str, value: Any) -> int:
     return number
 
 
+def count(name: str, value: Any) -> int:
+    """The value as an int. Raises ValueError unless it is a whole number, of Python, numpy or torch, from 0 on."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0 or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
+    return number
+
+
+def flag(name: str, value: Any) -> None:
+    """Raises ValueError for what is neither True nor False: a text such as 'false' would count as True."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def word(name: str, value: Any, known: Collection[str]) -> None:
+    """Raises ValueError, with the nearest one, unless the value is one of the known words."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(value, known)}")
+
+
 def size(name: str, value: Any) -> None:
     """Raises ValueError unless the value is a number of bytes."""
-    if not isinstance(value, Real):
+    if not isinstance(value, Real) or value < 0:
         raise ValueError(f"{name} must be a number of bytes, such as 16e9, got {value!r}")

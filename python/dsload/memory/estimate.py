@@ -30,6 +30,8 @@ from .shape import ModelShape
 
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "mixed": 4, "int8": 1}
 
+_ATTENTION = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention")
+
 # Bytes of state that an optimizer keeps per parameter, and of temporaries during its step (in parameter elements).
 _OPTIMIZER_BYTES = {"adamw": 8.0, "adam": 8.0, "momentum": 4.0, "sgd": 0.0, "adafactor": 0.1, "adamw8bit": 2.0}
 
@@ -112,8 +114,10 @@ def estimate(
         dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16
         autocast).
         optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
-        attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa).
-        device: "cuda" or "cpu": dropout masks take a byte per element on the first, a whole element on the second.
+        attention: "sdpa" or "eager", as in transformers' `attn_implementation` (those of flash_attention and
+        flex_attention count as sdpa).
+        device: "cuda" or "cpu", also with a number: dropout masks take a byte per element on the first, a whole element
+        on the second.
         gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
         accumulation: micro-batches per optimizer step; above 1 the gradients outlive the micro-batch.
         max_new_tokens, num_return_sequences: for "generate".
@@ -125,7 +129,8 @@ def estimate(
             warning.
 
     Raises:
-        ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config without sizes.
+        ValueError: for an unknown mode, dtype, optimizer, attention or device, sizes below 1, or a config without
+        sizes.
     """
     if mode not in ("train", "evaluate", "generate"):
         raise ValueError(f"mode must be train, evaluate or generate, got {mode!r}")
@@ -133,8 +138,20 @@ def estimate(
         raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPE_BYTES)}")
     if optimizer not in _OPTIMIZER_BYTES:
         raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZER_BYTES)}")
+    _checks.word("attention", attention, _ATTENTION)
+    _checks.word("device", str(device).partition(":")[0], ("cuda", "cpu"))
+    for name, given in {
+        "gradient_checkpointing": gradient_checkpointing,
+        "keep_logits": keep_logits,
+        "padded": padded,
+    }.items():
+        _checks.flag(name, given)
     batch_size = _checks.whole("batch_size", batch_size)
     sequence_length = _checks.whole("sequence_length", sequence_length)
+    target_length = None if target_length is None else _checks.whole("target_length", target_length)
+    accumulation = _checks.whole("accumulation", accumulation)
+    max_new_tokens = _checks.count("max_new_tokens", max_new_tokens)
+    num_return_sequences = _checks.whole("num_return_sequences", num_return_sequences)
     if memory_bytes is not None:
         _checks.size("memory_bytes", memory_bytes)
     shape = config if isinstance(config, ModelShape) else ModelShape.of(config)
@@ -146,7 +163,7 @@ def estimate(
         dtype,
         optimizer,
         attention,
-        device,
+        str(device).partition(":")[0],
         gradient_checkpointing,
         accumulation,
         max_new_tokens,
@@ -341,6 +358,8 @@ def suggest_batch_size(
     model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on
     the device) is not counted again. Without a config the shape is guessed from the number of parameters.
     """
+    if isinstance(optimizer, str):
+        _checks.word("optimizer", optimizer, _OPTIMIZER_BYTES)
     name = optimizer if isinstance(optimizer, str) else type(optimizer).__name__.lower()
     name = name if name in _OPTIMIZER_BYTES else "adamw"
     count, on_device = None, 0

@@ -116,6 +116,8 @@ class AdaptiveBatchSizer:
         effective_batch_size = _checks.whole("effective_batch_size", effective_batch_size)
         if weighting not in ("tokens", "rows") and not callable(weighting):
             raise ValueError(f"weighting must be 'tokens', 'rows' or a function, got {weighting!r}")
+        if shifted_labels is not None:
+            _checks.flag("shifted_labels", shifted_labels)
         if type(model).__name__ in ("FullyShardedDataParallel", "DeepSpeedEngine"):
             raise ValueError(
                 f"{type(model).__name__} shards its gradients; AdaptiveBatchSizer needs them whole on each rank"
@@ -139,8 +141,8 @@ class AdaptiveBatchSizer:
         self._count = weighting if callable(weighting) else None
         self._by_rows = weighting == "rows"
         self._shifted = _is_shifted(model) if shifted_labels is None else shifted_labels
-        self._multiple = pad_to_multiple_of
-        self._grow_after = grow_after
+        self._multiple = _checks.whole("pad_to_multiple_of", pad_to_multiple_of)
+        self._grow_after = _checks.count("grow_after", grow_after)
         self._on_event = on_event
         self._quiet = 0
         self._wait: dict[int, int] = {}  # size that failed -> effective batches to wait before it is tried again
