@@ -96,7 +96,6 @@ func writeFrom(path string, in io.Reader) error {
 	return f.commit()
 }
 
-// writeJSON writes v as indented JSON.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -39,7 +39,6 @@ func (c *checkedBatches) reset(n int) {
 	c.todo.Store(int32(n))
 }
 
-// bytes returns the size of the bits.
 func (c *checkedBatches) bytes() int64 { return 4 * int64(len(c.bits)) }
 
 func (c *checkedBatches) has(batch int) bool {

@@ -84,7 +84,6 @@ func (k *keptBatches) reset(d *Dataset, n int) {
 	k.spare, k.batches = d.spare, make([]atomic.Pointer[[]byte], n)
 }
 
-// get returns a batch, nil if it is not kept.
 func (k *keptBatches) get(batch int) []byte {
 	if p := k.batches[batch].Load(); p != nil {
 		return *p

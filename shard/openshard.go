@@ -235,7 +235,6 @@ func (r *Split) adopt(s *readShard, f shardfile.File, path string, info *ShardIn
 	return nil
 }
 
-// indexOf returns the index of a shard.
 func indexOf(l *shardfile.Layout, blocks []shardfile.Block) []batchRef {
 	index := make([]batchRef, 0, len(blocks)+1)
 	pos, row := int64(len(l.Head)), int64(0)

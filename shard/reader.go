@@ -155,7 +155,6 @@ func (r *Split) readDocument(sc *readScratch, p rowRef, places []shardfile.Colum
 	return nil
 }
 
-// has returns the columns of the schema.
 func (r *Split) has() Columns {
 	c := ColumnDocument
 	s := &r.d.manifest.Schema

@@ -25,7 +25,6 @@ type shardTable interface {
 	Close() error
 }
 
-// openTable opens the table of a split.
 func openTable(fsys shardfile.ReadFS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
 	if s.List != nil {
 		return openShardList(fsys, dir, m, s)
@@ -159,7 +158,6 @@ func (s *readShard) forget() {
 	delete(s.states.open, s.number)
 }
 
-// close closes every file.
 func (t *shardStates) close(p *shardPool) error {
 	var errs []error
 	t.each(func(s *readShard) {

@@ -19,7 +19,6 @@ func SourceText(sources []shard.SourceCounts, most int) string {
 	return aligned(sourceTable(sources, most))
 }
 
-// sourcesHTML returns the table as markup.
 func (s *Split) sourcesHTML() markup.HTML {
 	if s.Sources == nil {
 		return `<p class="soft">The dataset was built by a version that did not record it.</p>`

@@ -40,7 +40,6 @@ const (
 	barSteps       = 1000
 )
 
-// terminalWidth returns a function that returns the width of a terminal in columns.
 func terminalWidth(w io.Writer) func() int {
 	return func() int {
 		if f, ok := w.(*os.File); ok {

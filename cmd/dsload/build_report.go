@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// report prints the summary of a build.
 func (f *buildFlags) report(cmd *cobra.Command, s *report.Summary) error {
 	for _, w := range s.Warnings {
 		warn(cmd.ErrOrStderr(), w.String())

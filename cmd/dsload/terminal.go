@@ -16,7 +16,6 @@ import (
 // terminal shows of them passes through this file, so that it can neither move the cursor, nor set
 // the title, nor reverse the line. JSON output escapes them by itself.
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -59,7 +58,6 @@ func oneLine(text string) string { return strings.Join(strings.Fields(printable(
 // warn writes a warning of one line.
 func warn(stderr io.Writer, text string) { fmt.Fprintln(stderr, "warning: "+oneLine(text)) }
 
-// writeText writes printable text.
 func writeText(w io.Writer, text string) error {
 	_, err := io.WriteString(w, printable(text))
 	return err

@@ -111,7 +111,6 @@ func (b *Builder) othersManifest(names []string) bool {
 	return err == nil && info.Mode().IsRegular() && !ourManifest(b.fs, b.dir, names)
 }
 
-// manifest reads the manifest of the folder.
 func (b *Builder) manifest() (*shard.Manifest, error) {
 	m, err := shard.ReadManifest(b.fs, b.dir)
 	if errors.Is(err, shardfile.ErrOtherManifest) {

@@ -233,7 +233,6 @@ func flagTables(cmd *cobra.Command) (tables []table) {
 	return tables
 }
 
-// addRow adds a row to the table of a title.
 func addRow(tables []table, title string, row entry) []table {
 	i := slices.IndexFunc(tables, func(t table) bool { return t.title == title })
 	if i < 0 {
@@ -275,7 +274,6 @@ func Short(cmd *cobra.Command) *Page {
 	return p
 }
 
-// parameterTable lists the parameters of batches.
 func parameterTable() table {
 	t := table{title: "Parameters of GET /v1/batches"}
 	for _, p := range feed.Parameters() {

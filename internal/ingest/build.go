@@ -200,7 +200,6 @@ func (b *build) run(ctx context.Context) (_ *report.Summary, err error) {
 	return b.create(ctx)
 }
 
-// create builds a dataset of its own.
 func (b *build) create(ctx context.Context) (*report.Summary, error) {
 	out, from, err := dataset.Create(b.opts.FS, b.opts.Out, b.Shards)
 	if errors.Is(err, dataset.ErrFinished) {

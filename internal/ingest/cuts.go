@@ -202,7 +202,6 @@ func (m *rowMaker) cut(ids []uint32, mask []bool, masked bool) (cuts job.Cuts, e
 	return cuts, err
 }
 
-// add adds a row.
 func (m *rowMaker) add(ex *example.Example) (err error) {
 	if len(m.rows) > job.WorstIDBytes*maxMadeTokens { // special tokens of many rows
 		return errNoRoom

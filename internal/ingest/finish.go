@@ -156,7 +156,6 @@ func (f *flusher) summary() *report.Summary {
 	return sum
 }
 
-// stopped returns what ended a phase.
 func (b *build) stopped(end phaseEnd) fault.Text {
 	if end.Stopped == "" {
 		return fault.Plain(stoppedAtEnd)

@@ -170,7 +170,6 @@ func (s *Scanner) End() error {
 	return nil
 }
 
-// Object enters an object.
 func (s *Scanner) Object() error {
 	if s.Token() != '{' {
 		return s.Fail(NoObject)

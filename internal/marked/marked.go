@@ -55,7 +55,6 @@ func Cut(t *tokenize.Tokenizer, ids []uint32, loss []bool, segments []int32, eac
 	return pieces
 }
 
-// isSpecial reports whether a token is a special one.
 func isSpecial(t *tokenize.Tokenizer, id []uint32) bool {
 	return t != nil && t.Decode(id) != "" && len(t.AppendText(nil, id, tokenize.DecodeOptions{SkipSpecial: true})) == 0
 }

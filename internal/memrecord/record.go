@@ -306,7 +306,6 @@ func (r *record) analyse() *Analysis {
 	return a
 }
 
-// value returns *p, 0 for nil.
 func value(p *float64) float64 {
 	if p == nil {
 		return 0

@@ -85,7 +85,6 @@ func (w *Writer) enter(ordinal int64, input int, name func() string, emit func([
 	return nil
 }
 
-// op appends an operation.
 func (w *Writer) op(kind int, v uint64) { w.Page = binary.AppendUvarint(w.Page, v<<2|uint64(kind)) }
 
 // flush appends the pending run.

@@ -234,7 +234,6 @@ func (r *Reader) members(q feed.Query) (members []member, err error) {
 	return members, nil
 }
 
-// find returns the dataset of a name, or nil.
 func (r *Reader) find(name string) *opened {
 	if i := slices.IndexFunc(r.datasets, func(d *opened) bool { return d.name == name }); i >= 0 {
 		return r.datasets[i]

@@ -107,7 +107,6 @@ func message(kind uint64, header flatbuf.Object, at int, table *int) []byte {
 	return append(out, w.B...)[:size]
 }
 
-// schemaTable is the Schema table.
 func (l *Layout) schemaTable() flatbuf.Object {
 	columns := make([]flatbuf.Object, len(l.Cols))
 	for i, c := range l.Cols {

@@ -86,7 +86,6 @@ func (s *Split) Read(i int64) (*Row, error) {
 	return r, nil
 }
 
-// decode sets the texts of a row.
 func (r *Row) decode() { r.Text, r.Target = r.of.text(r.InputIDs), r.of.text(r.Labels) }
 
 func (s *Split) text(ids []uint32) string {
@@ -211,7 +210,6 @@ func (r *Row) found(s marked.Screen) int {
 	return 0
 }
 
-// match finds a pattern in the texts of a row.
 func (r *Row) match(pattern *regexp.Regexp) bool {
 	r.matches = pattern.FindAllStringIndex(r.Text, -1)
 	r.targetMatches = pattern.FindAllStringIndex(r.Target, -1)

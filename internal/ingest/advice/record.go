@@ -20,7 +20,6 @@ func (f *Facts) record(err error) *source.RecordError {
 	return nil
 }
 
-// inputOf returns the input of a bad record.
 func (f *Facts) inputOf(bad *source.RecordError) source.Input {
 	for _, set := range f.Sets {
 		if bad.Input >= set.Len() {

@@ -11,7 +11,6 @@ type csvFields struct {
 	ends []int
 }
 
-// at returns field i.
 func (c *csvFields) at(i int) []byte {
 	if i == 0 {
 		return c.text[:c.ends[0]]

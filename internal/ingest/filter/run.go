@@ -68,7 +68,6 @@ func (r *run) find(file *scratch, b *block, first, second, mask uint64) (value u
 // blocks are entries in order, as a run has them, which come in pieces. The end is an empty piece.
 type blocks interface{ next() ([]byte, error) }
 
-// entriesOf returns the entries of a run.
 func (r *run) entriesOf(file *scratch) *runReader { return &runReader{file: file, run: r} }
 
 type runReader struct {

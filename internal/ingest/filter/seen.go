@@ -342,7 +342,6 @@ func (s *Seen) Keep(key []byte) error {
 	return err
 }
 
-// flush writes the tail.
 func (s *Seen) flush() error {
 	if len(s.tail) == 0 {
 		return nil

@@ -303,7 +303,6 @@ func (s *scratch) close() (err error) {
 	return err
 }
 
-// remove closes the file and removes it.
 func (s *scratch) remove() error {
 	if s.file == nil {
 		return nil

@@ -93,7 +93,6 @@ func (k *Sketcher) add(r rune) {
 	k.word = (k.word ^ uint64(r)) * wordFactor
 }
 
-// end ends a word.
 func (k *Sketcher) end() {
 	if k.open {
 		k.open = false
@@ -163,7 +162,6 @@ func hashASCII(h uint64, word []byte) uint64 {
 	return h
 }
 
-// take takes a word by its hash.
 func (k *Sketcher) take(word uint64) {
 	k.batch.begun[k.held], k.batch.size[k.held] = word, 0
 	k.hold()

@@ -171,7 +171,6 @@ func (e *execution) fail(format string, args ...any) {
 	panic(&RunError{e.line, fmt.Errorf(format, args...)})
 }
 
-// step charges n steps.
 func (e *execution) step(n int64) {
 	e.left.Steps -= n
 	if e.until -= n; e.left.Steps < 0 || e.until < 0 {

@@ -11,7 +11,6 @@ const (
 	continued
 )
 
-// run executes statements in a scope.
 func (e *execution) run(body []node, s *scope) control {
 	e.enter()
 	for _, n := range body {
@@ -212,7 +211,6 @@ func (e *execution) takeLoop() *loop {
 	return l
 }
 
-// looped returns the items of a loop.
 func (e *execution) looped(over any) []any {
 	if e.trace != nil && e.trace.main {
 		items := over.(*List).Items

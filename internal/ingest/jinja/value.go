@@ -126,7 +126,6 @@ func (u *undefined) why() string {
 	return u.hint
 }
 
-// exists fails if one of the values does not exist.
 func (e *execution) exists(values ...any) {
 	for _, v := range values {
 		if u, ok := v.(*undefined); ok {
@@ -323,7 +322,6 @@ func (e *execution) compare(a, b any, operator string) int {
 	return len(x) - len(y)
 }
 
-// clone copies items.
 func (e *execution) clone(items []any) []any {
 	e.charge(int64(len(items)) * valueBytes)
 	return slices.Clone(items)

@@ -195,7 +195,6 @@ func (r *Stage) newJob(ctx context.Context) (*job.Job, error) {
 	return j, nil
 }
 
-// send sends the jobs in hand.
 func (r *Stage) send(ctx context.Context) error {
 	if len(r.jobs) == 0 {
 		return nil

@@ -192,7 +192,6 @@ func (l *look) field(name []byte) (f *Field, bit uint64) {
 	return &l.Fields[i], 1 << i
 }
 
-// count counts a value.
 func (f *Field) count(kind string, has bool) {
 	if f != nil && has {
 		f.Records++

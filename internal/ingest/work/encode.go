@@ -132,7 +132,6 @@ func (w *Worker) encodeEach(j *job.Job) {
 	})
 }
 
-// forgetTexts drops all texts that wait.
 func (w *Worker) forgetTexts() {
 	clear(w.waiting)
 	clear(w.texts)

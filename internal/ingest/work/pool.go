@@ -15,7 +15,6 @@ type Pool struct {
 	idle []*Worker
 }
 
-// Put adds a worker.
 func (p *Pool) Put(w *Worker) {
 	p.mu.Lock()
 	p.idle = append(p.idle, w)

@@ -145,7 +145,6 @@ func (l *live) served() (out []servedShare) {
 	return out
 }
 
-// known returns nil for NaN.
 func known(x float64) *float64 {
 	if x != x {
 		return nil

@@ -165,7 +165,6 @@ func (s *stream) release() {
 	s.extra.Release()
 }
 
-// next makes the next batch in b.
 func (s *stream) next(ctx context.Context, b *collate.Batch) error {
 	b.Reset()
 	err := s.opening.Stream.Next(ctx, b)

@@ -26,7 +26,6 @@ func newWriter(out io.Writer, enc *encoder, pieceBytes int) *writer {
 	return &writer{out: out, enc: enc, piece: make([]byte, 0, max(pieceBytes, minPiece))}
 }
 
-// flush writes the piece.
 func (w *writer) flush() error {
 	if w.err == nil && len(w.piece) > 0 {
 		var n int

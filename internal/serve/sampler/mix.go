@@ -130,7 +130,6 @@ func (m *mix) segmentAt(position int64) int {
 	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].from > position }) - 1
 }
 
-// end returns the position after segment i.
 func (m *mix) end(i int) int64 {
 	if i+1 < len(m.segments) {
 		return m.segments[i+1].from

@@ -206,7 +206,6 @@ func (p *Packed) With(position int64) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// row returns the pieces of the i-th row of the window.
 func (w *packWindow) row(i int64) []pack.Piece {
 	if w.shuffled {
 		i = int64(w.perm.at(uint64(i)))

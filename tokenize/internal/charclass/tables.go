@@ -12,7 +12,6 @@ type Range struct{ First, Last rune }
 // Ranges is a set of characters: ranges in ascending order that do not touch.
 type Ranges []Range
 
-// Has reports whether r is in the set.
 func (s Ranges) Has(r rune) bool {
 	i := sort.Search(len(s), func(i int) bool { return s[i].Last >= r })
 	return i < len(s) && s[i].First <= r
@@ -175,7 +174,6 @@ func (b *builder[T]) add(bits T, s ...Range) {
 	}
 }
 
-// build returns the table.
 func (b *builder[T]) build() *pages[T] {
 	p := &pages[T]{data: make([][256]T, 1, 160)} // as many as large tables have
 	seen := map[*[256]T]uint16{nil: 0}

@@ -203,7 +203,6 @@ func lowBytes(n int) uint64 {
 	return 1<<(8*uint(n)) - 1
 }
 
-// Reset empties the cache.
 func (c *Cache) Reset() {
 	clear(c.lines)
 	clear(c.long)

@@ -203,7 +203,6 @@ func (c *composer) write(run []mark) {
 	}
 }
 
-// all adds a whole text.
 func (c *composer) all(text []byte) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

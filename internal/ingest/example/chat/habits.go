@@ -86,7 +86,6 @@ func (h *habits) rendered(prompt bool, tools any, messages ...any) string {
 	return string(out)
 }
 
-// dict returns a dict of keys and values.
 func dict(pairs ...any) *jinja.Dict {
 	d := &jinja.Dict{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -168,7 +168,6 @@ func (f *finder) run(i int) (last anchor, alone bool) {
 	return f.found[k], k == f.last[i] && !f.withResults(i)
 }
 
-// follows reports whether a text follows an anchor.
 func (f *finder) follows(x anchor, text string) bool {
 	return bytes.HasPrefix(f.text[x.pos:], []byte(text))
 }

@@ -155,7 +155,6 @@ func (f *arrowFile) tooLarge() error {
 	return &SizeError{f.describe(), f.held + arrowBytes + f.streams*streamBytes}
 }
 
-// describe returns what is in the metadata.
 func (f *arrowFile) describe() string {
 	return fmt.Sprintf("its metadata of %d bytes (columns and their parts: %d, record batches: %d)", f.footer, f.count,
 		f.number)

@@ -185,7 +185,6 @@ func (f *parquetFile) tooLarge() error {
 	return &SizeError{f.describe(), n}
 }
 
-// describe returns what is in the footer.
 func (f *parquetFile) describe() string {
 	return fmt.Sprintf("its footer of %d bytes (columns: %d, wanted: %d, row groups: %d)",
 		f.footer, f.leaves, f.numWanted, f.numGroups)

@@ -114,7 +114,6 @@ func braces(s string) (open, shut int, commas []int) {
 	return 0, 0, nil
 }
 
-// matchElement matches one name.
 func matchElement(element, name string) bool {
 	if strings.HasPrefix(name, ".") && !strings.HasPrefix(element, ".") {
 		return false

@@ -109,7 +109,6 @@ func appendHangul(dst []byte, r rune) []byte {
 	return dst
 }
 
-// appendThree appends a character of three bytes.
 func appendThree(dst []byte, r rune) []byte {
 	return append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0xBF, 0x80|byte(r)&0xBF)
 }
