@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // A Bounds finds the end of a record, piece by piece. Comma separates its fields; 0 stands for any
@@ -39,16 +40,7 @@ func (s *Bounds) Skip(data []byte) (n int) {
 	for p := 0; p < len(data); p++ {
 		switch b := data[p]; state {
 		case quoted:
-			i := near(data[p:])
-			if i < 0 {
-				i = bytes.IndexByte(data[p:], '"')
-			}
-			if i < 0 {
-				return len(data)
-			}
-			if p += i; p+1 < len(data) && data[p+1] == '"' {
-				p++
-			} else {
+			if p += closing(data[p:]); p < len(data) {
 				state = afterQuote
 			}
 		case afterQuote:
@@ -83,6 +75,23 @@ func (s *Bounds) Skip(data []byte) (n int) {
 	return len(data)
 }
 
+// closing returns where data, which is inside quotes, has its first quote that is not doubled, or is the last byte.
+// Without one it returns the length of data.
+func closing(data []byte) int {
+	for p := 0; ; p += 2 {
+		i := near(data[p:])
+		if i < 0 {
+			i = bytes.IndexByte(data[p:], '"')
+		}
+		if i < 0 {
+			return len(data)
+		}
+		if p += i; p+1 >= len(data) || data[p+1] != '"' {
+			return p
+		}
+	}
+}
+
 func isComma(b, comma byte) bool {
 	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
 }
@@ -100,18 +109,21 @@ func AppendField(dst, record []byte, comma byte) (text, rest []byte, ok bool) {
 		}
 		return append(dst, record[:n]...), record[n:], true
 	}
+	dst = slices.Grow(dst, len(record))
 	for rest = record[1:]; ; {
 		n := near(rest)
-		if n < 0 {
-			n = bytes.IndexByte(rest, '"')
-		}
-		if n < 0 {
+		if n >= 0 { // a copy of so few bytes takes longer than one of a whole word
+			*(*[8]byte)(dst[len(dst) : len(dst)+8]) = [8]byte(rest)
+			dst = dst[:len(dst)+n]
+		} else if n = bytes.IndexByte(rest, '"'); n >= 0 {
+			dst = append(dst, rest[:n]...)
+		} else {
 			return dst, rest, false
 		}
 		if n+1 == len(rest) || rest[n+1] != '"' {
-			return append(dst, rest[:n]...), rest[n+1:], true
+			return dst, rest[n+1:], true
 		}
-		dst, rest = append(dst, rest[:n+1]...), rest[n+2:]
+		dst, rest = append(dst, '"'), rest[n+2:]
 	}
 }
 
