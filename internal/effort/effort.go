@@ -59,6 +59,15 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
+// RacedElsewhere skips an expensive test whose goroutines cheaper tests of its package start in the
+// same ways, where OneGoroutine skips.
+func RacedElsewhere(t testing.TB) {
+	t.Helper()
+	if Raced && testing.Short() {
+		t.Skip("other tests start the same goroutines: runs without -race, or without -short")
+	}
+}
+
 // Random returns random values by a seed that the test logs: DSLOAD_SEED, or the time in make soak,
 // or always the same one.
 func Random(t testing.TB) *rand.Rand {

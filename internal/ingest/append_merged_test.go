@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/merge"
 	"github.com/dsload/dsload/internal/ingest/option"
@@ -17,6 +18,7 @@ import (
 // TestAppendToMerged adds to a merged dataset, interrupted again and again, and compares it with the
 // same addition to the single build.
 func TestAppendToMerged(t *testing.T) {
+	effort.RacedElsewhere(t)
 	_, _, sources := halves(t)
 	for _, c := range []struct {
 		name string

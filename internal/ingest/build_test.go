@@ -194,6 +194,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 }
 
 func TestBudgetsAreExact(t *testing.T) {
+	effort.RacedElsewhere(t)
 	corpus := writeCorpus(t, 2000, 7)
 	base := option.Options{Out: "data",
 		Resources: option.Resources{LoadedTokenizer: small()},
@@ -237,6 +238,7 @@ func TestBudgetsAreExact(t *testing.T) {
 // TestEveryDocumentOnce compares a build with the plain reading of its source: documents in order,
 // ids as the tokenizer gives them.
 func TestEveryDocumentOnce(t *testing.T) {
+	effort.RacedElsewhere(t)
 	corpus := writeCorpus(t, 1500, 8)
 	fsys := shardtest.New()
 	mustBuild(t, option.Options{Out: "data",

@@ -65,6 +65,7 @@ func withoutText(sources []shard.SourceCounts) (out []shard.SourceCounts) {
 
 // TestSourcesAreCounted compares what the manifest says of sources and loss with the rows.
 func TestSourcesAreCounted(t *testing.T) {
+	effort.RacedElsewhere(t)
 	texts := partitionSources(t)
 	pair := filepath.Join(t.TempDir(), "pair.jinja")
 	put(t, pair, []byte(`{% block prompt %}{{ n }}{% endblock %}{% block target %}{{ text }}{% endblock %}`))
@@ -108,6 +109,7 @@ func TestSourcesAreCounted(t *testing.T) {
 // TestSourcesOfPackedRows: documents, tokens and loss of each source are those of the documents that were packed, also
 // where a build is interrupted with open windows.
 func TestSourcesOfPackedRows(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for _, policy := range []pack.Policy{pack.Wrapped, pack.BFDSplit} {
 		t.Run(string(policy), func(t *testing.T) {
 			o := packOptions(t, policy, effort.Of(1500, 3000, 3000), 3)

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/internal/dataset"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/ingest/report"
@@ -80,6 +81,7 @@ func TestCutIsSaid(t *testing.T) {
 
 // TestEveryExampleIsAccountedFor: what is in neither split is counted.
 func TestEveryExampleIsAccountedFor(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for _, maxLength := range []int{8, 100} {
 		for seed := range uint64(5) {
 			o := option.Options{Out: "data",
@@ -114,6 +116,7 @@ func TestExamplesBeforeValIsFull(t *testing.T) {
 }
 
 func TestValFromTheSourceItself(t *testing.T) {
+	effort.RacedElsewhere(t)
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")
 	put(t, path, []byte("some text\n"))
@@ -161,6 +164,7 @@ func TestOutMustBeAFolder(t *testing.T) {
 }
 
 func TestEndlessSourcesNeedABudget(t *testing.T) {
+	effort.RacedElsewhere(t)
 	corpus := writeCorpus(t, 20, 1)
 	for _, c := range []struct {
 		o    option.Settings

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/ingest/option"
 	"github.com/dsload/dsload/internal/pack"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
@@ -19,6 +20,7 @@ import (
 // TestHeldOutAlike: which documents are held out does not depend on the format of the sources, nor on what else their
 // records hold.
 func TestHeldOutAlike(t *testing.T) {
+	effort.RacedElsewhere(t)
 	dir := t.TempDir()
 	var lines, array, wide, table, packed bytes.Buffer
 	rows, zipped := csv.NewWriter(&table), gzip.NewWriter(&packed)

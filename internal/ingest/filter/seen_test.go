@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/zeebo/xxh3"
 )
 
 // TestTableIsAMap compares a table that mostly lies in its file with a map.
 func TestTableIsAMap(t *testing.T) {
+	effort.OneGoroutine(t)
 	fsys := shardtest.New()
 	tab := newTable(&scratch{fs: fsys, path: "scratch"}, 16<<10)
 	rnd := rand.New(rand.NewPCG(3, 3))
@@ -204,6 +206,7 @@ func jaccard(a, b map[string]bool) float64 {
 
 // TestNearAgainstJaccard holds the fates of pairs against their true similarity.
 func TestNearAgainstJaccard(t *testing.T) {
+	effort.OneGoroutine(t)
 	rnd := rand.New(rand.NewPCG(5, 6))
 	type count struct{ pairs, dropped int }
 	var high, low, far count // above 0.9, below 0.7, below 0.5

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/refdata"
 )
 
@@ -85,6 +86,7 @@ func readAll(t testing.TB, o Options) []piece {
 }
 
 func TestRealCorpora(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for _, c := range []struct {
 		name      string
 		format    Format
