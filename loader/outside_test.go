@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,7 +91,8 @@ true
 true
 `
 
-// TestProgramOutside builds a program in a module of its own, without a network, and runs it.
+// TestProgramOutside finds all that a program needs in a module of its own, without a network, and runs the program. It is
+// compiled as one of this module, whose packages are compiled already.
 func TestProgramOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it links a program")
@@ -108,24 +110,35 @@ func TestProgramOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	overlay, err := json.Marshal(map[string]map[string]string{
+		"Replace": {filepath.Join(root, "stranger", "main.go"): filepath.Join(dir, "main.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	version := regexp.MustCompile(`(?m)^go .*\n`).Find(mod)
 	for name, content := range map[string]string{
 		"go.mod": "module example.com/outside\n\n" + string(version) + "\nrequire github.com/dsload/dsload v0.0.0\n\n" +
 			"replace github.com/dsload/dsload => " + root + "\n" +
 			"replace github.com/dsload/dsload/tokenize => " + filepath.Join(root, "tokenize") + "\n",
-		"go.sum": string(sums), "main.go": stranger,
+		"go.sum": string(sums), "main.go": stranger, "overlay.json": string(overlay),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-o", "program", ".")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program := filepath.Join(dir, "program")
+	for folder, args := range map[string][]string{
+		dir:  {"list", "-deps", "-mod=mod", "."},
+		root: {"build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./stranger"},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %v: %v\n%s", args, err, out)
+		}
 	}
-	out, err := exec.Command(filepath.Join(dir, "program"), dir).CombinedOutput()
+	out, err := exec.Command(program, dir).CombinedOutput()
 	if err != nil || string(out) != strangerSays {
 		t.Errorf("%v\n%s, want\n%s", err, out, strangerSays)
 	}
