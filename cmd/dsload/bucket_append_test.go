@@ -31,14 +31,14 @@ func (b *bucketTest) versions(t *testing.T, folder string) map[string]string {
 func TestBucketAppend(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := append(remoteLines(2000), remoteLines(50_000)[500_000:]...)
+		data := append(remoteLines(1000), remoteLines(25_000)[250_000:]...)
 		srv := remotetest.New()
 		defer srv.Close()
-		srv.Put("/old.txt", remotetest.File{Data: remoteLines(12_000)})
+		srv.Put("/old.txt", remotetest.File{Data: remoteLines(6000)})
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
 		build := func(source, out string, more ...string) []string {
 			return append([]string{"build", srv.URL + source, "--out", out, "--checkpoint-every", "500",
-				"--shard-bytes", "256KiB",
+				"--shard-bytes", "128KiB",
 				"--memory", "64MiB", "--workers", "1", "--progress", "none", "--dedup", "near", "--max-val-examples",
 				"50"}, more...)
 		}
