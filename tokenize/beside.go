@@ -23,6 +23,7 @@ const configName = "tokenizer_config.json"
 type beside struct {
 	outside  spec.Outside
 	named    map[string]string // the tokens of wellKnown by their keys, "" where a file says that there is none
+	switches map[string]bool   // the settings that are true or false
 	warnings []string
 
 	extraNamed []jsonx.Value // extra_special_tokens with names
@@ -32,7 +33,7 @@ type beside struct {
 // added_tokens_decoder, special_tokens_map.json, which takes precedence, and added_tokens.json. A file that cannot be
 // read gives only a warning.
 func readBeside(file func(name string) ([]byte, error)) *beside {
-	b := &beside{named: map[string]string{}}
+	b := &beside{named: map[string]string{}, switches: map[string]bool{}}
 	read := func(name string) jsonx.Value {
 		data, err := file(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -171,6 +172,9 @@ func (b *beside) take(config jsonx.Value) {
 			o.Class = m.Value.Text
 		case "legacy":
 			o.Legacy = m.Value.Kind == 't'
+		}
+		if m.Value.Kind == 't' || m.Value.Kind == 'f' {
+			b.switches[m.Key] = m.Value.Kind == 't'
 		}
 	}
 	extra := config.Get(extraTokens)

@@ -248,7 +248,7 @@ func parse(data []byte, o Options, b *beside, mem *spec.Meter) (*Tokenizer, erro
 	}
 	t.source.options = o
 	t.nameSpecial(b.named)
-	t.warnings = append(t.warnings, b.warnings...)
+	t.warnings = slices.Concat(t.warnings, b.warnings, unfollowed(s, b.switches))
 	return t, nil
 }
 
