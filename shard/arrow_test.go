@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/shardfile/shardtest"
 	"github.com/dsload/dsload/shard"
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +93,7 @@ func readCell(t fataler, e *dataset.Example, name string, col any, i int) {
 }
 
 func TestArrowReadsShards(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for name, c := range corpora {
 		t.Run(name, func(t *testing.T) {
 			fsys := c.build(t)

@@ -29,6 +29,7 @@ func few(c corpus) corpus {
 // No flipped bit of a shard reaches a reader: every row that is read is right, and not all can be
 // read. DSLOAD_FLIPS is how many are tried.
 func TestFlipsAreNotRead(t *testing.T) {
+	effort.RacedElsewhere(t)
 	names := []string{"plain", "wide", "chat", "packed", "all"}
 	flips, refused, rows := effort.Count(t, "DSLOAD_FLIPS", 60, 300, 3000), 0, 0
 	images := map[string]*shardtest.FS{}

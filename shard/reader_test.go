@@ -67,6 +67,7 @@ func normal(e *dataset.Example) *dataset.Example {
 // Every row comes back as it was appended, by each way of reading, in any order, with few files
 // open.
 func TestReadRows(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for name, c := range corpora {
 		t.Run(name, func(t *testing.T) {
 			fsys := c.build(t)

@@ -127,6 +127,7 @@ func differ(want, got *dataset.Example) string {
 }
 
 func TestSpansProperty(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for name, c := range corpora {
 		t.Run(name, func(t *testing.T) {
 			fsys := c.build(t)

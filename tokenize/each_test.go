@@ -13,6 +13,7 @@ import (
 
 // Texts that are encoded together have the ids, the error and the Verbatim that they have one by one.
 func TestAppendEach(t *testing.T) {
+	effort.OneGoroutine(t)
 	replace := `{"added_tokens":[],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 2000) +
 		`"},"model":{"type":"BPE","vocab":{"a":0,"b":1," ":2,"t":3,"h":4,"e":5},"merges":[]}}`
 	files := map[string][]byte{

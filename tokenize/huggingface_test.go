@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsload/dsload/tokenize/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
 )
 
@@ -19,6 +20,7 @@ import (
 // special tokens, decoding, and pieces cut by SafeCut against the whole. More of them are read from
 // the files that DSLOAD_HF_CASES matches.
 func TestHuggingFace(t *testing.T) {
+	effort.OneGoroutine(t)
 	files, _ := filepath.Glob("testdata/huggingface/*.jsonl")
 	if len(files) == 0 {
 		t.Fatal("no cases")

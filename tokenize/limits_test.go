@@ -170,6 +170,7 @@ func TestPatterns(t *testing.T) {
 // TestMaxMemory reads files under limits: each is refused with an error that wraps ErrTooLarge,
 // before the tables are built, and read where the limit is high enough.
 func TestMaxMemory(t *testing.T) {
+	effort.OneGoroutine(t)
 	dir := t.TempDir()
 	vocab := func(n int) string {
 		var b strings.Builder

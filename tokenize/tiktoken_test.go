@@ -79,6 +79,7 @@ func TestTiktokenBad(t *testing.T) {
 // TestTiktokenDigest checks the speed path over a whole corpus against the same vocabulary's
 // tokenizer.json.
 func TestTiktokenDigest(t *testing.T) {
+	effort.OneGoroutine(t)
 	data := refdata.Read(t, "corpora/wikitext-2/test.txt")
 	a, err := Load(refdata.Path(t, "tokenizers/gpt2.tiktoken"))
 	if err != nil {
