@@ -66,7 +66,7 @@ func TestCutInside(t *testing.T) {
 	}
 	for i, m := range models {
 		e, cuts := m.NewEncoder(1), 0
-		for range effort.Of(25, 300, 5000) {
+		for range effort.Of(25, 100, 5000) {
 			cuts += checkInside(t, e, randomScript(r, r.IntN(1500)))
 		}
 		if may := !m.missing && (m.ranked || !m.ignoreMerges); (cuts > 0) != may {

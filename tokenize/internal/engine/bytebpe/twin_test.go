@@ -132,7 +132,7 @@ func TestSplitAgrees(t *testing.T) {
 	for split := GPT2; split < None; split++ {
 		e := tinyModel(t, split).NewEncoder(1)
 		r := rand.New(rand.NewPCG(1, uint64(split)))
-		for i := range effort.Of(150, 6000, 100_000) {
+		for i := range effort.Of(150, 2000, 100_000) {
 			n := r.IntN(300)
 			if i%20 == 0 {
 				n = r.IntN(20000)
