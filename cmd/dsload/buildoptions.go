@@ -21,8 +21,8 @@ func (f *buildFlags) addRowFlags(flags *pflag.FlagSet) {
 
 // givenOptions returns the flags of options that were given, as arguments.
 func givenOptions(flags *pflag.FlagSet) (args []string) {
-	flags.Visit(func(f *pflag.Flag) {
-		if _, ok := option.Named(f.Name); !ok {
+	flags.VisitAll(func(f *pflag.Flag) { // Visit knows only what this set parsed
+		if _, ok := option.Named(f.Name); !ok || !f.Changed {
 			return
 		}
 		values := []string{f.Value.String()}

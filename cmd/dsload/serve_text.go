@@ -27,7 +27,7 @@ import (
 // textSources returns the arguments of serve that are text, and the flags about it, or nothing if
 // all are datasets.
 func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, err error) {
-	asked := given(text)
+	asked := givenOptions(text)
 	sources = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return isServedFolder(arg) || len(asked) == 0 && inBucket(arg)
 	})
@@ -121,23 +121,6 @@ func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	return added
 }
 
-// given returns those flags of a set that the user gave, as arguments.
-func given(flags *pflag.FlagSet) (args []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed {
-			return
-		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			for _, v := range list.GetSlice() {
-				args = append(args, "--"+f.Name+"="+v)
-			}
-			return
-		}
-		args = append(args, "--"+f.Name+"="+f.Value.String())
-	})
-	return args
-}
-
 // isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not, or of parts of one.
 func isServedFolder(arg string) bool {
 	dir := serve.DatasetDir(arg)
@@ -159,7 +142,7 @@ func isText(arg string, asked bool) bool {
 // folders or datasets in buckets.
 func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		asked := len(given(text)) > 0
+		asked := len(givenOptions(text)) > 0
 		if slices.ContainsFunc(args, func(arg string) bool {
 			return strings.Contains(arg, "://") &&
 				isText(arg, asked)

@@ -180,7 +180,7 @@ func runView(cmd *cobra.Command, args []string, f *viewFlags) (err error) {
 // recognize finds out whether the arguments are sources of a build. What lies in a bucket may be either.
 func (f *viewFlags) recognize(args []string) error {
 	f.name, f.ofText = uris.Several(args), true
-	asked := given(f.text)
+	asked := givenOptions(f.text)
 	for _, arg := range args {
 		switch {
 		case !isServedFolder(arg) && (!inBucket(arg) || len(asked) > 0):
@@ -198,7 +198,7 @@ func (f *viewFlags) recognize(args []string) error {
 
 // build makes a dataset of the first rows of sources.
 func (f *viewFlags) build(cmd *cobra.Command, sources []string, dir string) error {
-	flags := append(given(f.text), "--out="+dir, "--discarded", "--progress=none")
+	flags := append(givenOptions(f.text), "--out="+dir, "--discarded", "--progress=none")
 	for _, name := range alsoForText {
 		if p := cmd.Flags().Lookup(name); p.Changed {
 			flags = append(flags, "--"+name+"="+p.Value.String())
