@@ -95,9 +95,9 @@ func (l *live) stop() {
 
 // snapshot holds a stream's counts at one moment.
 type snapshot struct {
-	at                          time.Time
-	rows, tokens, padded, bytes int64
-	blocked                     time.Duration
+	at                   time.Time
+	rows, tokens, padded int64
+	blocked              time.Duration
 }
 
 // rateWindow holds the latest snapshots.
@@ -164,7 +164,7 @@ func laneName(st *stream) string {
 func (l *live) sample(now time.Time, values []float32, forget func(int)) {
 	s := l.server
 	total := s.metrics.total()
-	l.totals.add(snapshot{at: now, rows: total.Rows, tokens: total.Tokens, padded: total.Padded, bytes: total.Bytes})
+	l.totals.add(snapshot{at: now, rows: total.Rows, tokens: total.Tokens, padded: total.Padded})
 	all := l.totals.rates()
 	values[figureTokens], values[figureRows] = float32(all.tokens), float32(all.rows)
 	values[figurePadding] = float32(all.padding)
@@ -182,7 +182,7 @@ func (l *live) sample(now time.Time, values []float32, forget func(int)) {
 	for _, st := range streams {
 		t := l.track(st, now, forget)
 		t.add(snapshot{at: now, rows: st.stats.rows.Load(), tokens: st.stats.tokens.Load(),
-			padded: st.stats.padded.Load(), bytes: st.stats.bytes.Load(), blocked: st.blockedTime(now)})
+			padded: st.stats.padded.Load(), blocked: st.blockedTime(now)})
 		r := t.rates()
 		if r.rows != r.rows {
 			continue

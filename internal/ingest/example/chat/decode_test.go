@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -38,7 +39,7 @@ func TestMalformedJSON(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{`, `{"x"}`, `{"x" 1}`, `{"x": 1,}`, `{"x": 1} 2`, `{"x": [1 2]}`,
 		`{"x": [1,]}`, `{"x": "a`, `{"x": "\x"}`, `{"x": "\u12"}`, `{"x": "\u12g4"}`, "{\"x\": \"\n\"}", `{"x": nul}`,
 		`{"x": -}`, `{x: 1}`} {
-		if _, err := newDecoder().decode([]byte(text)); !errors.Is(err, ErrMalformed) {
+		if _, err := newDecoder().decode([]byte(text)); !errors.Is(err, values.ErrMalformed) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

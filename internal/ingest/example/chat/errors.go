@@ -25,8 +25,6 @@ import (
 )
 
 var (
-	// ErrMalformed means that a record is not a JSON object, or that a message is malformed.
-	ErrMalformed = values.ErrMalformed
 	// ErrShape means that a record has no known form of conversation.
 	ErrShape = errors.New("no conversation")
 	// ErrTemplate means that a template cannot be found or parsed, or fails on a record.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/jinja"
 )
 
@@ -146,7 +147,7 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.200s\n got %v\nwant %s", record, err, want)
 		}
-		if err != nil && !errors.Is(err, ErrShape) && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) {
+		if err != nil && !errors.Is(err, ErrShape) && !errors.Is(err, values.ErrMalformed) && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%.200s: %v has no kind", record, err)
 		}
 	}
