@@ -43,6 +43,15 @@ var magics = []magic{
 	{0, "SQLite format 3\x00", decompress.Plain, skip.Unread, "an SQLite database; write its rows as JSON lines first"},
 	{0, "\x89HDF\r\n\x1a\n", decompress.Plain, skip.Unread, "an HDF5 file; write its rows as JSON lines first"},
 	{0, "\x93NUMPY", decompress.Plain, skip.Unread, "a NumPy array; name the text it was made of"},
+	{0, "WARC/1.", decompress.Plain, skip.Unread, "a WARC file, of pages or their texts with headers; write its records as " +
+		"JSON lines first, as with Python's warcio"},
+	{0, "<mediawiki ", decompress.Plain, skip.Unread, "a dump of a wiki, all pages in one XML; write them as JSON lines first, " +
+		"as with `wikiextractor --json`"},
+	{0, "<doc id=\"", decompress.Plain, skip.Unread, "WikiExtractor's text, with tags around each page; write it anew with " +
+		"`wikiextractor --json`"},
+	{0, "Obj\x01", decompress.Plain, skip.Unread, "an Avro file; write its rows as parquet or JSON lines first"},
+	{0, "ORC", decompress.Plain, skip.Unread, "an ORC file; write its rows as parquet or JSON lines first"},
+	{0, "{\\rtf", decompress.Plain, skip.Office, "a document in RTF; turn it into text with `pandoc -t plain`"},
 	{0, "%PDF-", decompress.Plain, skip.PDF, "a PDF; turn it into text with `pdftotext` and name that"},
 	{0, "\x89PNG\r\n\x1a\n", decompress.Plain, skip.Image, "an image; pass text files"},
 	{0, "\xff\xd8\xff", decompress.Plain, skip.Image, "an image; pass text files"},
@@ -68,7 +77,7 @@ var magics = []magic{
 // shortMagics are those that could begin a text. Such a file is of the kind only where it is no
 // text besides.
 var shortMagics = map[string]bool{"WEBP": true, "WAVE": true, "ftyp": true, "ID3": true, "OggS": true, "fLaC": true,
-	"II*\x00": true}
+	"II*\x00": true, "ORC": true}
 
 // identify looks at the first bytes of an input: how it is compressed, or what it is that cannot be
 // read.

@@ -182,6 +182,9 @@ func TestKindsNamedDirectly(t *testing.T) {
 	dir := t.TempDir()
 	office := func(first string) string { return zipped(t, zip.Deflate, file{first, "<markup/>"}) }
 	for name, c := range map[string]struct{ data, says string }{
+		"a.warc": {"WARC/1.0\r\nWARC-Type: warcinfo\r\n", "warcio"}, "a.xml": {"<mediawiki xmlns=", "wikiextractor"},
+		"wiki_00": {"<doc id=\"1\" url=", "wikiextractor"}, "a.rtf": {"{\\rtf1 a}", "pandoc"},
+		"a.avro": {"Obj\x01\x04", "Avro"}, "a.orc": {"ORC\x08\x03\x10", "an ORC file"},
 		"a.pdf": {"%PDF-1.4\n", "pdftotext"}, "a.png": {pngHead, "an image"}, "a.7z": {"7z\xbc\xaf\x27\x1c", "7z x"},
 		"a.docx": {office("word/document.xml"), "pandoc"}, "a.epub": {office("content.opf"), "pandoc"},
 		"unnamed":   {office("[Content_Types].xml"), "a spreadsheet into CSV"},
