@@ -179,3 +179,35 @@ func TestGivenTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestSplitsOfNames: where the names of files that are read stand for what a model is trained on and for what it is
+// tested with, a note says so.
+func TestSplitsOfNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/train.jsonl", "a/test.jsonl", "b/data/train-00000-of-00001.jsonl.gz", "b/data/dev-1.jsonl.gz",
+		"c/train/1.txt", "c/val/1.txt", "d/test.jsonl", "d/dev.jsonl", "e/train.jsonl", "e/latest.jsonl", "e/test/x_test.go",
+		"dev/f/train.txt"} {
+		data := "{\"text\": \"a\"}\n"
+		if strings.HasSuffix(name, ".gz") {
+			data = gzipped(data)
+		}
+		write(t, dir, name, data)
+	}
+	for _, c := range []struct{ args, exclude, want string }{
+		{"a", "", "1 of test, 1 of train"}, {"a", "test*", ""}, {"a/*", "", "1 of test, 1 of train"}, {"a/train*", "", ""},
+		{"a/test.jsonl a/train.jsonl", "", "1 of test, 1 of train"}, {"b", "", "1 of train, 1 of validation"},
+		{"c", "", "1 of train, 1 of validation"}, {"d", "", ""}, {"e", "", ""}, {"dev/f", "", ""}, {"dev/f/train.txt", "", ""},
+	} {
+		o := Options{}
+		for _, arg := range strings.Fields(c.args) {
+			o.Args = append(o.Args, filepath.Join(dir, arg))
+		}
+		if c.exclude != "" {
+			o.Exclude = []string{c.exclude}
+		}
+		notes := fault.Join(openSet(t, o).Notes(), "\n").String()
+		if said := strings.Contains(notes, "splits"); said != (c.want != "") || !strings.Contains(notes, c.want) {
+			t.Errorf("%s: %q, want %q", c.args, notes, c.want)
+		}
+	}
+}

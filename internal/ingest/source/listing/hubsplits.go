@@ -44,8 +44,12 @@ func splitWord(words string) func() *regexp.Regexp {
 
 // splitOf returns the split that a name stands for, "" for none.
 func splitOf(name string) string {
+	mayBe := false
+	for _, part := range [...]string{"train", "val", "test", "dev"} { // one of which each word has
+		mayBe = mayBe || strings.Contains(name, part)
+	}
 	for _, s := range splitWords {
-		if s.word().MatchString(name) {
+		if mayBe && s.word().MatchString(name) {
 			return s.split
 		}
 	}
@@ -72,6 +76,27 @@ func splitOfPath(name string) string {
 		return file
 	}
 	return folder
+}
+
+// splitCounts counts files of data by the split for which their names stand.
+type splitCounts map[string]int
+
+// count counts a file by its path. Source code has tests, too, and is no data.
+func (c *splitCounts) count(name string) {
+	if dataKind(path.Base(name)) != "" {
+		if *c == nil {
+			*c = splitCounts{}
+		}
+		(*c)[splitOfPath(name)]++
+	}
+}
+
+// note adds a note if what a model is tested with is among what it is trained on.
+func (c splitCounts) note(l *Lister, which string) {
+	if c[splitTrain] > 0 && c[splitValidation]+c[splitTest] > 0 {
+		l.Note("%s are read as one, %s; leave out those for testing, in a folder with {exclude}, or give them to {val}",
+			which, countSplits(c))
+	}
 }
 
 // splitChoice chooses among the files of a dataset by their names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 }
 
 // GivenTwice adds notes on files that are given more than once, or that a folder or pattern holds which is given too:
-// their documents come twice.
+// their documents come twice. So do those on files of several splits.
 func (l *Lister) GivenTwice(args []string) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -138,10 +139,13 @@ func (l *Lister) GivenTwice(args []string) {
 	}
 	patterns := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isGlob(arg) || uris.IsAddress(arg) })
 	again := map[string]bool{}
-	files := map[[2]int64]named{}
+	files, splits := map[[2]int64]named{}, splitCounts{}
 	for _, arg := range args {
 		if pattern := matching(arg, patterns); pattern != "" {
 			l.Note("source %s matches %s, which is given too: its documents are read twice", arg, pattern)
+		}
+		if !isGlob(arg) {
+			splits.count(path.Base(arg))
 		}
 		abs, err := realPath(strings.TrimPrefix(arg, "file://"))
 		if err != nil || uris.IsAddress(arg) && !strings.HasPrefix(arg, "file://") || arg == "-" {
@@ -165,6 +169,7 @@ func (l *Lister) GivenTwice(args []string) {
 			}
 		}
 	}
+	splits.note(l, "all splits for which files are named")
 }
 
 // otherName returns an earlier name of the file of this name, "" if it is new. Names of one file have its size and

@@ -233,6 +233,7 @@ func (l *remoteListing) addAll(ctx context.Context) error {
 			return nil
 		}
 		added++
+		l.walk.splits.count(strings.ReplaceAll(string(key), "\x00", "/"))
 		return err
 	})
 	if err == nil && added == 0 {
@@ -241,7 +242,7 @@ func (l *remoteListing) addAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.noteSkipped(l.arg, &l.walk.skipped)
+	l.noteWalk(l.arg, l.walk)
 	l.splits.addNotes(l.Lister, l.arg)
 	if remote.HubOffline(l.arg) {
 		l.Note("%s: HF_HUB_OFFLINE is set: only files in the cache are read, %d here", l.arg, added)

@@ -35,6 +35,7 @@ type walk struct {
 	files   scratch.Sorter
 	todo    scratch.Queue
 	skipped skip.Counts
+	splits  splitCounts                 // the files that are read
 	passed  func(uri string, err error) // Options.Passed
 	row     []byte                      // describes the remote file that is listed; nil for local ones
 }
@@ -265,6 +266,7 @@ func (l *Lister) walked(arg string, w *walk) error {
 			return nil
 		}
 		added++
+		w.splits.count(strings.ReplaceAll(string(key), "\x00", "/"))
 		if w.globs != nil && again == "" {
 			if again = matching(name, l.patterns); again != "" {
 				l.Note("source %s matches %s, as %s does, which is given too: what both match is read twice", arg, name, again)
@@ -278,15 +280,16 @@ func (l *Lister) walked(arg string, w *walk) error {
 	if added == 0 && w.skipped.Unneeded() == 0 && w.passed == nil {
 		return l.nothing(arg, w)
 	}
-	l.noteSkipped(arg, &w.skipped)
+	l.noteWalk(arg, w)
 	return nil
 }
 
-// noteSkipped notes what was skipped in a folder or a glob.
-func (l *Lister) noteSkipped(arg string, skipped *skip.Counts) {
-	if text := skipped.Text(false); text != "" {
+// noteWalk notes what was skipped in a folder or a glob, and that what is for testing was not.
+func (l *Lister) noteWalk(arg string, w *walk) {
+	if text := w.skipped.Text(false); text != "" {
 		l.Note("%s: skipped %s; name a file explicitly to read it", arg, text)
 	}
+	w.splits.note(l, arg+": all splits for which its files are named")
 }
 
 var errNoMatch = fault.Of(fs.ErrNotExist, "no file matches the pattern")
