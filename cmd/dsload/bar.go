@@ -11,13 +11,16 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/dsload/dsload/internal/ingest/report"
 )
 
-// A bar is a progress line that is redrawn in place. It asks for the width before each draw, stays
-// shorter than that, and redraws as soon as the window changes. It has no colours.
+// A bar is a progress line that is redrawn in place. The progressbar library only renders it, into
+// a string: it measures the window once, and wraps in a narrow one. So the bar chooses what fits.
+// It asks for the width before each draw, stays shorter than that, and redraws as soon as the
+// window changes. It has no colours.
 type bar struct {
 	w     io.Writer
 	width func() int
@@ -161,9 +164,20 @@ func joinFigures(figures []statusFigure) string {
 	return strings.Join(texts, "  ")
 }
 
-// renderBar returns the percentage, a bar width columns wide, and text.
+// renderBar returns the percentage, a bar width columns wide, and text, laid out on a line by the
+// library.
 func renderBar(fraction float64, width int, text string) string {
-	fraction = min(fraction, 0.999) // the line is gone at the end
-	full := int(fraction * float64(width))
-	return fmt.Sprintf("%3d%% %s%s  %s", int(100*fraction), strings.Repeat("█", full), strings.Repeat("░", width-full), text)
+	b := progressbar.NewOptions(barSteps,
+		progressbar.OptionSetWriter(io.Discard),
+		progressbar.OptionSetWidth(width),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetDescription(text),
+		progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░"}),
+	)
+	// Neither call can fail: the writer takes everything, and the step is below the last.
+	_ = b.Set(int(barSteps * min(fraction, 0.999)))
+	_ = b.RenderBlank() // Set renders nothing below one percent
+	return strings.TrimRight(strings.TrimPrefix(b.String(), "\r "), " ")
 }
