@@ -125,6 +125,7 @@ func absOut(out string) string {
 	return abs
 }
 
+// URL returns the address of the page.
 func (p *buildPage) URL() string { return "http://" + p.server.Addr().String() + "/" }
 
 // end shows on open pages how the build ended, and closes the server.

@@ -73,6 +73,7 @@ type Lease struct {
 	n      int64
 }
 
+// Bytes returns the size of the lease.
 func (l *Lease) Bytes() int64 { return l.n }
 
 // Release returns the bytes. Releasing twice, or a nil lease, does nothing.

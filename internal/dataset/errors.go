@@ -31,4 +31,5 @@ func (e *SettingsError) Error() string {
 	return fmt.Sprintf("%s holds a build with %s = %s, not %s", e.Dir, e.Name, e.Have, e.Want)
 }
 
+// Kind returns "usage".
 func (e *SettingsError) Kind() string { return "usage" }

@@ -127,6 +127,7 @@ func OpenMerger(ctx context.Context, fsys shardfile.FS, dir string, o MergeOptio
 // Merged returns the manifest of a folder that was merged from the plan before, else nil.
 func (m *Merger) Merged() *shard.Manifest { return m.before }
 
+// First returns the manifest of part 0.
 func (m *Merger) First() *shard.Manifest { return m.first }
 
 // Close releases the folder.

@@ -112,6 +112,7 @@ func (e *Error) Kind() string {
 	return KindOf(e.Err)
 }
 
+// Message returns the error's text.
 func (e *Error) Message() Text {
 	text := e.What
 	if e.Option != "" {

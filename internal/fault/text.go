@@ -129,6 +129,7 @@ func All(texts []Text, names Names) []string {
 
 // In JSON a text with options is a list: text, the name of an option, text, and so on. One without is a string.
 
+// MarshalJSON implements json.Marshaler.
 func (t Text) MarshalJSON() ([]byte, error) {
 	const mark = "\x00"
 	parts := strings.Split(t.In(func(o Option, _ any) string { return mark + string(o) + mark }), mark)
@@ -138,6 +139,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(parts)
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {

@@ -113,8 +113,10 @@ func (b *Buffer) number(at, size int) uint64 {
 	return binary.LittleEndian.Uint64(v[:])
 }
 
+// Uint32 returns the number at an offset.
 func (b *Buffer) Uint32(at int) int { return int(b.number(at, 4)) }
 
+// Int64 returns the number at an offset.
 func (b *Buffer) Int64(at int) int64 { return int64(b.number(at, 8)) }
 
 // Root returns the table that a buffer begins with.
@@ -201,6 +203,7 @@ func (t Table) Vector(slot, size int) (at, n int) {
 	return at, n
 }
 
+// Tables returns the tables of a vector.
 func (t Table) Tables(slot int) iter.Seq[Table] {
 	return func(yield func(Table) bool) {
 		at, n := t.Vector(slot, 4)

@@ -170,6 +170,7 @@ func (s *Scanner) End() error {
 	return nil
 }
 
+// Object enters an object.
 func (s *Scanner) Object() error {
 	if s.Token() != '{' {
 		return s.Fail(NoObject)

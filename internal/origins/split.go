@@ -109,6 +109,7 @@ func (o *originFile) explain(err error) error {
 	return err
 }
 
+// Close releases the files.
 func (o *Split) Close() (err error) {
 	if o == nil {
 		return nil

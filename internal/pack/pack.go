@@ -16,8 +16,10 @@ type Rows struct {
 	ends    []int32 // where each row ends, in pieces
 }
 
+// Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.ends) }
 
+// Row returns the pieces of row i.
 func (r *Rows) Row(i int) []Piece {
 	from := int32(0)
 	if i > 0 {

@@ -37,6 +37,7 @@ func (e *AccessError) Writable() bool {
 	return e.Owner == os.Geteuid() && e.Mode.Perm()&othersWrite != 0
 }
 
+// Kind returns fault.Usage.
 func (e *AccessError) Kind() string { return fault.Usage }
 
 const othersWrite = 0o022

@@ -73,6 +73,7 @@ func (t *Trace) Dataset(member int) (name, dir string, d *shard.Dataset) {
 // Members returns the number of datasets.
 func (t *Trace) Members() int { return len(t.stream.members) }
 
+// Split returns the rows of a member.
 func (t *Trace) Split(member int) *shard.Split { return t.stream.members[member].split }
 
 // notThere returns the error for something that the query does not have.

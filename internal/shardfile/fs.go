@@ -136,6 +136,7 @@ func NotRegular(name string, mode fs.FileMode) error {
 	return Wrong(name, fmt.Errorf("%w: there is %s in its place; remove it", ErrNotRegular, what))
 }
 
+// Open opens a file for reading.
 func (f osFS) Open(name string) (fs.File, error) { return Opened(f.OpenFile(name, os.O_RDONLY)) }
 
 func (osFS) Rename(oldName, newName string) error  { return os.Rename(oldName, newName) }

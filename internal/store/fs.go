@@ -243,6 +243,7 @@ func (f *FS) OpenFile(name string, flag int) (shardfile.File, error) {
 	return &sharedFile{unwritable{o.URI}, f.home.store.Open(f.ctx, o), f.ctx, f.home}, nil
 }
 
+// Open opens a file for reading.
 func (f *FS) Open(name string) (fs.File, error) {
 	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
 }

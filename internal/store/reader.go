@@ -164,6 +164,7 @@ func (f *Reader) OpenFile(name string, flag int) (shardfile.File, error) {
 	return &cachedFile{unwritable{v.URI}, f, v}, nil
 }
 
+// Open opens a file for reading.
 func (f *Reader) Open(name string) (fs.File, error) {
 	return shardfile.Opened(f.OpenFile(name, os.O_RDONLY))
 }

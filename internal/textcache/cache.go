@@ -161,6 +161,7 @@ func touch(path string) error {
 	return os.Chtimes(path, now, now)
 }
 
+// Close releases the entry.
 func (e *Entry) Close() error {
 	if e == nil || e.lock == nil {
 		return nil

@@ -19,6 +19,7 @@ type List struct {
 	read    func(i int64) (*Row, error) // row i, not yet described
 }
 
+// All returns the rows of a split.
 func (s *Split) All() *List { return &List{Len: s.Rows.NumRows(), read: s.Read} }
 
 // Documents returns the rows of the documents from first up to end, none if they have none in the split.

@@ -192,11 +192,13 @@ type AppendError struct {
 
 func (e *AppendError) Error() string { return e.Message().String() }
 
+// Message returns the error's text.
 func (e *AppendError) Message() fault.Text {
 	return fault.Textf("append to %s: it was built with %v = %s, not %s; leave %v out to take the dataset's, "+
 		"or build another one", e.Dir, fault.Option(e.Name), e.Have, e.Want, fault.Option(e.Name))
 }
 
+// Kind returns fault.Usage.
 func (e *AppendError) Kind() string { return fault.Usage }
 
 // tokenizerText describes the tokenizer of settings: its name, and what distinguishes it from another of that name.

@@ -29,6 +29,7 @@ type StaleError struct {
 
 func (e *StaleError) Error() string { return e.Message().String() }
 
+// Message returns the error's text.
 func (e *StaleError) Message() fault.Text {
 	what := fault.Textf("build %s: it holds a finished dataset, and %s %s", e.Out, e.URI, e.Reason)
 	if e.New {
@@ -39,6 +40,7 @@ func (e *StaleError) Message() fault.Text {
 	return fault.Textf("%v build it afresh with {overwrite}, or choose another {out}", what)
 }
 
+// Kind returns fault.Usage.
 func (e *StaleError) Kind() string { return fault.Usage }
 
 // maxTimesListed is how many modification times run.json lists: above it a change can be noticed,

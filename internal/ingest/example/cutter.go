@@ -30,6 +30,7 @@ type Example struct {
 	Part     int32    // index of the example in the document
 }
 
+// Tokens returns how many input ids the example has.
 func (e *Example) Tokens() int { return len(e.InputIDs) + e.Length }
 
 // CutterOptions configures a Cutter.

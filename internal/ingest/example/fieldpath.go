@@ -92,6 +92,7 @@ func ParseFieldPaths(s string) (paths []FieldPath, err error) {
 // oneOf writes the name of a path for messages: "a" or "b" where it is several.
 func oneOf(name string) string { return strings.ReplaceAll(strconv.Quote(name), "|", `" or "`) }
 
+// String returns the path as written.
 func (p FieldPath) String() string { return p.name }
 
 // IsZero reports whether the path names nothing.

@@ -59,6 +59,7 @@ func (u *Unused) forget() {
 	*u = Unused{used: u.used, known: [2]map[string]metField{{}, {}}, changed: true}
 }
 
+// Begin begins a record.
 func (u *Unused) Begin() {
 	if u != nil {
 		u.at, u.ofMessages = 0, u.ofMessages[:0]

@@ -55,6 +55,7 @@ func (b *Builder) Member(key, value any) {
 	b.members = append(b.members, entry{key: key, hash: key, value: value})
 }
 
+// Text returns a string as a value.
 func (b *Builder) Text(s string) any { return boxed(&b.texts, s) }
 
 // Item adds an item to the innermost list.

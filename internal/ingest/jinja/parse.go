@@ -106,6 +106,7 @@ func (t *Template) WritesOutside() bool {
 	})
 }
 
+// ResidentBytes returns the memory of the parsed template.
 func (t *Template) ResidentBytes() int64 { return int64(parsedFactor * t.size) }
 
 type parser struct {

@@ -218,6 +218,7 @@ func (o *Options) DelimiterByte() byte {
 // JudgesDocuments reports whether documents are judged, and so wanted whole.
 func (o *Options) JudgesDocuments() bool { return o.Filter.Active() || o.Dedup != filter.None }
 
+// BudgetOf returns the value of a budget by its name.
 func (o *Options) BudgetOf(name string) int64 {
 	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
 		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[name]

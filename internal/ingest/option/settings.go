@@ -120,6 +120,7 @@ type Filter = filter.Options
 // number.
 type Token string
 
+// MarshalJSON implements json.Marshaler.
 func (t Token) MarshalJSON() ([]byte, error) {
 	if id, err := strconv.ParseUint(string(t), 10, 32); err == nil {
 		return strconv.AppendUint(nil, id, 10), nil
@@ -127,6 +128,7 @@ func (t Token) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(t))
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (t *Token) UnmarshalJSON(data []byte) error {
 	if _, err := strconv.ParseUint(string(data), 10, 32); err == nil {
 		*t = Token(data)

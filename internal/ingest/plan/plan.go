@@ -63,6 +63,7 @@ type Phase struct {
 // count returns the number of inputs of the phase.
 func (p *Phase) count() int { return max(p.total, len(p.Inputs)) }
 
+// Entry returns partition i.
 func (p *Plan) Entry(i int) *Entry { return &p.Parts[i-p.first] }
 
 // Entry is where one partition begins; it ends where the next does.

@@ -261,6 +261,7 @@ func (s *Scan) Complete(hold *heldout.Chooser, sources []shard.SourceInfo, unrea
 	}
 }
 
+// Copy notes that a document is a copy.
 func (s *Scan) Copy(phase int, ordinal int64) error {
 	// A growing list takes twice its size. While it is written, another copy is a third longer.
 	if s.copied++; 4*s.copied > s.o.Memory/copiesShare {

@@ -80,8 +80,10 @@ func NewRecorder(from *setup.Prepared, documents int) *Recorder {
 		Preview: &Preview{Tokenizer: from.Tokenizer, Memory: from.Memory, Options: *from.Options}}
 }
 
+// input returns the input that is read.
 func (r *Recorder) input() *Input { return &r.Preview.Inputs[len(r.Preview.Inputs)-1] }
 
+// BeginInput begins an input of a phase.
 func (r *Recorder) BeginInput(in source.Input, phase int) {
 	r.Preview.Inputs = append(r.Preview.Inputs, Input{URI: uris.Shown(in.URI), Val: phase == setup.Val,
 		Format: in.Format, Compression: in.Compression, Bytes: in.Size})

@@ -74,6 +74,7 @@ type SplitSummary struct {
 	Sources []shard.SourceCounts `json:"sources,omitempty"`
 }
 
+// Sums returns the examples and tokens of all splits.
 func (s *Summary) Sums() (examples, tokens int64) {
 	for _, split := range s.Splits {
 		examples += split.Examples

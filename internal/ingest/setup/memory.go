@@ -53,6 +53,7 @@ type CapError struct {
 
 func (e *CapError) Error() string { return e.Message().String() }
 
+// Message returns the error's text.
 func (e *CapError) Message() fault.Text {
 	advice := fault.Textf("raise {memory}")
 	switch {
@@ -66,6 +67,7 @@ func (e *CapError) Message() fault.Text {
 		fault.Given("memory", units.Size(e.Cap)), units.Size(e.Smallest+(1<<20)-1)&^(1<<20-1), advice)
 }
 
+// Kind returns fault.Limit.
 func (e *CapError) Kind() string { return fault.Limit }
 
 const (

@@ -118,6 +118,7 @@ func (e *ColumnError) Error() string {
 	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
 }
 
+// Unwrap returns cause.UnknownField.
 func (e *ColumnError) Unwrap() error { return cause.UnknownField }
 
 // NeedError means that a part of an input takes more memory than reading it may.
@@ -129,4 +130,5 @@ type NeedError struct {
 
 func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
 
+// Kind returns fault.Limit.
 func (e *NeedError) Kind() string { return fault.Limit }

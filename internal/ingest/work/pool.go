@@ -15,6 +15,7 @@ type Pool struct {
 	idle []*Worker
 }
 
+// Put adds a worker.
 func (p *Pool) Put(w *Worker) {
 	p.mu.Lock()
 	p.idle = append(p.idle, w)

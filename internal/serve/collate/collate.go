@@ -256,6 +256,7 @@ func (o Options) padded(n int) int {
 	return (n + o.Multiple - 1) / o.Multiple * o.Multiple
 }
 
+// Has reports whether the batch has column c.
 func (b *Batch) Has(c Column) bool {
 	switch c {
 	case LabelIDs:
@@ -266,6 +267,7 @@ func (b *Batch) Has(c Column) bool {
 	return c <= AttentionMask
 }
 
+// Rows returns the number of rows.
 func (b *Batch) Rows() int { return len(b.rows) }
 
 // Tokens returns the number of ids before padding.
@@ -297,6 +299,7 @@ func (b *Batch) RowLength(i int) int32 { return b.rows[i].length }
 // Example returns the number of row i in its split.
 func (b *Batch) Example(i int) int64 { return b.rows[i].example }
 
+// Position returns the position of row i in the order.
 func (b *Batch) Position(i int) int64 { return b.rows[i].position }
 
 // OriginOf returns the index of row i's source.

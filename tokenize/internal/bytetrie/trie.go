@@ -55,6 +55,7 @@ func (t *Trie) Step(n Node, c byte) (Node, bool) {
 // Value returns the value of the string that leads to n, if the trie holds that string.
 func (n Node) Value() (uint32, bool) { return n.value, n.link&hasValue != 0 }
 
+// Find returns the value of key.
 func (t *Trie) Find(key []byte) (uint32, bool) {
 	n := t.Root()
 	for _, c := range key {

@@ -12,6 +12,7 @@ type Range struct{ First, Last rune }
 // Ranges is a set of characters: ranges in ascending order that do not touch.
 type Ranges []Range
 
+// Has reports whether r is in the set.
 func (s Ranges) Has(r rune) bool {
 	i := sort.Search(len(s), func(i int) bool { return s[i].Last >= r })
 	return i < len(s) && s[i].First <= r

@@ -203,6 +203,7 @@ func lowBytes(n int) uint64 {
 	return 1<<(8*uint(n)) - 1
 }
 
+// Reset empties the cache.
 func (c *Cache) Reset() {
 	clear(c.lines)
 	clear(c.long)

@@ -35,10 +35,13 @@ type (
 	Bert struct{ CleanText, HandleChineseChars, StripAccents, Lowercase bool }
 )
 
+// Steps returns the only step.
 func (Lowercase) Steps() Sequence { return Sequence{chars(charclass.AppendLower)} }
 
+// Steps returns the only step.
 func (StripAccents) Steps() Sequence { return Sequence{remove(charclass.CombiningMark)} }
 
+// Steps returns the only step.
 func (Nmt) Steps() Sequence { return Sequence{chars(charclass.AppendNmt)} }
 
 // Unroll returns the steps of all components in order.

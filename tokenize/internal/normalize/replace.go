@@ -35,6 +35,7 @@ func Expression(re *regex.Regex) Pattern {
 // use. It cannot be searched for.
 func Uncompiled(text string) Pattern { return Pattern{Text: text, IsRegex: true} }
 
+// Search starts a search in text.
 func (p Pattern) Search(text []byte) Search {
 	if p.IsRegex {
 		return p.Expression.Search(text)

@@ -166,4 +166,5 @@ next:
 	return false
 }
 
+// Bytes returns the memory of the table.
 func (t *Table) Bytes() int64 { return int64(len(t.Disp)*2 + len(t.Slots)*8) }

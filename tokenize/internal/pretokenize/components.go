@@ -51,18 +51,22 @@ type (
 	BeforeWords struct{ Mark rune }
 )
 
+// Steps returns the only step.
 func (WhitespaceSplit) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Whitespace), Removed}}
 }
 
+// Steps returns its two steps.
 func (Bert) Steps() Sequence {
 	return append(WhitespaceSplit{}.Steps(), Punctuation{Isolated}.Steps()...)
 }
 
+// Steps returns the only step.
 func (c Punctuation) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Punctuation), c.Behavior}}
 }
 
+// Steps returns the only step.
 func (c Digits) Steps() Sequence {
 	if c.Individual {
 		return Sequence{classSplit{class(charclass.Numeric), Isolated}}
@@ -70,6 +74,7 @@ func (c Digits) Steps() Sequence {
 	return Sequence{classSplit{class(charclass.Numeric), Contiguous}}
 }
 
+// Steps returns the only step.
 func (c CharDelimiter) Steps() Sequence {
 	return Sequence{classSplit{func(r rune) bool { return r == c.Char }, Removed}}
 }

@@ -101,6 +101,7 @@ func (re *Regex) SearchBytes() int64 {
 	return memoBytes
 }
 
+// String returns the pattern.
 func (re *Regex) String() string { return re.pattern }
 
 // Search finds matches in one text, for one goroutine. It keeps state between calls, so that

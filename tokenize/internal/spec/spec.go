@@ -131,16 +131,22 @@ const (
 	Byte        PieceKind = 6
 )
 
+// Table returns the vocabulary.
 func (m *BPE) Table() *vocab.Table { return m.Vocab }
 
+// Table returns the vocabulary.
 func (m *WordPiece) Table() *vocab.Table { return m.Vocab }
 
+// Table returns the vocabulary.
 func (m *WordLevel) Table() *vocab.Table { return m.Vocab }
 
+// Table returns the vocabulary.
 func (m *Unigram) Table() *vocab.Table { return m.Vocab }
 
+// Table returns the vocabulary.
 func (m *Ranks) Table() *vocab.Table { return m.Vocab }
 
+// Table returns the vocabulary.
 func (m *SentencePiece) Table() *vocab.Table { return m.Vocab }
 
 // UnknownID returns the id of unknown text, -1 if a model has none.

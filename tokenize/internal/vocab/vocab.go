@@ -152,6 +152,7 @@ func (v *Table) Tokens() [][]byte {
 	return list
 }
 
+// ID returns the id of a token.
 func (v *Table) ID(token []byte) (uint32, bool) {
 	if v.slots == nil {
 		return 0, false
@@ -181,6 +182,7 @@ func (v *Table) ByteIDs() (ids [256]int32) {
 // TextBytes returns the total length of all tokens in bytes.
 func (v *Table) TextBytes() int64 { return int64(len(v.blob)) }
 
+// Bytes returns the memory of the table.
 func (v *Table) Bytes() int64 {
 	return int64(cap(v.blob)) + 4*int64(cap(v.offsets)) + 8*int64(len(v.missing)) + 4*int64(len(v.slots))
 }

@@ -65,6 +65,7 @@ func (p *Pieces) append(dst []byte, id uint32) []byte {
 	return append(dst, token...) // a token of ranks, or an added one, stands for itself
 }
 
+// Bytes returns the memory of the pieces.
 func (p *Pieces) Bytes() int64 { return int64(cap(p.long) + 8*cap(p.words) + cap(p.widths)) }
 
 // match returns how many bytes an id has if the text begins with them; 0 if it does not, or if they are not

@@ -117,6 +117,7 @@ func newForm(source string) (*form, error) {
 		calledOlder: strings.Contains(source, "function_call"), thoughtEnds: thoughtEnds(source)}, nil
 }
 
+// UsesDate reports whether a template uses the date.
 func (r *Renderer) UsesDate() bool {
 	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
 }

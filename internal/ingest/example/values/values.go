@@ -107,6 +107,7 @@ func (d *Decoder) Clean() {
 	}
 }
 
+// ResetString is Reset for a string.
 func (d *Decoder) ResetString(s string) { d.Reset(unsafe.Slice(unsafe.StringData(s), len(s))) }
 
 // Spend counts n bytes for a value.

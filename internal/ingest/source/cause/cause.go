@@ -115,6 +115,7 @@ func (e *ChangedError) Error() string { return e.Message().String() }
 // Existence is what changed of a file that was removed.
 const Existence = "existence"
 
+// Message returns the error's text.
 func (e *ChangedError) Message() fault.Text {
 	what, since, do := "resume", "the build began", fault.Textf("start afresh with {overwrite}")
 	if e.Planned {
@@ -131,4 +132,5 @@ func (e *ChangedError) Message() fault.Text {
 	return fault.Textf("%s %s: its %s changed since %s%s; restore it, or %v", what, e.URI, e.What, since, change, do)
 }
 
+// Kind returns fault.Corrupt.
 func (e *ChangedError) Kind() string { return fault.Corrupt }

@@ -215,8 +215,10 @@ func (s Sum) Tagged() string { return "xxh3-128:" + s.String() }
 // IsZero reports whether there is no checksum.
 func (s Sum) IsZero() bool { return s == Sum{} }
 
+// MarshalText implements encoding.TextMarshaler.
 func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Sum) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(s) {
 		return fault.Of(cause.Corrupt, "checksum of %d digits", len(text))

@@ -124,6 +124,7 @@ func (p *Place) At() *Place { return p }
 // Stateless is what a framer embeds that needs no more than its place.
 type Stateless struct{}
 
+// State returns 0.
 func (Stateless) State() uint32 { return 0 }
 
 // Restore does nothing.

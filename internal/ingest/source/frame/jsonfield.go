@@ -40,6 +40,7 @@ func (e *LackError) Error() string {
 	return fmt.Sprintf("no field %q; the record has %s", e.Field, strings.Join(has, ", "))
 }
 
+// Unwrap returns cause.UnknownField.
 func (e *LackError) Unwrap() error { return cause.UnknownField }
 
 const (
