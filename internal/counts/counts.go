@@ -88,6 +88,8 @@ type Numbers struct {
 	Rendered int64 `json:"rendered,omitempty"`
 	// Foreign counts those of Rendered whose token the tokenizer lacks.
 	Foreign int64 `json:"foreign,omitempty"`
+	// Separators counts texts that are a control token alone.
+	Separators int64 `json:"separators,omitempty"`
 	// Markup counts texts that begin as pages of HTML.
 	Markup int64 `json:"markup,omitempty"`
 	// WhereAsText counts documents with a text that a condition compared with a number.

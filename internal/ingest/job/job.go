@@ -97,6 +97,7 @@ type Document struct {
 	Conversation *Conversation // nil for other texts
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
+	Separator         bool // its text is a control token alone
 	Markup            bool // its text begins as a page of HTML
 	TextBytes         int64
 	Hash              uint64 // the text's; the first piece's where there are several

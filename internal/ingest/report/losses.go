@@ -60,12 +60,14 @@ func ComparedAsText(c counts.Counts) []fault.Text {
 		"their characters, where 10 comes before 9")
 }
 
-// Rendered warns of texts that a chat template wrote, and of pages of HTML.
+// Rendered warns of texts that a chat template wrote, of what separates texts, and of pages of HTML.
 func Rendered(c counts.Counts) []fault.Text {
-	pages := counted(c.Markup, "documents that are pages of HTML: %s, with their tags, scripts and styles as text; {map} with "+
-		"a program that takes the words out of them leaves these out")
-	if c.Rendered == 0 {
-		return pages
+	notes := counted(c.Separators, "texts that are a control token alone, such as <|endoftext|>: %s; if documents of several "+
+		"lines lie between them, {format} document keeps those whole: a file is then one, with these tokens inside")
+	notes = append(notes, counted(c.Markup, "documents that are pages of HTML: %s, with their tags, scripts and styles as "+
+		"text; {map} with a program that takes the words out of them leaves these out")...)
+	if c.Rendered == c.Separators && c.Foreign == 0 {
+		return notes
 	}
 	note := fault.Textf("texts that begin with a control token, such as <s> or <|im_start|>, as if a chat template wrote "+
 		"them: %s; a token that would stand at an end of them twice is written once; {format} chat writes conversations "+
@@ -74,7 +76,7 @@ func Rendered(c counts.Counts) []fault.Text {
 		note = fault.Textf("%v; the token at the beginning of %s is none of the tokenizer's, which cuts it into pieces as "+
 			"any text: give the {tokenizer} that they were written for", note, units.Count(c.Foreign))
 	}
-	return append(pages, note)
+	return append(notes, note)
 }
 
 // LeftOut returns how many documents a build left out so far, by the reason.

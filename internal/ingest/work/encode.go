@@ -99,6 +99,7 @@ func (w *Worker) encodeTexts(j *job.Job) {
 		}
 		if d.First {
 			d.Rendered, d.Foreign = w.rendered(t.prompt)
+			d.Separator = d.Rendered && isToken(t.prompt)
 			d.Markup = IsMarkup(t.prompt)
 		}
 		w.texts = append(w.texts, tokenize.Text{Bytes: t.prompt, Piece: tokenize.Piece{First: d.First, Last: d.Last}})

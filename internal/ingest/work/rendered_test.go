@@ -1,6 +1,7 @@
 package work
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/tokenize/builtin"
@@ -21,6 +22,16 @@ func TestRendered(t *testing.T) {
 	} {
 		if yes, foreign := w.rendered([]byte(text)); yes != want[0] || foreign != want[1] {
 			t.Errorf("%q: %v and %v, want %v", text, yes, foreign, want)
+		}
+	}
+}
+
+// TestSeparators: a text that is a control token alone is told from one that begins with it.
+func TestSeparators(t *testing.T) {
+	for text, want := range map[string]bool{"<|endoftext|>": true, "[SEP]": true, "<s> \r\n": true, "<s>a": false,
+		"<s></s>": false, "<" + strings.Repeat("a", maxOpener) + ">": false} {
+		if got := isToken([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -330,6 +330,11 @@ func (w *Worker) rendered(text []byte) (yes, foreign bool) {
 	return foreign, foreign
 }
 
+// isToken reports whether a text that begins with a control token is nothing else.
+func isToken(text []byte) bool {
+	return bytes.IndexAny(text[:min(len(text), maxOpener)], ">]") == len(bytes.TrimRight(text, " \t\r\n"))-1
+}
+
 // IsSpecial reports whether an id is a special token, which is left out of the text that ids stand for.
 func IsSpecial(t *tokenize.Tokenizer, id uint32) bool {
 	return len(t.AppendText(nil, []uint32{id}, tokenize.DecodeOptions{SkipSpecial: true})) == 0
