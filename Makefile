@@ -1,5 +1,5 @@
 # make test   every test: Go, where there are goroutines with the race detector too, a short fuzzing of every parser, then Python;
-#             QUICK=1 for Go's short tests without the race detector, no fuzzing, no snippets of pages, and of python/ the fixtures alone
+#             QUICK=1 for Go's short tests without the race detector, no fuzzing, no snippets of pages and no browser, and of python/ the fixtures alone
 # make test-alone  README's commands in a fresh clone with an empty home and no reference data, the tests quick
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
@@ -135,7 +135,7 @@ soak: $(VENV)/installed
 test-python: test-clients test-package
 
 test-clients: build $(VENV)/installed
-	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients $(if $(QUICK),--ignore=tests_clients/docs)
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients $(if $(QUICK),--ignore=tests_clients/docs --ignore=tests_clients/pages)
 	$(VENV_PYTHON) -m pytest -q release bench
 
 test-package: build $(VENV)/installed
