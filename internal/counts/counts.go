@@ -90,6 +90,8 @@ type Numbers struct {
 	Foreign int64 `json:"foreign,omitempty"`
 	// Separators counts texts that are a control token alone.
 	Separators int64 `json:"separators,omitempty"`
+	// Objects counts texts that look like objects of JSON.
+	Objects int64 `json:"objects,omitempty"`
 	// Markup counts texts that begin as pages of HTML.
 	Markup int64 `json:"markup,omitempty"`
 	// WhereAsText counts documents with a text that a condition compared with a number.

@@ -150,6 +150,9 @@ func (f *flusher) begin(d *job.Document, number, n int64) {
 	if d.Markup {
 		s.Markup += n
 	}
+	if d.Object {
+		s.Objects += n
+	}
 	if d.Separator {
 		s.Separators += n
 	}

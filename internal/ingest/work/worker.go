@@ -253,6 +253,15 @@ func IsMarkup(text []byte) bool {
 		(bytes.HasPrefix(text, []byte("<!")) || bytes.HasPrefix(text, []byte("<?"))) && bytes.Contains(text, []byte("<html"))
 }
 
+// isObject reports whether a text looks like an object of JSON, or a dict as Python prints it, and nothing else.
+func isObject(text []byte) bool {
+	if len(text) < 2 || text[0] != '{' || text[1] != '"' && text[1] != '\'' {
+		return false
+	}
+	text = bytes.TrimRight(text, " \t\r\n")
+	return text[len(text)-1] == '}' && bytes.Contains(text[:min(len(text), 512)], []byte{text[1], ':'})
+}
+
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
 	if w.AsIs && d.Decoded && wellformed.Valid(raw) {
