@@ -18,9 +18,8 @@ import (
 // three bytes or more. Of tokens with at least three bytes on both sides it knows these six, by a
 // hash; a bit that is set may be another's. Of other tokens it knows the two bytes at the place.
 type joinedBytes struct {
-	six   [1 << joinedBits / 64]uint64
-	two   [1 << 16 / 64]uint64
-	whole int // length of the longest words that are not cut
+	six [1 << joinedBits / 64]uint64
+	two [1 << 16 / 64]uint64
 }
 
 const joinedBits = 18
@@ -30,19 +29,15 @@ func whereJoined(text uint64) (six, two uint64) {
 	return text << 16 * mulLo >> (64 - joinedBits), text >> 16 & 0xffff
 }
 
-// shortBytes is the length of words of which four share a line of the cache. They are not cut, nor
-// are words of twice the length if tokens join many characters.
-const (
-	shortBytes = 8
-	manyJoined = 1 << 12 // places in tokens
-)
+// shortBytes is the length of words of which four share a line of the cache. They are not cut.
+const shortBytes = 8
 
 // findJoined returns the table of a vocabulary, nil if words may not be cut.
 func (m *Model) findJoined() *joinedBytes {
 	if m.missing || m.ignoreMerges && m.unmerged() != 0 {
 		return nil
 	}
-	s, joined := &joinedBytes{whole: shortBytes}, 0
+	s := new(joinedBytes)
 	for id := range uint32(m.vocab.Len()) {
 		t, _ := m.vocab.Token(id)
 		for i := 1; i < len(t); i++ {
@@ -57,11 +52,7 @@ func (m *Model) findJoined() *joinedBytes {
 				continue
 			}
 			s.six[six/64] |= 1 << (six % 64)
-			joined++
 		}
-	}
-	if joined > manyJoined {
-		s.whole = 2 * shortBytes
 	}
 	return s
 }
@@ -90,18 +81,15 @@ func (m *Model) cutInside(buf []byte, blocks []block, start, inside []uint64) {
 			if k+1 < len(start) {
 				next = start[k+1]
 			}
-			first := longWords(previous, s, next, shortBytes) & threeBytes(blocks, k)
+			first := longWords(previous, s, next) & threeBytes(blocks, k)
 			if k == 0 {
 				first &^= 7
 			}
 			if first != 0 && joined == nil {
 				joined = m.joinedFor(first)
 			}
-			switch {
-			case joined == nil:
+			if joined == nil {
 				first = 0
-			case joined.whole > shortBytes:
-				first &= longWords(previous, s, next, 2*shortBytes)
 			}
 			for first != 0 {
 				place := first & -first
@@ -118,21 +106,17 @@ func (m *Model) cutInside(buf []byte, blocks []block, start, inside []uint64) {
 	}
 }
 
-// longWords returns the bytes of words of more than n bytes, but the first one of each. A block's
-// words begin at the bits of s, the blocks before and after it are previous and next; n is 8 or 16.
-func longWords(previous, s, next uint64, n int) uint64 {
-	x, y := s>>1|s>>2, next<<(64-n) // will have the n places before each bit
+// longWords returns the bytes of words of more than shortBytes, but the first one of each. A block's
+// words begin at the bits of s, the blocks before and after it are previous and next.
+func longWords(previous, s, next uint64) uint64 {
+	x, y := s>>1|s>>2, next<<(64-shortBytes) // will have the 8 places before each bit
 	x |= x >> 2
 	x |= x >> 4
 	y |= y << 1
 	y |= y << 2
 	y |= y << 4
-	if n == 16 {
-		x |= x >> 8
-		y |= y << 8
-	}
 	long := s &^ (x | y) << 1
-	if bits.LeadingZeros64(previous)+1+bits.TrailingZeros64(s) > n {
+	if bits.LeadingZeros64(previous)+1+bits.TrailingZeros64(s) > shortBytes {
 		long |= 1
 	}
 	return ^s &^ (^s + long) // a carry clears the bits after the first byte

@@ -25,7 +25,7 @@ func checkInside(t *testing.T, e *Encoder, text []byte) (cuts int) {
 		for p >= word[1] {
 			word = [2]int{word[1], e.m.tokenEnd(e.buf[:n], word[1])}
 		}
-		long := word[1]-word[0] > e.m.joined().whole || word[1] == n // the padding may continue it
+		long := word[1]-word[0] > shortBytes || word[1] == n // the padding may continue it
 		if p == word[0] || !long || e.buf[p] < 0xe0 {
 			t.Fatalf("%q: the word %q is cut at byte %d", text[:n], text[word[0]:word[1]], p-word[0])
 		}
@@ -72,9 +72,6 @@ func TestCutInside(t *testing.T) {
 		if may := !m.missing && (m.ranked || !m.ignoreMerges); (cuts > 0) != may {
 			t.Errorf("model %d cuts words %d times", i, cuts)
 		}
-	}
-	if models[0].joined().whole != 8 || models[1].joined().whole != 16 {
-		t.Errorf("words of %d and %d bytes stay whole", models[0].joined().whole, models[1].joined().whole)
 	}
 }
 
