@@ -180,6 +180,20 @@ func TestGivenTwice(t *testing.T) {
 	}
 }
 
+// TestFolderOfHubCache: its blobs are the files of its snapshots.
+func TestFolderOfHubCache(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "blobs/0", "{\"text\": \"a\"}\n")
+	write(t, dir, "snapshots/abc/a.jsonl", "{\"text\": \"a\"}\n")
+	openSet(t, Options{Args: []string{dir}})
+	write(t, dir, "refs/main", "abc")
+	openSet(t, Options{Args: []string{filepath.Join(dir, "snapshots")}})
+	_, err := Open(context.Background(), Options{Args: []string{dir}})
+	if !errors.Is(err, cause.Usage) || !strings.Contains(err.Error(), filepath.Join(dir, "snapshots", "abc")) {
+		t.Error(err)
+	}
+}
+
 // TestSplitsOfNames: where the names of files that are read stand for what a model is trained on and for what it is
 // tested with, a note says so.
 func TestSplitsOfNames(t *testing.T) {

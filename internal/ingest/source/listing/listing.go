@@ -96,6 +96,9 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 	case isFolder && (isFile(name, savedDict) || isFile(name, savedState) && isFile(name, savedInfo)) &&
 		(l.Format == "" || l.Format == "dataset" || l.Format == "chat"):
 		return true, l.saved(name)
+	case isFolder && snapshotOf(name) != "":
+		return false, cause.Unread(name, fault.Of(cause.Usage, "this is a folder of the Hub's cache, which has each file "+
+			"under several names; name the snapshot in it, %s", snapshotOf(name)))
 	case l.Format == "dataset":
 		return false, cause.Unread(name, fault.Of(cause.Usage,
 			"this is not a folder that datasets' save_to_disk wrote: it has no %s", savedState))
@@ -124,6 +127,17 @@ func (l *Lister) List(ctx context.Context, arg string) (many bool, err error) {
 		l.patterns = append(l.patterns, name)
 	}
 	return true, err
+}
+
+// snapshotOf returns the latest snapshot in the folder of a repository in the Hub's cache, "" for another folder.
+func snapshotOf(dir string) string {
+	blobs, errBlobs := os.Stat(filepath.Join(dir, "blobs"))
+	commit, err := os.ReadFile(filepath.Join(dir, "refs", "main"))
+	snapshot := filepath.Join(dir, "snapshots", strings.TrimSpace(string(commit)))
+	if info, errFolder := os.Stat(snapshot); errors.Join(err, errBlobs, errFolder) == nil && blobs.IsDir() && info.IsDir() {
+		return snapshot
+	}
+	return ""
 }
 
 // GivenTwice adds notes on files that are given more than once, or that a folder or pattern holds which is given too:
