@@ -3,6 +3,7 @@
 package source
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"os"
@@ -191,6 +192,28 @@ func TestFolderOfHubCache(t *testing.T) {
 	_, err := Open(context.Background(), Options{Args: []string{dir}})
 	if !errors.Is(err, cause.Usage) || !strings.Contains(err.Error(), filepath.Join(dir, "snapshots", "abc")) {
 		t.Error(err)
+	}
+}
+
+// TestPackedToo: a file beside what it was unpacked to is named, and no other.
+func TestPackedToo(t *testing.T) {
+	for names, want := range map[string]string{"a.jsonl a.jsonl.gz": "a.jsonl.gz is read", "a.jsonl b.jsonl.gz": "",
+		"d/x.jsonl d.zip": "d.zip is read", "d/x.jsonl e.zip": "", "a.jsonl a.jsonl.gz b.jsonl b.jsonl.gz c.jsonl c.jsonl.gz": "a.jsonl.gz, like others up to c.jsonl.gz is read"} {
+		dir := t.TempDir()
+		for name := range strings.FieldsSeq(names) {
+			data := "{\"text\": \"a\"}\n"
+			switch filepath.Ext(name) {
+			case ".gz":
+				data = gzipped(data)
+			case ".zip":
+				data = zipped(t, zip.Deflate, file{"x.jsonl", data})
+			}
+			write(t, dir, name, data)
+		}
+		notes := fault.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n").String()
+		if strings.Contains(notes, "unpacked") != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%s: %q, want %q", names, notes, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ type walk struct {
 	todo    scratch.Queue
 	skipped skip.Counts
 	splits  splitCounts                 // the files that are read
+	twice   []string                    // those of them that are packed and follow what is in them
 	passed  func(uri string, err error) // Options.Passed
 	row     []byte                      // describes the remote file that is listed; nil for local ones
 }
@@ -248,7 +250,7 @@ func (l *Lister) walked(arg string, w *walk) error {
 		}
 		return err
 	}
-	added, again := 0, "" // an earlier pattern that matches one of them
+	added, last, again := 0, "", "" // an earlier pattern that matches one of them
 	err := w.files.Each(func(key []byte) error {
 		if err := w.ctx.Err(); err != nil {
 			return err
@@ -266,7 +268,11 @@ func (l *Lister) walked(arg string, w *walk) error {
 			return nil
 		}
 		added++
-		w.splits.count(strings.ReplaceAll(string(key), "\x00", "/"))
+		below := strings.ReplaceAll(string(key), "\x00", "/")
+		if w.splits.count(below); packs(below, last) {
+			w.twice = append(w.twice[:min(len(w.twice), 1)], below)
+		}
+		last = below
 		if w.globs != nil && again == "" {
 			if again = matching(name, l.patterns); again != "" {
 				l.Note("source %s matches %s, as %s does, which is given too: what both match is read twice", arg, name, again)
@@ -289,7 +295,24 @@ func (l *Lister) noteWalk(arg string, w *walk) {
 	if text := w.skipped.Text(false); text != "" {
 		l.Note("%s: skipped %s; name a file explicitly to read it", arg, text)
 	}
+	if len(w.twice) > 0 {
+		l.Note("%s: %s is read, and what it was unpacked to, too; leave one of them out with {exclude}", arg,
+			strings.Join(w.twice, ", like others up to "))
+	}
 	w.splits.note(l, arg+": all splits for which its files are named")
+}
+
+// packs reports whether a file is packed, by its name, and the one before it in the list is what it was unpacked to.
+func packs(name, before string) bool {
+	for {
+		ext := path.Ext(name)
+		if !slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip", ".tar", ".tgz"}, strings.ToLower(ext)) {
+			return false
+		}
+		if name = strings.TrimSuffix(name, ext); before == name || strings.HasPrefix(before, name+"/") {
+			return true
+		}
+	}
 }
 
 var errNoMatch = fault.Of(fs.ErrNotExist, "no file matches the pattern")
