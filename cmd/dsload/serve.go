@@ -134,6 +134,9 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if f.socket == "" && f.listen == "" {
 		f.socket = "dsload.sock"
 	}
+	if err := f.checkLimits(); err != nil {
+		return err
+	}
 	logs := newLossyWriter(cmd.ErrOrStderr())
 	defer logs.close()
 	if f.opts.Feed.Log, err = newLogger(logs, f.logLevel, f.asJSON); err != nil {
@@ -171,6 +174,22 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	stuck, err := f.serve(ctx, server, listeners, tlsConfig)
 	keep = stuck > 0 // closing would wait for reads that do not return; the end of the process closes everything
 	return err
+}
+
+// checkLimits refuses numbers that the feed would take for its defaults, or for nothing at all.
+func (f *serveFlags) checkLimits() error {
+	feed := &f.opts.Feed
+	switch {
+	case feed.MaxStreams < 1:
+		return usagef("--max-streams %d: must be at least 1", feed.MaxStreams)
+	case feed.WriteTimeout <= 0:
+		return usagef("--write-timeout %v: must be above 0, as in 24h", feed.WriteTimeout)
+	case feed.IdleTimeout <= 0:
+		return usagef("--idle-timeout %v: must be above 0, as in 24h", feed.IdleTimeout)
+	case f.drain < 0:
+		return usagef("--drain %v: must not be below 0", f.drain)
+	}
+	return nil
 }
 
 // open opens what the arguments name.

@@ -20,6 +20,10 @@ func (f *serveFlags) security(ctx context.Context, w io.Writer) (*tls.Config, er
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return nil, usagef("--tls-cert and --tls-key: give both or none")
 	}
+	if f.listen == "" && (f.tlsCert != "" || f.tokenFile != "") {
+		return nil, usagef("--tls-cert, --tls-key and --token-file are for --listen: who may open the socket may read; " +
+			"give --listen HOST:PORT too, or leave them out")
+	}
 	if f.tokenFile != "" {
 		data, err := readSecret(ctx, w, "--token-file", f.tokenFile)
 		if err != nil {
