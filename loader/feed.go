@@ -65,10 +65,26 @@ func openFeed(ctx context.Context, network, address string, values url.Values, q
 		return nil, fault.Kindf(fault.Unreachable, "open %s: what answers there is not a server of dsload", f.name)
 	}
 	f.narrow = answer.Header.Get(feed.WiresHeader) != ""
+	f.fixPacking(answer.Header.Get(feed.DefaultsHeader))
 	return &Loader{batches: f.batches(ctx, reconnectFor), close: func() error {
 		transport.CloseIdleConnections()
 		return nil
 	}}, nil
+}
+
+// fixPacking asks for what the server does by itself with requests without pack: started again with another
+// --pack, it would number the rows in another way.
+func (f *remote) fixPacking(defaults string) {
+	if f.values.Has("pack") {
+		return
+	}
+	given, err := url.ParseQuery(defaults)
+	if err == nil && given.Has("pack") {
+		maps.Copy(given, f.values)
+		f.values = given
+	} else if !f.values.Has("max_length") { // which is refused without pack
+		f.values.Set("pack", "none")
+	}
 }
 
 // parse sets where the server is, and its token.

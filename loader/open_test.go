@@ -222,6 +222,36 @@ func TestStreamsAreContinued(t *testing.T) {
 	}
 }
 
+// TestPackingStays: what a server packs by itself is asked for by its name, since it may be started again
+// without it while batches are read.
+func TestPackingStays(t *testing.T) {
+	for _, c := range []struct{ defaults, query, want string }{
+		{"", "", "pack=none&start=0"},
+		{"max_length=32&pack=bfd", "seed=3", "max_length=32&pack=bfd&seed=3&start=0"},
+		{"max_length=32&pack=bfd", "max_length=16", "max_length=16&pack=bfd&start=0"},
+		{"max_length=32&pack=bfd", "pack=none", "pack=none&start=0"},
+		{"", "pack=wrapped&max_length=8", "max_length=8&pack=wrapped&start=0"},
+	} {
+		asked := make(chan string, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Dsload-Seal", "ab")
+			if c.defaults != "" {
+				w.Header().Set("Dsload-Defaults", c.defaults)
+			}
+			if r.URL.Path == "/v1/batches" {
+				asked <- r.URL.RawQuery
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		}))
+		if _, err := read(t, server.URL, c.query); err == nil {
+			t.Errorf("%+v: no error", c)
+		} else if got := <-asked; got != c.want {
+			t.Errorf("%+v: asked for %s", c, got)
+		}
+		server.Close()
+	}
+}
+
 // TestStreamsThatEnd: what ends a stream for good is an error, with a kind.
 func TestStreamsThatEnd(t *testing.T) {
 	for _, c := range []struct {

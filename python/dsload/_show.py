@@ -59,6 +59,8 @@ def show(batch: Mapping[str, Any], dataset: PathLike, split: str = "train", rows
     Raises DsloadError where there is no dsload program, or the dataset cannot be read; KeyError without `input_ids`;
     ValueError if these are not rows of ids.
     """
+    if rows is not None and (not isinstance(rows, int) or rows < 1):
+        raise ValueError(f"rows: {rows!r} is not a whole number from 1 on, or None for all")
     folders = list(dataset.values()) if isinstance(dataset, Mapping) else [dataset]
     arrays = {name: _listed(v) for name, v in batch.items() if name in _COLUMNS}
     if any(not isinstance(ids, list) for ids in arrays["input_ids"]):

@@ -175,6 +175,21 @@ def test_settings_of_need() -> None:
     assert any("sharding" in n for n in c.notes) and c.combinations == 1
 
 
+def test_a_misspelled_setting_is_named() -> None:
+    """It was not read, and what was estimated is less than what is needed."""
+    model = {"model": "gpt2", "max_length": 128}
+    for wrong, right in (
+        ("micro_batch_szie", "micro_batch_size"),
+        ("batchsize", "batch_size"),
+        ("gradient_checkpoint", "gradient_checkpointing"),
+    ):
+        (note,) = check_configuration({**model, "trainer": {wrong: 8}}).notes
+        assert f"trainer.{wrong} is not a known setting" in note and f"if {right} is meant" in note
+        assert check_configuration({**model, right: 8}).notes == ()
+    others = ("lora_alpha", "save_steps", "eval_steps", "max_grad_norm", "min_lr", "adam_beta1", "model_type")
+    assert check_configuration({**model, **dict.fromkeys(others, 1)}).notes == ()
+
+
 def test_what_varies_is_not_assumed() -> None:
     c = check_configuration(
         wandb(model={"value": "gpt2-like"}, optim={"values": ["sgd", "adamw"]}, bf16={"values": [True, False]})

@@ -229,10 +229,18 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, models: dict[str, str], da
     for model, dataset in ((models["gpt2"], str(tmp_path / "none")), (str(tmp_path / "none"), data["gpt2"])):
         with pytest.raises(SystemExit, match=str(tmp_path / "none")):
             train.main(arguments(model, dataset, tmp_path / "out"))
-    for wrong, what in (("--batch-size=0", "--batch-size"), ("--warmup=3", "--warmup"), ("--epochs=0", "--epochs")):
+    for wrong in (
+        ["--batch-size=0"],
+        ["--warmup=3"],
+        ["--epochs=0"],
+        ["--max-steps=-1"],
+        ["--eval-every=-1"],
+        ["--max-grad-norm=-1"],
+        ["--auto-batch-size", "--micro-batch-size=4"],
+    ):
         with pytest.raises(SystemExit) as usage:
-            train.main([*arguments(models["gpt2"], data["gpt2"], tmp_path / "out"), wrong])
-        assert usage.value.code == 2, what
+            train.main([*arguments(models["gpt2"], data["gpt2"], tmp_path / "out"), *wrong])
+        assert usage.value.code == 2, wrong
 
 
 def test_resume_refuses_other_steps_and_other_data(

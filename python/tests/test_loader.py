@@ -408,6 +408,25 @@ def test_a_killed_server_is_an_error_not_an_end(dataset: str, tmp_path: Any) -> 
     server.wait()
 
 
+@pytest.mark.parametrize("flags", [[], ["--pack", "bfd", "--max-length", "64"]], ids=["plain", "packed"])
+def test_a_server_with_another_pack_serves_the_same_rows(dataset: str, tmp_path: Any, flags: list[str]) -> None:
+    """A loader goes on with what the server packed when it was made."""
+    socket, columns = str(tmp_path / "s"), ("input_ids", "row", "next")
+    packing: dict[str, Any] = {"pack": "bfd", "max_length": 64} if flags else {}
+    with Loader(dataset, output="numpy", columns=columns, **packing) as own:
+        want = [list(own) for _ in range(3)]
+    server = serve(dataset, socket, *flags)
+    with Loader(socket=socket, output="numpy", columns=columns) as loader:
+        for epoch, other in enumerate((["--pack", "wrapped"], [], [])):
+            assert_equal(list(loader), want[epoch])
+            server.kill()
+            server.wait()
+            os.unlink(socket)
+            server = serve(dataset, socket, *other)
+    server.kill()
+    server.wait()
+
+
 def test_a_restarted_server_is_found_at_the_right_row(dataset: str, tmp_path: Any) -> None:
     socket = str(tmp_path / "s")
     with Loader(dataset, batch_size=3, seed=8, output="numpy", epochs=3) as own:

@@ -99,10 +99,11 @@ def test_only_columns_that_were_asked_for(feeds: dict[str, Feed], keep: set[str]
 @pytest.mark.server
 def test_it_is_asked_for_where_the_server_can(feeds: dict[str, Feed], monkeypatch: pytest.MonkeyPatch) -> None:
     feed = feeds["lines"]
-    assert feed._path(Query()) == "/v1/batches?wire=narrow" and feed._path(Query(seed=1)).endswith("seed=1&wire=narrow")
+    assert feed._path(Query()) == "/v1/batches?pack=none&wire=narrow"
+    assert feed._path(Query(seed=1)).endswith("seed=1&pack=none&wire=narrow")
     monkeypatch.setattr("dsload._feed.feed.WIRES_HEADER", "dsload-others")  # as from a server without the parameter
     feed.manifests()
-    assert feed._path(Query()) == "/v1/batches"
+    assert feed._path(Query()) == "/v1/batches?pack=none"
     monkeypatch.undo()
     feed.manifests()
 

@@ -13,8 +13,8 @@ import (
 // SealHeader is the header with Backend.Seal that every response carries.
 const SealHeader = "Dsload-Seal"
 
-// defaultsHeader is the header that responses carry if Options.Defaults is set.
-const defaultsHeader = "Dsload-Defaults"
+// DefaultsHeader is the header that responses carry if Options.Defaults is set.
+const DefaultsHeader = "Dsload-Defaults"
 
 // WiresHeader names the values of the parameter wire besides its default, for clients that also talk
 // to servers without it.
@@ -30,7 +30,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set(SealHeader, s.opts.Backend.Seal())
 		w.Header().Set(WiresHeader, "narrow")
 		if s.opts.Defaults != "" {
-			w.Header().Set(defaultsHeader, s.opts.Defaults)
+			w.Header().Set(DefaultsHeader, s.opts.Defaults)
 		}
 		err := s.checkRequest(w, r)
 		r.Body = http.MaxBytesReader(w, r.Body, 0)

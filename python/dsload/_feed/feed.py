@@ -157,7 +157,8 @@ class Feed:
                     self._responses.discard(response)
 
     def _path(self, query: Query) -> str:
-        path = query.path()
+        # Started again with another --pack, a server would number the rows in another way.
+        path = replace(query, pack=query.pack or "none").path()
         return f"{path}{'&' if '?' in path else '?'}wire=narrow" if self._narrow else path
 
     def _decoder(

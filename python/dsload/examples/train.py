@@ -75,6 +75,11 @@ def arguments(argv: Optional[Sequence[str]]) -> argparse.Namespace:
     for name in ("epochs", "batch_size", "save_every", "log_every"):
         if getattr(options, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
+    for name in ("max_steps", "micro_batch_size", "bucket", "max_grad_norm", "eval_every", "record_every"):
+        if (getattr(options, name) or 0) < 0:
+            parser.error(f"--{name.replace('_', '-')} must not be below 0, got {getattr(options, name)}")
+    if options.auto_batch_size and options.micro_batch_size is not None:
+        parser.error("--auto-batch-size chooses the micro-batch, and --micro-batch-size names it: give one of them")
     if options.batch_size % int(os.environ.get("WORLD_SIZE", "1")):
         parser.error(f"--batch-size {options.batch_size} is not a multiple of the {os.environ['WORLD_SIZE']} processes")
     if not 0 <= options.warmup < 1:

@@ -165,6 +165,8 @@ class _Check:
                 fits = need <= self.free if self.free is not None else None
                 values = {s.key: c[slot] for slot, s in relevant.items() if self._shown(s)}
                 points.append(Point(values, need, fits))
+        for key, name in self.config.misspelled:
+            self.notes.append(f"{key} is not a known setting, and was not read; if {name} is meant, write that")
         if any(s.meaning == "sharding" and any(s.values) for s in self.settings.values()):
             self.notes.append(
                 "sharding over devices (FSDP, DeepSpeed) is not counted: it divides parameters, gradients and the "

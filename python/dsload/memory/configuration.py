@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
+from .._words import nearest
 from .fields import _ALIASES
 
 # Names of settings by what they mean. Where a configuration has several of a meaning, the first one counts.
@@ -72,6 +73,7 @@ _NUMBERS = (
     "weight_decay", "rank", *dict.fromkeys(_SIZES.values()),
 )  # fmt: skip
 _APART = ("precision", "bits", "share", "sharding", "steps", "workers")  # settings with one of these meanings all count
+_NEAR = 0.88  # of the letters of a setting's name agree with one that is misspelled
 _LARGEST = 1e30  # that transformers writes for a tokenizer without a limit
 _UNSET = ("auto", "none", "null", "~", "")
 
@@ -116,13 +118,15 @@ class Setting:
 @dataclass(frozen=True)
 class Configuration:
     """settings: of each meaning the one that counts. others: further ones of these meanings. unread: values that are no
-    numbers where one must be. combinations: of a grid; None for a search."""
+    numbers where one must be. combinations: of a grid; None for a search. misspelled: keys that are no setting, with
+    the name that they are nearly."""
 
     kind: str
     settings: dict[str, Setting]
     others: tuple[Setting, ...]
     unread: tuple[tuple[str, Any], ...]
     combinations: Optional[int]
+    misspelled: tuple[tuple[str, str], ...]
 
 
 def read(config: Mapping[str, Any]) -> Configuration:
@@ -137,10 +141,14 @@ def read(config: Mapping[str, Any]) -> Configuration:
         entries = list(_flat(config))
     found: dict[str, list[Setting]] = {}
     unread: list[tuple[str, Any]] = []
+    misspelled: list[tuple[str, str]] = []
     combinations = 1
     for key, given, is_range in entries:
         name = key.rpartition(".")[2].lower().replace("-", "_").lstrip("_")
         meaning, values = _meaning(key, name), tuple(given)
+        near = nearest(name, _MEANING, _NEAR) if name not in _MEANING and name not in _SIZES else None
+        if near is not None and not meaning:
+            misspelled.append((key, near))
         if meaning in _NUMBERS:
             values, bad = _numbers(values)
             unread += [(key, v) for v in (bad if given else ["no values"])]
@@ -160,7 +168,7 @@ def read(config: Mapping[str, Any]) -> Configuration:
     if not method and any(len(s.values) > 1 for s in settings.values()):
         kind = "a grid"
     searched = method not in ("", "grid") or any(s.is_range for s in settings.values())
-    return Configuration(kind, settings, others, tuple(unread), None if searched else combinations)
+    return Configuration(kind, settings, others, tuple(unread), None if searched else combinations, tuple(misspelled))
 
 
 def _meaning(key: str, name: str) -> str:
