@@ -188,6 +188,10 @@ type Numbers struct {
 	Rendered int64
 	// Foreign counts those of Rendered whose token the tokenizer lacks.
 	Foreign int64
+	// Separators counts texts that are a control token alone.
+	Separators int64
+	// Objects counts texts that look like objects of JSON.
+	Objects int64
 	// Markup counts texts that begin as pages of HTML.
 	Markup int64
 	// WhereAsText counts documents with a text that a condition compared with a number.
