@@ -72,7 +72,6 @@ func (m *Model) buildInside() {
 		}
 	}
 	m.inside = true
-	m.spaced = string(m.normalize([]byte(replacement), false)) == " "
 }
 
 func (m *Model) isGap(b byte) bool { return b < utf8.RuneSelf && m.gap[b] }
@@ -97,13 +96,9 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 		text = text[n:]
 	}
 	for {
-		free := w.Free()
-		n := copy(free, text)
-		text = text[n:]
-		if m.spaced {
-			n = len(spaceReplacement(free[:n]))
-		}
+		n := copy(w.Free(), text)
 		w.Commit(n)
+		text = text[n:]
 		w.Classify(&m.tables)
 		e.cutAtOtherSpaces()
 		e.joinLongWords()
@@ -117,37 +112,6 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 		}
 		dst = e.cache.Emit(dst, w, max(cut, 0), e)
 	}
-}
-
-const replacement = "\uFFFD"
-
-// spaceReplacement turns each run of U+FFFD before an ASCII character into a space, in place, for
-// models to which U+FFFD is white space: ill-formed text is full of it. Runs before other
-// characters, or at the end, stay: a mark would be part of their cluster.
-func spaceReplacement(text []byte) []byte {
-	at := bytes.Index(text, []byte(replacement))
-	if at < 0 {
-		return text
-	}
-	kept := text[:at]
-	for at < len(text) {
-		end := at
-		for end < len(text) && text[end] == replacement[0] && bytes.HasPrefix(text[end:], []byte(replacement)) {
-			end += len(replacement)
-		}
-		switch {
-		case end == at:
-			kept = append(kept, text[at])
-			at++
-			continue
-		case end < len(text) && text[end] < utf8.RuneSelf:
-			kept = append(kept, ' ')
-		default:
-			kept = append(kept, text[at:end]...)
-		}
-		at = end
-	}
-	return kept
 }
 
 // cutAtOtherSpaces turns other white space into a space, so that a word's chunk is always the same,

@@ -38,7 +38,6 @@ type Model struct {
 	maxScore float64
 	longest  int    // bytes of the longest piece or unknown character
 	inside   bool   // words are cut inside
-	spaced   bool   // inside, and U+FFFD is white space
 	isUser   []bool // SentencePiece's user-defined symbols
 }
 
