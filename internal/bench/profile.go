@@ -88,9 +88,23 @@ func (s *samples) add(path string) error {
 	return readProfile(data, func(n int64, stack []string, goroutine string) {
 		s.stages[stageOfStack(stack)] += n
 		if goroutine != "" {
-			s.alone[goroutine] += n
+			s.alone[aloneOf(stack, goroutine)] += n
 		}
 	})
+}
+
+// aloneOf returns which goroutine a sample counts for: where the flusher writes batches itself, since no core is left, the
+// one that would on more cores.
+func aloneOf(stack []string, goroutine string) string {
+	for _, function := range stack {
+		switch {
+		case strings.HasSuffix(function, "/internal/dataset.(*openShard).hashParts"):
+			return "hasher"
+		case strings.HasSuffix(function, "/internal/dataset.(*Builder).writeBatch"):
+			return "writer"
+		}
+	}
+	return goroutine
 }
 
 // stageOfStack returns the stage of a stack, whose innermost function is the first.

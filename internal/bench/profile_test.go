@@ -90,7 +90,9 @@ func TestSamplesOfStages(t *testing.T) {
 		{ours + "internal/ingest/example.(*Cutter).End", ours + "internal/ingest.(*flusher).job"},
 		{"runtime.gcBgMarkWorker"},
 		{"os.Open", ours + "internal/ingest.(*build).prepare", "main.run"},
-	}, map[int]string{0: "reader", 2: "flusher", 5: "flusher"})
+		{"syscall.pwrite", ours + "internal/dataset.(*Builder).writeBatch", ours + "internal/ingest.(*flusher).job"},
+		{"hash/crc32.Update", ours + "internal/dataset.(*openShard).hashParts", ours + "internal/dataset.(*Builder).writeBatch"},
+	}, map[int]string{0: "reader", 2: "flusher", 5: "flusher", 8: "flusher", 9: "flusher"})
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
 	w.Write(data)
@@ -103,21 +105,21 @@ func TestSamplesOfStages(t *testing.T) {
 	if err := counts.add(path); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int64{"read": 1, "tokenize": 2, "write": 3, "hash": 4, "format": 5, "cut": 6,
+	want := map[string]int64{"read": 1, "tokenize": 2, "write": 12, "hash": 14, "format": 5, "cut": 6,
 		"rest": 7, "start": 8}
-	if alone := map[string]int64{"reader": 1, "flusher": 9, "writer": 0}; !maps.Equal(counts.stages, want) ||
+	if alone := map[string]int64{"reader": 1, "flusher": 9, "writer": 9, "hasher": 10}; !maps.Equal(counts.stages, want) ||
 		!maps.Equal(counts.alone, alone) {
 		t.Errorf("%v, want %v and %v", counts, want, alone)
 	}
-	f := BuildFigures{CPUSeconds: 3.6, TextBytes: 20e6}
+	f := BuildFigures{CPUSeconds: 5.5, TextBytes: 20e6}
 	f.addStages(&counts)
-	if want := []AloneCost{{"flusher", .9, 45}, {"reader", .1, 5}, {"writer", 0, 0}}; !slices.EqualFunc(f.Alone, want,
+	if want := []AloneCost{{"hasher", 1, 50}, {"flusher", .9, 45}, {"writer", .9, 45}, {"reader", .1, 5}}; !slices.EqualFunc(f.Alone, want,
 		func(a, b AloneCost) bool {
 			return a.Goroutine == b.Goroutine && math.Abs(a.CPUSeconds-b.CPUSeconds)+math.Abs(a.SecondsPerGB-b.SecondsPerGB) < 1e-9
-		}) || math.Abs(f.BoundMBPerSecond-1000./45) > 1e-9 {
+		}) || math.Abs(f.BoundMBPerSecond-1000./50) > 1e-9 {
 		t.Errorf("%+v, at most %v MB/s", f.Alone, f.BoundMBPerSecond)
 	}
-	if f.Samples != 36 || len(f.Stages) != len(stages) || f.Stages[0] != (StageCost{"start", .8, 25}) {
+	if f.Samples != 55 || len(f.Stages) != len(stages) || f.Stages[0] != (StageCost{"start", .8, 25}) {
 		t.Errorf("%d samples, %+v", f.Samples, f.Stages)
 	}
 	for n := range data {

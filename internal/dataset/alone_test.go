@@ -40,13 +40,13 @@ func (f stackFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// TestBatchesOfOneProcessor: with one processor a batch is written by Row, while it is in the cache, since a goroutine
-// would run beside nothing; with more it is written beside Row. The bytes are the same.
+// TestBatchesOfOneProcessor: with one processor, or where others keep all of them busy, a batch is written by Row, while it
+// is in the cache, since a goroutine would run beside nothing; else it is written beside Row. The bytes are the same.
 func TestBatchesOfOneProcessor(t *testing.T) {
-	build := func(processors int) (*stackFS, []byte) {
+	build := func(processors int, crowded bool) (*stackFS, []byte) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 		fs, dir := &stackFS{FS: shardfile.OS()}, t.TempDir()
-		b, _, err := OpenBuilder(fs, dir, BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
+		b, _, err := OpenBuilder(fs, dir, BuilderOptions{Schema: shard.Schema{VocabSize: 300}, Crowded: crowded})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,13 +71,17 @@ func TestBatchesOfOneProcessor(t *testing.T) {
 		}
 		return &before, data
 	}
-	one, first := build(1)
-	two, second := build(2)
+	one, first := build(1, false)
+	two, second := build(2, false)
+	crowd, third := build(2, true)
 	if one.waited == 0 || one.beside > 0 || two.waited > 0 || two.beside == 0 {
 		t.Errorf("writes that Row waited for, and others: %d and %d with one processor, %d and %d with two",
 			one.waited, one.beside, two.waited, two.beside)
 	}
-	if !bytes.Equal(first, second) {
-		t.Error("a shard of one processor has other bytes")
+	if crowd.waited == 0 || crowd.beside > 0 {
+		t.Errorf("%d writes that Row waited for where all processors are busy, %d others", crowd.waited, crowd.beside)
+	}
+	if !bytes.Equal(first, second) || !bytes.Equal(first, third) {
+		t.Error("a shard of one processor, or where all are busy, has other bytes")
 	}
 }

@@ -139,7 +139,8 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 	if b.writing = true; b.written == nil {
 		b.written = make(chan error, 1)
 	}
-	if runtime.GOMAXPROCS(0) == 1 { // nothing is beside the caller, and the batch is in the cache
+	if b.opts.Crowded || runtime.GOMAXPROCS(0) == 1 { // nothing is beside the caller, and the batch is in the cache
+		b.scratch.crowded = true
 		full.copyLent()
 		b.written <- b.writeBatch(s, full)
 		return b.settle()

@@ -38,6 +38,9 @@ type BuilderOptions struct {
 	// Overwrite removes what an earlier build left in the folder, finished or not. With Append it
 	// removes an unfinished addition alone.
 	Overwrite bool
+	// Crowded says that others keep all cores busy: a full batch is written while Row waits, and is in the cache of its
+	// core. It affects no bytes.
+	Crowded bool
 	// Part, if set, makes this the builder of one partition. Its Plan identifies the plan of the
 	// build and must be the same when the part is resumed or merged.
 	Part shardfile.Part

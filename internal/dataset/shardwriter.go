@@ -179,7 +179,7 @@ func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScra
 	if scratch.crc == nil {
 		scratch.crc = make(chan uint32, 1)
 	}
-	if runtime.GOMAXPROCS(0) == 1 {
+	if scratch.crowded || runtime.GOMAXPROCS(0) == 1 {
 		s.hashParts(scratch.parts, scratch.crc)
 	} else { // while the system copies the bytes
 		go func() {
@@ -217,6 +217,8 @@ type batchScratch struct {
 	shardfile.BatchScratch
 	parts [][]byte
 	crc   chan uint32
+	// crowded says that no core is left on which to hash beside writing.
+	crowded bool
 }
 
 // end writes the end of the shard. It does not sync the file.

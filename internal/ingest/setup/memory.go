@@ -158,10 +158,9 @@ func (from *Prepared) divide(n Needs) (*MemoryPlan, error) {
 			Why: "files that were read to find their format, until their turn comes"})
 		need += kept
 	}
-	p.Parcels = 2*o.Workers + 1 // the reader and the flusher have one each besides
-	if o.Workers == 1 {
-		p.Parcels = 1 // the stages take turns, and of few jobs more is still in the cache
-	}
+	// The reader and the flusher have one each besides. Of few jobs more is still in the cache, and where one worker
+	// takes turns with them, one is enough.
+	p.Parcels = 2*o.Workers - 1
 	most := int64(job.ParcelJobs * (p.Parcels + 2))
 	p.Jobs = min((o.Memory-need)/p.JobLease, most)
 	if p.Jobs < leastJobs {

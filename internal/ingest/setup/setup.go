@@ -10,6 +10,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/dsload/dsload/internal/budget"
 	"github.com/dsload/dsload/internal/dataset"
@@ -79,11 +80,13 @@ func Open(ctx context.Context, o *option.Options, r Reading) (*Prepared, error) 
 			return nil, err
 		}
 	}
+	cores := runtime.GOMAXPROCS(0)
 	p.Shards = dataset.BuilderOptions{
 		Schema: shard.Schema{VocabSize: p.Tokenizer.VocabSize(), Labels: p.HasTarget() && !o.CausalPairs,
 			LossMask: o.CausalPairs || p.Chat != nil && p.Chat.Masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite,
-		MayChange: mayChange,
+		// On more cores the flusher would be alone at all of that.
+		MayChange: mayChange, Crowded: cores <= 2 && o.Workers >= cores,
 	}
 	return p, nil
 }
