@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -25,9 +26,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTypesOnEverySystem checks all packages and their tests, as the compiler does before it makes code, for every system
-// and processor that programs are released for, and for a big-endian one. It reads everything from source: go vet, which
-// finds more, first compiles all that a package imports, for each system anew.
+// TestTypesOnEverySystem checks all packages and their tests, as the compiler does before it makes code, for every other
+// system and processor that programs are released for, and for a big-endian one. It reads everything from source: go
+// vet, which finds more, first compiles all that a package imports, for each system anew.
 func TestTypesOnEverySystem(t *testing.T) {
 	if effort.Of(true, false, false) {
 		t.Skip("go test without -short checks types for other systems")
@@ -38,7 +39,9 @@ func TestTypesOnEverySystem(t *testing.T) {
 	}
 	targets := []string{"linux/s390x"}
 	for _, m := range regexp.MustCompile(`(?m)^    \("(\w+)", "(\w+)"\): "`).FindAllStringSubmatch(string(wheels), -1) {
-		targets = append(targets, m[1]+"/"+m[2])
+		if target := m[1] + "/" + m[2]; target != runtime.GOOS+"/"+runtime.GOARCH { // for which everything is compiled
+			targets = append(targets, target)
+		}
 	}
 	if len(targets) == 1 {
 		t.Fatal("python/build_wheel.py names no platform")
