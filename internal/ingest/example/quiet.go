@@ -19,17 +19,20 @@ var quietWords = []string{"id", "ids", "idx", "index", "uid", "uuid", "guid", "k
 	"count", "counts", "length", "len", "size", "bytes", "chars", "words", "tokens", "lines", "width", "height",
 	"source", "sources", "src", "origin", "provenance", "dataset", "datasets", "subset", "split", "shard", "config",
 	"dump", "segment", "snapshot", "crawl", "file", "filename", "filepath", "path", "folder", "dir", "offset",
-	"license", "licence", "licenses", "copyright", "version", "revision", "commit", "schema", "format",
+	"license", "licence", "licenses", "copyright", "version", "revision", "commit",
 	"meta", "metadata", "stats", "statistics"}
 
 // quietStarts are the first words of names of the same kinds, as in num_turns, score_chosen and __index_level_0__.
 var quietStarts = []string{"num", "n", "index", "meta", "metadata", "score", "scores"}
 
+// quietAlone are such names of one word. The response_format and the output_schema of a record are asked of the answer.
+var quietAlone = []string{"format", "schema"}
+
 // IsQuiet reports whether a field of this name never says anything itself, as one without a name.
 func IsQuiet(name string) bool {
 	words := wordsOf(name)
 	n := len(words)
-	return n == 0 || slices.Contains(quietWords, words[n-1]) || n > 1 && slices.Contains(quietStarts, words[0])
+	return n == 0 || n == 1 && slices.Contains(quietAlone, words[0]) || slices.Contains(quietWords, words[n-1]) || n > 1 && slices.Contains(quietStarts, words[0])
 }
 
 // wordsOf returns the words of a name such as doc_id, doc-id or docId, in lower case.

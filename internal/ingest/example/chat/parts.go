@@ -73,6 +73,21 @@ func (c *conversation) unifyParts() (lists bool, err error) {
 	return lists, nil
 }
 
+// checkMedia refuses a conversation with media beside it, where a message says at which place they belong.
+func (c *conversation) checkMedia() error {
+	for _, field := range []string{"image", "images", "video", "videos", "audio", "audios"} {
+		if !jinja.HasValue(peek(c.record, field)) {
+			continue
+		}
+		place := "<" + strings.TrimSuffix(field, "s")
+		if i := slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return says(peek(m, "content"), place) }); i >= 0 {
+			return fault.Of(ErrShape, "message %d has %s> in it, which stands for what is in %q, and a row holds text alone: "+
+				"what is said about it would be learned without it; if it is text, take the field out with {map}", i+1, place, field)
+		}
+	}
+	return nil
+}
+
 // parts returns the content of a message if it is a list of parts, else nil. That of a tool may be any value.
 func (c *conversation) parts(m *jinja.Dict) *jinja.List {
 	parts, _ := get(m, "content").(*jinja.List)

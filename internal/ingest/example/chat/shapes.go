@@ -130,6 +130,9 @@ func (w *Worker) converse(record *jinja.Dict) (*conversation, error) {
 	if err := c.checkLabel(); err != nil {
 		return nil, err
 	}
+	if err := c.checkMedia(); err != nil {
+		return nil, err
+	}
 	for _, field := range rejectedFields {
 		switch v := peek(record, field).(type) {
 		case string, *jinja.List, *jinja.Dict:
