@@ -330,12 +330,20 @@ func notes(m *shard.Manifest, o *Options) (notes []string) {
 	if o.stale != "" {
 		notes = append(notes, o.stale)
 	}
+	var without []string
 	if m.Schema.LossMask {
 		for _, f := range o.Formats {
 			if !holdsMask(f) {
-				notes = append(notes, f+" has no loss masks: every token of it is trained on")
+				without = append(without, f+" has no loss masks: every token of it is trained on")
 			}
 		}
+	}
+	if notes = append(notes, without...); o.WithoutMask && len(without) == 0 {
+		why := "the dataset has no loss mask"
+		if m.Schema.LossMask {
+			why = "the loss mask is in " + strings.Join(o.Formats, ", ") + ", as it has a place there"
+		}
+		notes = append(notes, "nothing was left out: "+why)
 	}
 	var settings struct {
 		SpecialTokens string `json:"special-tokens"`
