@@ -198,6 +198,9 @@ middle and near the end.`,
 			if o.Rows < 1 || o.Tokens < 1 || o.BatchSize < 1 {
 				return usagef("--rows, --tokens and --batch-size must be at least 1")
 			}
+			if o.For <= 0 {
+				return usagef("bench feed: --for %v: must be above 0, as in 5s", o.For)
+			}
 			if f := cmd.Flags(); o.Dataset != "" && (f.Changed("rows") || f.Changed("tokens")) {
 				return usagef("bench feed: --rows and --tokens are of a made-up dataset, and --dataset names one; " +
 					"leave them out, or --dataset")
