@@ -269,8 +269,9 @@ def test_guard_cleans_every_n_and_above_the_threshold() -> None:
     guard.after_batch()
     assert meter.released == 3
     assert "3 cleanings in 26 batches" in str(guard.report)
-    with pytest.raises(ValueError):
-        MemoryGuard(every=-1)
+    for wrong in (-1, 2.5):
+        with pytest.raises(ValueError, match="every must be a whole number"):
+            MemoryGuard(every=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +354,11 @@ def test_allocator_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     got = configure_allocator(max_split_size_mb=128, garbage_collection_threshold=0.8)
     want = "roundup_power2_divisions:8,expandable_segments:True,max_split_size_mb:128,garbage_collection_threshold:0.8"
     assert got.value == os.environ["PYTORCH_CUDA_ALLOC_CONF"] == want and got.applied and len(got.explanation) == 3
-    for bad in ({"max_split_size_mb": 20}, {"garbage_collection_threshold": 1.0}):
+    for bad in (
+        {"max_split_size_mb": 20},
+        {"garbage_collection_threshold": 1.0},
+        {"expandable_segments": "false"},
+    ):
         with pytest.raises(ValueError):
             configure_allocator(**bad)  # type: ignore[arg-type]
 

@@ -276,6 +276,8 @@ def test_misuse_is_told() -> None:
     for ask in (preset, lambda memory_bytes: suggest_batch_size(model, memory_bytes=memory_bytes)):
         with pytest.raises(ValueError, match="memory_bytes must be a number of bytes, such as 16e9, got '16GB'"):
             ask("16GB")
+        with pytest.raises(ValueError, match="16 is a number of bytes; 16 GB are 16e9"):
+            ask(16)
     with pytest.raises(ValueError, match=r"'gpt2' is a name; pass .* AutoConfig.from_pretrained\('gpt2'\)"):
         estimate("gpt2", batch_size=8, sequence_length=512)
     with pytest.raises(ValueError, match="weighting"):

@@ -46,5 +46,7 @@ def word(name: str, value: Any, known: Collection[str]) -> None:
 
 def size(name: str, value: Any) -> None:
     """Raises ValueError unless the value is a number of bytes."""
-    if not isinstance(value, Real) or value < 0:
+    if isinstance(value, Real) and 0 < float(value) < 1024:
+        raise ValueError(f"{name}: {value!r} is a number of bytes; {value!r} GB are {value!r}e9")
+    if not isinstance(value, Real) or float(value) < 0:
         raise ValueError(f"{name} must be a number of bytes, such as 16e9, got {value!r}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import _device
+from . import _checks, _device
 
 VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 
@@ -45,6 +45,7 @@ def configure_allocator(
     Raises:
         ValueError: for values that PyTorch would refuse.
     """
+    _checks.flag("expandable_segments", expandable_segments)
     settings = dict(part.split(":", 1) for part in os.environ.get(VARIABLE, "").split(",") if ":" in part)
     why = []
     settings["expandable_segments"] = str(bool(expandable_segments))
@@ -139,6 +140,8 @@ def bf16(device: Any = "cuda", enabled: Optional[bool] = None) -> Iterator[None]
     import torch
 
     kind = str(device).split(":")[0]
+    if enabled is not None:
+        _checks.flag("enabled", enabled)
     use = supports_bf16(device) if enabled is None else enabled
     with torch.autocast(device_type=kind, dtype=torch.bfloat16, enabled=use):
         yield

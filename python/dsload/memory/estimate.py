@@ -377,9 +377,10 @@ def suggest_batch_size(
         if count is None:
             raise
         shape = shape_of_size(count)
-    if memory_bytes is None:
+    if memory_bytes is not None:
+        _checks.size("memory_bytes", memory_bytes)
+    else:
         memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().available + on_device
-    _checks.size("memory_bytes", memory_bytes)
     sequence_length = _checks.whole("sequence_length", sequence_length)
     device = "cpu" if meter is not None and not getattr(meter, "is_cuda", True) else "cuda"
     known = dtype if dtype in _DTYPE_BYTES else "float32"

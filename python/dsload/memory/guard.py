@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, TypeVar
 
-from . import _device
+from . import _checks, _device
 
 T = TypeVar("T")
 
@@ -53,8 +53,9 @@ class MemoryGuard:
         meter: Any = None,
         on_clean: Optional[Callable[[int, float], None]] = None,
     ) -> None:
-        if every < 0 or not 0 < threshold <= 1:
-            raise ValueError(f"need every >= 0 and 0 < threshold <= 1, got every={every}, threshold={threshold}")
+        every = _checks.count("every", every)
+        if not 0 < threshold <= 1:
+            raise ValueError(f"need 0 < threshold <= 1, got threshold={threshold}")
         self.every, self.threshold = every, threshold
         self.meter = meter if meter is not None else _device.DeviceMeter()
         self.report = GuardReport()

@@ -56,8 +56,9 @@ def preset(memory_bytes: Optional[int] = None, *, meter: Any = None, **overrides
 
     Example: `preset(batch_size=8)`. Raises TypeError for a field that a Preset does not have.
     """
-    if memory_bytes is None:
+    if memory_bytes is not None:
+        _checks.size("memory_bytes", memory_bytes)
+    else:
         memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().total
-    _checks.size("memory_bytes", memory_bytes)
     chosen = next(p for p in PRESETS if memory_bytes >= p.min_memory_bytes)
     return replace(chosen, **overrides)
