@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 )
 
 // TestLongWordsAreMended: words that hold an aligned block lose all of their cuts but those at white space,
@@ -19,7 +17,7 @@ func TestLongWordsAreMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	e := m.newEncoder(chunkcache.MinBytes)
+	e := m.NewEncoder(1)
 	for range 300 {
 		var text []byte
 		for len(text) < 6*longBlock {
