@@ -143,6 +143,7 @@ func formatOfName(name string) Format {
 
 // Text in UTF-16 gives what its UTF-8 gives, in every text format, whatever is around it.
 func TestUTF16(t *testing.T) {
+	effort.RacedElsewhere(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a.txt": "héllo\n日本 𝄞 text\n", "a.csv": "id,text\n1,\"é\n𝄞\"\n",
 		"a.jsonl": "{\"text\":\"é𝄞\"}\n{\"text\":\"b\"}\n",

@@ -76,6 +76,7 @@ func damagePlaces() int {
 // Wherever a file is cut off or changed, SkipDamaged reads what it can: it ends, says what was lost,
 // gives the same for reads of any size, and continues from every position with the rest.
 func TestSkipDamaged(t *testing.T) {
+	effort.RacedElsewhere(t)
 	for name, data := range packed(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
