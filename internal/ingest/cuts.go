@@ -178,6 +178,9 @@ func (m *rowMaker) Make(j *job.Job, i int) {
 func (m *rowMaker) whole(ids []uint32) (err error) {
 	m.lengths = append(m.lengths, int32(len(m.before)+len(ids)+len(m.after)))
 	for _, part := range [...][]uint32{m.before, ids, m.after} {
+		if len(part) == 0 {
+			continue // as before and after most texts
+		}
 		if m.rows, err = dataset.AppendIDs(m.rows, part, m.b.Shards.Schema); err != nil {
 			return err
 		}
