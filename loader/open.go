@@ -33,7 +33,7 @@ var errClosed = fault.New(fault.Usage, "the loader is closed; open another one")
 // command "dsload help batches" and docs/feed.md describe them. An unknown one is an error. dtype changes no batch:
 // elements are int64.
 //
-// When ctx ends, the batches end with its error.
+// When ctx ends, or the loader is closed, no further batch comes, but its error.
 func Open(ctx context.Context, dataset, query string) (*Loader, error) {
 	values, err := url.ParseQuery(query)
 	if err == nil && values.Has("wire") {
@@ -54,10 +54,20 @@ func Open(ctx context.Context, dataset, query string) (*Loader, error) {
 		cancel(nil)
 		return nil, withKind(err)
 	}
-	opened := l.close
+	opened, batches := l.close, l.batches
 	l.close = func() error {
 		cancel(errClosed)
 		return opened()
+	}
+	l.batches = func(yield func(*Batch, error) bool) {
+		for b, err := range batches {
+			if err == nil && ctx.Err() != nil { // a connection closes later, and has batches until then
+				b, err = nil, context.Cause(ctx)
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
 	}
 	return l, nil
 }
