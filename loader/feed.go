@@ -82,7 +82,7 @@ func (f *remote) fixPacking(defaults string) {
 	if err == nil && given.Has("pack") {
 		maps.Copy(given, f.values)
 		f.values = given
-	} else if !f.values.Has("max_length") { // which is refused without pack
+	} else if !f.values.Has("max_length") { // without pack it is refused
 		f.values.Set("pack", "none")
 	}
 }

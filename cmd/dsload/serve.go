@@ -243,7 +243,7 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (reader *serve.Rea
 // already. Otherwise they are flags about text.
 func (f *serveFlags) takePackDefaults() error {
 	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
-	asksForText := slices.ContainsFunc(givenOptions(f.text), func(arg string) bool { // of what lies at an address
+	asksForText := slices.ContainsFunc(givenOptions(f.text), func(arg string) bool { // options of text at an address
 		return !strings.HasPrefix(arg, "--pack=") && !strings.HasPrefix(arg, "--max-length=")
 	})
 	built := func(arg string) bool { return isServedFolder(arg) || inBucket(arg) && !asksForText }

@@ -179,7 +179,7 @@ func (m *rowMaker) whole(ids []uint32) (err error) {
 	m.lengths = append(m.lengths, int32(len(m.before)+len(ids)+len(m.after)))
 	for _, part := range [...][]uint32{m.before, ids, m.after} {
 		if len(part) == 0 {
-			continue // as before and after most texts
+			continue // few texts have ids before or after them
 		}
 		if m.rows, err = dataset.AppendIDs(m.rows, part, m.b.Shards.Schema); err != nil {
 			return err

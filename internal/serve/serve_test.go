@@ -249,7 +249,8 @@ func TestSealKnowsTheOrderOfDatasets(t *testing.T) {
 		defer r.Close()
 		return r.Seal()
 	}
-	if sealed(a, b) != sealed(a, b) || sealed(a, b) == sealed(b, a) {
+	ordered := sealed(a, b)
+	if again := sealed(a, b); again != ordered || sealed(b, a) == ordered {
 		t.Error("the seal is not that of the datasets in their order")
 	}
 }

@@ -45,7 +45,7 @@ func splitWord(words string) func() *regexp.Regexp {
 // splitOf returns the split that a name stands for, "" for none.
 func splitOf(name string) string {
 	mayBe := false
-	for _, part := range [...]string{"train", "val", "test", "dev"} { // one of which each word has
+	for _, part := range [...]string{"train", "val", "test", "dev"} { // each word has one of them
 		mayBe = mayBe || strings.Contains(name, part)
 	}
 	for _, s := range splitWords {
