@@ -242,13 +242,14 @@ def _sampling(
     """(temperature, top_k, top_p), those of the model where none is given; None without sampling. Raises ValueError
     for values with which nothing can be drawn."""
     given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    defaults = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}
     if not do_sample:
         for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"{name}={value!r} has no effect without sampling: leave it out, or do_sample=False")
+            if value is not None and value != defaults[name]:
+                raise ValueError(f"{name}={value!r} has no effect with do_sample=False; leave one of them out")
         return None
     own = getattr(model, "generation_config", None)
-    for name, default in {"temperature": 1.0, "top_k": 50, "top_p": 1.0}.items():
+    for name, default in defaults.items():
         value = given[name] if given[name] is not None else getattr(own, name, None)
         given[name] = default if value is None else value
     t, k, p = given["temperature"], given["top_k"], given["top_p"]
@@ -348,8 +349,9 @@ def _fingerprint(batch: Mapping[str, Any], settings: Mapping[str, Any], model: A
     for name, weights in model.named_parameters() if model is not None else ():
         digest.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode())
         if weights.numel() and not weights.is_meta:
-            # A few of each: training changes all of them.
-            some = weights.detach().reshape(-1)[:: -(-weights.numel() // _WEIGHTS)]
+            # A few of each: training changes all of them. Of a sharded model each process looks at its own.
+            own = weights.to_local() if hasattr(weights, "to_local") else weights
+            some = own.detach().reshape(-1)[:: max(1, own.numel() // _WEIGHTS)]
             digest.update(some.double().cpu().numpy().tobytes())
     for key in sorted(batch):
         value = batch[key]
