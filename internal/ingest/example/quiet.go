@@ -32,7 +32,8 @@ var quietAlone = []string{"format", "schema"}
 func IsQuiet(name string) bool {
 	words := wordsOf(name)
 	n := len(words)
-	return n == 0 || n == 1 && slices.Contains(quietAlone, words[0]) || slices.Contains(quietWords, words[n-1]) || n > 1 && slices.Contains(quietStarts, words[0])
+	return n == 0 || n == 1 && slices.Contains(quietAlone, words[0]) || slices.Contains(quietWords, words[n-1]) ||
+		n > 1 && slices.Contains(quietStarts, words[0])
 }
 
 // wordsOf returns the words of a name such as doc_id, doc-id or docId, in lower case.

@@ -157,7 +157,11 @@ func (a *archiveFramer) begin(m member) (skip.Kind, error) {
 	if len(head) < size {
 		return skip.Readable, cutOff(a.w, &m)
 	}
-	compression, what, err := identify(m.name, head)
+	given := a.format
+	if given == Tar || given == Zip {
+		given = Auto
+	}
+	compression, what, err := identify(m.name, head, given)
 	switch {
 	case what != skip.Readable:
 		return what, nil

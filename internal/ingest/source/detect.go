@@ -54,7 +54,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what skip.Kind, er
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}
-	if in.Compression, what, err = identify(in.URI, head); err != nil {
+	if in.Compression, what, err = identify(in.URI, head, o.Format); err != nil {
 		return refuse(what, err)
 	}
 	text, whole := head, len(head) < sniffBytes
@@ -99,7 +99,7 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 	if text, whole, err = in.sniffText(o, look); err != nil {
 		return nil, false, skip.Readable, err
 	}
-	inside, what, err := identify(in.URI, text)
+	inside, what, err := identify(in.URI, text, o.Format)
 	if err == nil && inside != decompress.Plain {
 		what, err = skip.Archive, fault.Of(cause.Unsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)

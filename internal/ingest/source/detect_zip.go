@@ -53,7 +53,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if err != nil {
 		return refuse(skip.Readable, err)
 	}
-	if inside, what, err := identify(name, text); err != nil {
+	if inside, what, err := identify(name, text, o.Format); err != nil {
 		return refuse(what, err)
 	} else if inside != decompress.Plain {
 		return refuse(skip.Archive, fault.Of(cause.Unsupported,

@@ -79,9 +79,12 @@ var magics = []magic{
 var shortMagics = map[string]bool{"WEBP": true, "WAVE": true, "ftyp": true, "ID3": true, "OggS": true, "fLaC": true,
 	"II*\x00": true, "ORC": true}
 
-// identify looks at the first bytes of an input: how it is compressed, or what it is that cannot be
-// read.
-func identify(name string, head []byte) (decompress.Compression, skip.Kind, error) {
+// markedUp are those of texts with more than words in them, which are read as they are where a format is given.
+var markedUp = map[string]bool{"WARC/1.": true, "<mediawiki ": true, "<doc id=\"": true, "{\\rtf": true}
+
+// identify looks at the first bytes of an input, for which a format may be given: how it is compressed, or what it is
+// that cannot be read.
+func identify(name string, head []byte, given Format) (decompress.Compression, skip.Kind, error) {
 	for _, m := range magics {
 		if len(head) < m.at || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
 			continue
@@ -96,8 +99,11 @@ func identify(name string, head []byte) (decompress.Compression, skip.Kind, erro
 				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
 			return m.compression, skip.Readable, nil
-		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil:
+		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil, markedUp[m.magic] && given != Auto:
 			continue
+		case markedUp[m.magic]:
+			return decompress.Plain, m.kind, fault.Of(cause.Unsupported, "this is %s, or give its {format}, text or document, to "+
+				"read it as it is", m.refusal)
 		}
 		return decompress.Plain, m.kind, fault.Of(cause.Unsupported, "this is %s", m.refusal)
 	}

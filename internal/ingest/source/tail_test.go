@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +195,13 @@ func TestKindsNamedDirectly(t *testing.T) {
 		_, err := Open(context.Background(), Options{Args: []string{write(t, dir, name, c.data)}})
 		if !errors.Is(err, cause.Unsupported) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+		as, err := Open(context.Background(), Options{Args: []string{filepath.Join(dir, name)}, Format: Document})
+		if asIs := []string{"a.warc", "a.xml", "wiki_00", "a.rtf"}; slices.Contains(asIs, name) != (err == nil) {
+			t.Errorf("%s as a document: %v", name, err)
+		}
+		if err == nil {
+			as.Close()
 		}
 	}
 }
