@@ -213,6 +213,11 @@ func (b *Batch) Take(n Counts, r Row) error {
 	b.longLabel = max(b.longLabel, n.Labels)
 	b.longest = max(b.longest, n.IDs)
 	b.tokens += int64(n.IDs)
+	if n := len(b.rows); n == cap(b.rows) { // append would double it, which Bytes does not count
+		rows := make([]rowMeta, n, n+n/4+8)
+		copy(rows, b.rows)
+		b.rows = rows
+	}
 	b.rows = append(b.rows, m)
 	return nil
 }
