@@ -58,6 +58,9 @@ func TestTypesOnEverySystem(t *testing.T) {
 }
 
 func TestTypesFindWhatDoesNotCompile(t *testing.T) {
+	if effort.Of(true, false, false) {
+		t.Skip("go test without -short checks types for other systems")
+	}
 	dir := t.TempDir()
 	for name, code := range map[string]string{
 		"go.mod":            "module " + module + "/planted\n\ngo 1.26\n",
