@@ -59,9 +59,8 @@ func (t *Tokenizer) NewEncoder(o EncoderOptions) *Encoder {
 	return &Encoder{t: t, enc: t.pipeline.NewEncoder(o.CacheBytes), max: o.MaxNormalized}
 }
 
-// Warm puts the vocabulary of byte-level BPE into the cache; others gain nothing by it. An Encoder does that by
-// itself once it has met so much text that the milliseconds are worth it; a benchmark may want to spend them before
-// it begins.
+// Warm puts the vocabulary into the cache. An Encoder does that by itself once it has met so much
+// text that the milliseconds are worth it; a benchmark may want to spend them before it begins.
 func (e *Encoder) Warm() { e.enc.Warm() }
 
 // AppendTokens appends the ids of a whole document to dst. It adds no special tokens; those written

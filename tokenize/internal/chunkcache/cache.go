@@ -86,6 +86,10 @@ type Cache struct {
 	longMask  uint32
 	longBytes ring[byte]
 
+	seeds  func() []uint32 // see SeedLater; nil after Warm
+	seed   func(id uint32) []byte
+	stored uint64 // chunks of texts and seeds, of at most maxInline bytes
+
 	skip  uint32 // chunks that begin before this offset of the window are done
 	spans [batch + 64]Span
 	recs  [batch + 64]record
@@ -287,6 +291,7 @@ func (c *Cache) lookup(dst []uint32, r *record) ([]uint32, bool) {
 
 // insert puts ids at the front of r's line; the last entry is dropped.
 func (c *Cache) insert(r *record, ids []uint32) {
+	c.stored++
 	v, w, ok := c.value(ids, r.f == 0)
 	if !ok {
 		return

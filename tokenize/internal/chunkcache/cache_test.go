@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -74,6 +75,48 @@ func TestEmit(t *testing.T) {
 		}
 		if m.misses == 0 || m.misses > chunks*9/10 {
 			t.Errorf("%d of %d chunks missed", m.misses, chunks)
+		}
+		c.Seed([]byte("seed"), 7, 8)
+		w.Reset(0)
+		w.Commit(copy(w.Free(), "seed"))
+		w.Classify(&tab)
+		if got := c.Emit(nil, w, 4, m); !slices.Equal(got, []uint32{7, 8}) {
+			t.Errorf("seeded ids are %v", got)
+		}
+	}
+}
+
+// A cache takes the seeds once it has stored enough chunks, or is told to.
+func TestSeedLater(t *testing.T) {
+	var tab Tables
+	for c := range tab.From {
+		tab.From[c], tab.To[c] = 1, 1
+	}
+	for _, told := range []bool{false, true} {
+		c, w, asked := New(1<<20, 0xFFFF), NewWindow(), 0
+		c.SeedLater(func() []uint32 { asked++; return []uint32{5, 6} },
+			func(id uint32) []byte { return []byte{'s', byte('0' + id)} })
+		emit := func(chunk string) (ids []uint32, missed bool) {
+			m := &words{}
+			w.Reset(0)
+			w.Commit(copy(w.Free(), chunk))
+			w.Classify(&tab)
+			return c.Emit(nil, w, len(chunk), m), m.misses > 0
+		}
+		for i := range coldMisses + 1 {
+			if told {
+				c.Warm()
+				break
+			}
+			if asked > 0 {
+				t.Fatalf("seeds after %d chunks", i)
+			}
+			emit(strconv.Itoa(i))
+		}
+		for range 2 {
+			if ids, missed := emit("s6"); missed || !slices.Equal(ids, []uint32{6}) || asked != 1 {
+				t.Errorf("told %v: ids %v, missed %v, asked %d times", told, ids, missed, asked)
+			}
 		}
 	}
 }

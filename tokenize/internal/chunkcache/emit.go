@@ -38,6 +38,9 @@ func (c *Cache) emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
 	if c.spill16.size != 0 && c.spill16.full() || c.spill32.size != 0 && c.spill32.full() || c.longBytes.full() {
 		c.Reset()
 	}
+	if c.stored > coldMisses {
+		c.Warm()
+	}
 	rules := c.rule(w.hasNUL)
 	words := (limit + 63) / 64
 	starts, ends := w.starts[:words], w.ends[:words+1]
@@ -263,4 +266,37 @@ func hashLong(b []byte) uint64 {
 	copy(t[:], b)
 	x, y := bits.Mul64(binary.LittleEndian.Uint64(t[:8])^h^hashLo, binary.LittleEndian.Uint64(t[8:])^hashHi)
 	return x ^ y
+}
+
+// coldMisses is how many chunks a cache stores before it calls Warm, which takes as long as some 10,000 misses: little
+// text never pays for the vocabulary.
+const coldMisses = 1 << 10
+
+// SeedLater has Warm store chunks of one id each, the first in the best place: vocabularies begin with what is
+// frequent. The cache calls Warm by itself once it has met some text.
+func (c *Cache) SeedLater(ids func() []uint32, chunk func(id uint32) []byte) {
+	c.seeds, c.seed = ids, chunk
+}
+
+// Warm stores the chunks of SeedLater, once.
+func (c *Cache) Warm() {
+	if c.seeds == nil {
+		return
+	}
+	ids := c.seeds()
+	c.seeds = nil
+	for _, id := range slices.Backward(ids) {
+		c.Seed(c.seed(id), id)
+	}
+}
+
+// Seed stores the ids of a chunk before any text is seen. It ignores chunks that do not fit a key.
+func (c *Cache) Seed(chunk []byte, ids ...uint32) {
+	if len(chunk) == 0 || len(chunk) > maxInline || bytes.IndexByte(chunk, 0) >= 0 {
+		return
+	}
+	var p [16]byte
+	copy(p[:], chunk)
+	r := makeKey(&p, &c.rules[0][len(chunk)])
+	c.insert(&r, ids)
 }

@@ -14,16 +14,26 @@ type Encoder struct {
 	m     *Model
 	cache *chunkcache.Cache
 	win   *chunkcache.Window
+	ids   []uint32
 	small small
 	large large
 }
 
 const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
-// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB).
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	cache := chunkcache.New(chunkcache.Budget(cacheBytes, scratchBytes), m.maxID)
-	return &Encoder{m: m, cache: cache, win: chunkcache.NewWindow()}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedLater(m.seeds, m.text)
+	return e
+}
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
+
+func (m *Model) newEncoder(cacheBytes int) *Encoder {
+	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, m.maxID), win: chunkcache.NewWindow()}
 }
 
 // Append appends the ids of a segment of raw text in UTF-8. Ill-formed text gives U+FFFD or

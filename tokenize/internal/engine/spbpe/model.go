@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"unicode/utf8"
 	"unsafe"
 
@@ -28,7 +29,8 @@ type Model struct {
 	merges   pairTable
 	runes    runeTable
 	tables   chunkcache.Tables
-	allBytes bool // every character without a piece becomes byte tokens
+	allBytes bool            // every character without a piece becomes byte tokens
+	seeds    func() []uint32 // see findSeeds
 	user     userMatcher
 
 	// extra lists the characters of SentencePiece models that merge although they have no piece.
@@ -102,6 +104,7 @@ func New(cfg Config) (*Model, error) {
 	if err := m.buildUser(); err != nil {
 		return nil, err
 	}
+	m.seeds = sync.OnceValue(m.findSeeds)
 	m.resident = m.measure()
 	return m, nil
 }
@@ -256,8 +259,45 @@ func (m *Model) byScore(ids *vocab.Table) ([]uint32, error) {
 	return order, nil
 }
 
+// text returns a piece as it appears in windows.
+func (m *Model) text(id uint32) []byte {
+	return bytes.ReplaceAll(m.cfg.Pieces[id], []byte(string(metaspace)), []byte{' '})
+}
+
+// findSeeds lists the pieces worth caching before the first text: those that are one chunk and
+// encode to themselves.
+func (m *Model) findSeeds() []uint32 {
+	var seeds []uint32
+	e := m.newEncoder(chunkcache.MinBytes)
+	for id := range m.cfg.Pieces {
+		if len(m.cfg.Pieces[id]) == 0 || m.noMerge(uint32(id)) {
+			continue
+		}
+		p := m.text(uint32(id))
+		if len(p) > 16 || bytes.IndexByte(p, 0) >= 0 || !utf8.Valid(p) || !m.oneChunk(p) {
+			continue
+		}
+		if e.ids = e.appendChunk(e.ids[:0], p); len(e.ids) == 1 && e.ids[0] == uint32(id) {
+			seeds = append(seeds, uint32(id))
+		}
+	}
+	return seeds
+}
+
+// oneChunk reports whether no cut lies inside p.
+func (m *Model) oneChunk(p []byte) bool {
+	prev := rune(-1)
+	for _, r := range string(p) {
+		if prev >= 0 && !m.joins(prev, r) {
+			return false
+		}
+		prev = r
+	}
+	return true
+}
+
 func (m *Model) measure() int64 {
-	n := int64(len(m.cfg.Pieces))*24 + m.merges.bytes() + m.runes.bytes() + int64(unsafe.Sizeof(m.asciiPairs))
+	n := int64(len(m.cfg.Pieces))*(24+4) + m.merges.bytes() + m.runes.bytes() + int64(unsafe.Sizeof(m.asciiPairs))
 	for _, p := range m.cfg.Pieces {
 		n += int64(len(p))
 	}

@@ -168,7 +168,7 @@ func TestLongChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := m.NewEncoder(1)
+		e := m.newEncoder(1)
 		var sb strings.Builder
 		longest := 1 + rng.IntN(2)*rng.IntN(300) // half of the texts never repeat
 		for sb.Len() < 6000 {

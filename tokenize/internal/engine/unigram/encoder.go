@@ -15,6 +15,7 @@ type Encoder struct {
 	m       *Model
 	cache   *chunkcache.Cache
 	win     *chunkcache.Window
+	ids     []uint32
 	nmt     []byte // a word after Nmt
 	norm    []byte // a word after normalization
 	word    []byte // U+2581 and a word
@@ -29,14 +30,23 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepScratch*(3+16)
 )
 
-// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB).
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	cache := chunkcache.New(chunkcache.Budget(cacheBytes, scratchBytes), uint32(len(m.cfg.Pieces)-1))
-	return &Encoder{m: m, cache: cache, win: chunkcache.NewWindow()}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedLater(m.seeds, m.seedChunk)
+	return e
 }
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
 
 // spaceBegins reports whether each space begins a chunk.
 func (m *Model) spaceBegins() bool { return m.cfg.Split == SplitMetaspace && !m.cfg.CollapseSpaces }
+
+func (m *Model) newEncoder(cacheBytes int) *Encoder {
+	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
+}
 
 // Append appends the ids of a segment of raw text in UTF-8. A segment may come in pieces, cut where
 // SafeCut says; first and last report whether this piece begins and ends it. With SplitNone a segment

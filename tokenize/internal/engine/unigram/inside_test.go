@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 )
 
 // TestLongWordsAreMended: words that hold an aligned block lose all of their cuts but those at white space,
@@ -17,7 +19,7 @@ func TestLongWordsAreMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	e := m.NewEncoder(1)
+	e := m.newEncoder(chunkcache.MinBytes)
 	for range 300 {
 		var text []byte
 		for len(text) < 6*longBlock {

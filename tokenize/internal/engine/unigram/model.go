@@ -33,6 +33,7 @@ type Model struct {
 	// plain[c] says that normalization does not change ASCII character c among ASCII neighbours.
 	plain [256]bool
 
+	seeds    func() []uint32 // see findSeeds
 	resident int64
 	maxScore float64
 	longest  int    // bytes of the longest piece or unknown character
@@ -77,7 +78,8 @@ func New(cfg Config) (*Model, error) {
 		}
 		m.buildInside()
 	}
-	m.resident = m.trie.Bytes() + int64(n)*(24+8)
+	m.seeds = sync.OnceValue(m.findSeeds)
+	m.resident = m.trie.Bytes() + int64(n)*(24+8+4)
 	for _, p := range cfg.Pieces {
 		m.resident += int64(len(p))
 	}
@@ -191,6 +193,53 @@ func (m *Model) normalize(text []byte, joined bool) []byte {
 	e := Encoder{m: m}
 	e.setNorm(text, joined)
 	return e.norm
+}
+
+// findSeeds lists the pieces worth caching before the first text: whole chunks that encode to
+// themselves.
+func (m *Model) findSeeds() []uint32 {
+	if m.cfg.Split == SplitNone {
+		return nil
+	}
+	var seeds []uint32
+	e := m.newEncoder(chunkcache.MinBytes)
+	for id := range m.cfg.Pieces {
+		chunk := m.seedChunk(uint32(id))
+		if len(chunk) == 0 || len(chunk) > 16 {
+			continue
+		}
+		e.nearTie = false
+		if m.gap[chunk[0]] {
+			e.ids = e.appendPlain(e.ids[:0], chunk[1:])
+			e.nearTie = false
+		} else if m.inside {
+			e.ids = e.AppendWord(e.ids[:0], chunk)
+		} else {
+			e.ids = e.appendPlain(e.ids[:0], chunk)
+		}
+		if len(e.ids) == 1 && e.ids[0] == uint32(id) && !(m.inside && e.nearTie) {
+			seeds = append(seeds, uint32(id))
+		}
+	}
+	return seeds
+}
+
+// seedChunk returns the chunk of raw text that a piece stands for, nil if that is not plain ASCII
+// or not a chunk.
+func (m *Model) seedChunk(id uint32) []byte {
+	word, begins := bytes.CutPrefix(m.cfg.Pieces[id], []byte(metaspace))
+	if len(word) == 0 || !begins && !m.inside {
+		return nil
+	}
+	for i, b := range word {
+		if b == 0 || !m.plain[b] || i > 0 && m.tables.From[word[i-1]]&m.tables.To[b] == 0 {
+			return nil
+		}
+	}
+	if begins && (m.inside || m.spaceBegins()) {
+		return append([]byte{' '}, word...)
+	}
+	return word
 }
 
 // ResidentBytes returns the memory that the model holds, its vocabulary included.

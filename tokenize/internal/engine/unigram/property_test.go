@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/charsmap"
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/reference"
 )
@@ -186,7 +187,7 @@ func TestStretches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := m.NewEncoder(1)
+		e := m.newEncoder(chunkcache.MinBytes)
 		words := wordsOf(&cfg)
 		odd := []string{"?", "\u0416", "<unk>", letters[0]}
 		for range 20 {
@@ -215,7 +216,7 @@ func TestStretchMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := m.NewEncoder(1)
+	e := m.newEncoder(chunkcache.MinBytes)
 	for _, part := range []string{"abc", "x", "abcxyz"} {
 		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 ||
 			len(e.paths) > keepScratch {

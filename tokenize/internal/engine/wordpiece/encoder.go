@@ -15,6 +15,7 @@ type Encoder struct {
 	m     *Model
 	cache *chunkcache.Cache
 	win   *chunkcache.Window
+	ids   []uint32
 	norm  []byte // a normalized chunk
 }
 
@@ -23,10 +24,19 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + 2*keepScratch
 )
 
-// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 128 KiB).
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 128 KiB), its cache
+// empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	cache := chunkcache.New(chunkcache.Budget(cacheBytes, scratchBytes), uint32(len(m.cfg.Pieces)-1))
-	return &Encoder{m: m, cache: cache, win: chunkcache.NewWindow()}
+	e := m.newEncoder(chunkcache.Budget(cacheBytes, scratchBytes))
+	e.cache.SeedLater(m.seeds, func(id uint32) []byte { return m.cfg.Pieces[id] })
+	return e
+}
+
+// Warm puts the vocabulary into the cache.
+func (e *Encoder) Warm() { e.cache.Warm() }
+
+func (m *Model) newEncoder(cacheBytes int) *Encoder {
+	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
 }
 
 // Append appends the ids of a segment of raw text in UTF-8. It ignores first and last: this model

@@ -3,6 +3,7 @@ package wordpiece
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
@@ -20,6 +21,7 @@ type Model struct {
 
 	first, rest *bytetrie.Trie // pieces at the beginning of a word, and inside it (without the prefix)
 
+	seeds    func() []uint32 // see findSeeds
 	resident int64
 }
 
@@ -65,12 +67,45 @@ func New(cfg Config) (*Model, error) {
 	}
 	dropped := func(r rune) bool { return m.chars.get(r)&kindBits == kindDrop }
 	m.dropsNUL, m.dropsReplacement = dropped(0) && dropped(1), dropped(utf8.RuneError)
-	m.resident = m.first.Bytes() + m.rest.Bytes() + int64(n)*24 +
+	m.seeds = sync.OnceValue(m.findSeeds)
+	m.resident = m.first.Bytes() + m.rest.Bytes() + int64(n)*(24+4) +
 		int64(len(m.chars.pages)+len(m.split.pages))*1024
 	for _, p := range cfg.Pieces {
 		m.resident += int64(len(p))
 	}
 	return m, nil
+}
+
+// findSeeds lists the pieces worth caching before the first text: chunks of ASCII that encode to
+// themselves.
+func (m *Model) findSeeds() []uint32 {
+	var seeds []uint32
+	e := m.newEncoder(chunkcache.MinBytes)
+	for id, p := range m.cfg.Pieces {
+		if len(p) == 0 || len(p) > 16 || !m.isChunk(p) {
+			continue
+		}
+		if e.ids = e.appendChunk(e.ids[:0], p); len(e.ids) == 1 && e.ids[0] == uint32(id) {
+			seeds = append(seeds, uint32(id))
+		}
+	}
+	return seeds
+}
+
+// isChunk reports whether p is ASCII without NUL that the scanner does not cut and lowering does
+// not change.
+func (m *Model) isChunk(p []byte) bool {
+	for i, b := range p {
+		switch {
+		case b == 0 || b >= utf8.RuneSelf || m.tables.To[b] == 0x80:
+			return false
+		case m.cfg.Normalizer.Lowercase && b >= 'A' && b <= 'Z':
+			return false
+		case i > 0 && m.tables.From[p[i-1]]&m.tables.To[b] == 0:
+			return false
+		}
+	}
+	return true
 }
 
 // ResidentBytes returns the memory that the model holds, its vocabulary included.
