@@ -49,7 +49,7 @@ type Options struct {
 	// Progress, if set, is called from time to time with the number of rows read from all splits.
 	Progress func(rows, total int64)
 
-	stale string // note about files that overwriting may have left
+	stale string // note about files that overwriting left
 }
 
 func (o Options) validate(m *shard.Manifest) error {
@@ -210,6 +210,7 @@ func openSinks(m *shard.Manifest, split *shard.Split, name string, o *Options) (
 type record struct {
 	Dataset  string   `json:"dataset"` // seal of the manifest
 	Formats  []string `json:"formats"`
+	Splits   []string `json:"splits"`
 	Complete bool     `json:"complete"`
 }
 
@@ -231,9 +232,8 @@ func claim(m *shard.Manifest, o *Options) error {
 			}
 		}
 	case o.Overwrite:
-		if err == nil && len(old.Formats) > 0 {
-			o.stale = fmt.Sprintf("files of another dataset's export (%s) may be next to the new ones in %s",
-				strings.Join(old.Formats, ", "), o.Out)
+		if err := removeOld(o, old); err != nil {
+			return fault.BadOption("out", o.Out, "a file of the export that it holds cannot be removed (%v); name another folder", err)
 		}
 	case err == nil:
 		return foreignOut(o.Out, "holds the export of another dataset; name another folder, or pass {overwrite}")
@@ -246,28 +246,71 @@ func claim(m *shard.Manifest, o *Options) error {
 		return err
 	}
 	slices.Sort(formats)
-	err = writeJSON(filepath.Join(o.Out, recordName), record{m.Seal(), formats, false})
+	err = writeJSON(filepath.Join(o.Out, recordName), record{m.Seal(), formats, splitNames(m), false})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return fault.BadOption("out", o.Out, "no file can be made there (%v); name another folder", err)
 	}
 	return err
 }
 
-// foreign returns a name in the folder that the export would overwrite.
-func foreign(m *shard.Manifest, o *Options) string {
-	var names []string
-	for _, split := range m.Splits {
-		for _, suffix := range []string{megatronTokens, megatronIndex, nanotronTokens, olmoTokens, olmoBounds, olmoMask,
-			jsonlSuffix, parquetSuffix, ""} {
-			names = append(names, split.Name+suffix)
+// removeOld removes the files of another dataset's export that formats of this one have names for: those that it does not
+// replace would be read as part of it.
+func removeOld(o *Options, old record) error {
+	var left []string
+	was := map[string]bool{}
+	for _, f := range old.Formats {
+		if !slices.Contains(o.Formats, f) || old.Splits == nil { // earlier versions did not name the splits
+			left = append(left, f)
+		}
+		for _, split := range old.Splits {
+			for _, pattern := range owned(f, split) {
+				was[pattern] = true
+			}
 		}
 	}
-	for _, name := range append(names, HF, TRL, nanoGPTName, shardfile.ManifestName) {
+	if len(left) > 0 {
+		o.stale = fmt.Sprintf("files of another dataset's export (%s) are next to the new ones in %s",
+			strings.Join(left, ", "), o.Out)
+	}
+	for _, f := range o.Formats {
+		for _, split := range shardfile.SplitNames {
+			for _, pattern := range owned(f, split) {
+				if !was[pattern] {
+					continue
+				}
+				if err := removeMatching(o.Out, pattern); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// foreign returns a name in the folder that the export would overwrite.
+func foreign(m *shard.Manifest, o *Options) string {
+	names := []string{nanoGPTName, shardfile.ManifestName}
+	for _, format := range Formats {
+		for _, split := range m.Splits {
+			for _, pattern := range owned(format, split.Name) {
+				first, _, _ := strings.Cut(pattern, "/")
+				names = append(names, first)
+			}
+		}
+	}
+	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(o.Out, name)); err == nil {
 			return name
 		}
 	}
 	return ""
+}
+
+func splitNames(m *shard.Manifest) (names []string) {
+	for _, split := range m.Splits {
+		names = append(names, split.Name)
+	}
+	return names
 }
 
 // maxRecordBytes limits the record, whose size depends on the number of formats alone.
@@ -303,13 +346,9 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 			return err
 		}
 	}
-	var names []string
-	for _, split := range m.Splits {
-		names = append(names, split.Name)
-	}
 	for _, f := range o.Formats {
 		if f == HF || f == TRL {
-			if err := writeHFSplits(filepath.Join(o.Out, f), names); err != nil {
+			if err := writeHFSplits(filepath.Join(o.Out, f), splitNames(m)); err != nil {
 				return err
 			}
 		}
@@ -329,6 +368,9 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 func notes(m *shard.Manifest, o *Options) (notes []string) {
 	if o.stale != "" {
 		notes = append(notes, o.stale)
+	}
+	if slices.Contains(o.Formats, Nanotron) && len(m.Splits) > 1 {
+		notes = append(notes, "nanotron trains on all .ds files of a folder: move val.ds and val.ds.* to another one")
 	}
 	var without []string
 	if m.Schema.LossMask {

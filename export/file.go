@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -124,6 +125,30 @@ func makeFolders(out string, names ...string) error {
 			return fault.BadOption("out", dir,
 				"is not a folder, and links are not followed there; remove it, or export to another folder")
 		}
+	}
+	return nil
+}
+
+// removeMatching removes the files in dir that match a pattern with slashes, and the folder in which they were if nothing
+// else is there. It follows no link to a folder.
+func removeMatching(dir, pattern string) error {
+	folder := path.Dir(pattern)
+	for below := folder; below != "."; below = path.Dir(below) {
+		if info, err := os.Lstat(filepath.Join(dir, below)); err != nil || !info.IsDir() {
+			return nil
+		}
+	}
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	if folder != "." {
+		os.Remove(filepath.Join(dir, folder)) // fails where it holds more
 	}
 	return nil
 }

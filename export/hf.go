@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/dsload/dsload/internal/arrowipc"
@@ -41,25 +42,11 @@ func newHFSink(out, format, split, seal string, of []column) (*hfSink, error) {
 		return nil, err
 	}
 	s.schema = arrowipc.AppendSchema(nil, s.columns.fields, [][2]string{{"huggingface", string(features)}})
-	if err := makeFolders(out, format, split); err != nil {
+	// The names of an earlier export's data files hold their number.
+	if err := removeMatching(out, path.Join(format, split, hfAnyData)); err != nil {
 		return nil, err
 	}
-	return s, removeOldShards(s.dir)
-}
-
-// removeOldShards removes the data files of an earlier export of the same dataset, whose names hold
-// their number.
-func removeOldShards(dir string) error {
-	old, err := filepath.Glob(filepath.Join(dir, "data-*.arrow*"))
-	if err != nil {
-		return err
-	}
-	for _, name := range old {
-		if err := os.Remove(name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s, makeFolders(out, format, split)
 }
 
 func (s *hfSink) begin(number int64) { s.document, s.tokens = number, 0 }

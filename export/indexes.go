@@ -46,7 +46,7 @@ func (t *tokenFile) writeMegatron() error {
 // SPLIT.ds.metadata, three lines: the tokenizer and the bytes of an id, the number of tokens, and
 // that number for people.
 func (t *tokenFile) writeNanotron() error {
-	err := writeInto(t.base+nanotronTokens+".index", func(w *file) error {
+	err := writeInto(t.base+nanotronEnds, func(w *file) error {
 		at := int64(0)
 		return t.eachLength(func(n int64) {
 			at += n
@@ -57,7 +57,7 @@ func (t *tokenFile) writeNanotron() error {
 		return err
 	}
 	meta := fmt.Sprintf("%s|%d\n%d\n%s", t.tokenizer, t.to, t.tokens, metric(t.tokens))
-	return writeFile(t.base+nanotronTokens+".metadata", []byte(meta))
+	return writeFile(t.base+nanotronMeta, []byte(meta))
 }
 
 // metric formats a number of tokens with a prefix, such as 1.23 MT.

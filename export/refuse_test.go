@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,12 +57,54 @@ func TestRefusals(t *testing.T) {
 	if got := string(readFile(t, foreign, "train.bin")); got != "mine" {
 		t.Errorf("another program's file became %q", got)
 	}
-	s, err := export.Run(context.Background(), plain, export.Options{Formats: []string{"olmo"}, Out: used,
-		Overwrite: true})
-	if err != nil || len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "megatron") {
-		t.Errorf("overwriting: %+v, %v; want a note about what is left of the other dataset", s, err)
-	}
 	runExport(t, long, t.TempDir(), export.Megatron, export.OLMo, export.Nanotron, export.NanoGPT)
+}
+
+// An export over that of a dataset with more files (a split, masks, chunks) leaves none of them to be read as its own, and
+// all that no export made.
+func TestOverwrittenExportIsTheNewOne(t *testing.T) {
+	first := makeDataset(t, 300, 64, randomCorpus(8, 300, 40, 20, 50), shard.Schema{LossMask: true})
+	second := makeDataset(t, 300, 64, corpus{"train": {{7}}}, shard.Schema{})
+	pairs := [][2]string{{export.NanoGPT, export.Megatron}, {export.JSONL, export.HF}, {export.LitData, export.TRL}}
+	for _, format := range export.Formats {
+		pairs = append(pairs, [2]string{format, format})
+	}
+	for _, pair := range pairs {
+		was, is := pair[0], pair[1]
+		out, alone := filepath.Join(t.TempDir(), "x[b"), t.TempDir()
+		exportTo := func(d *shard.Dataset, out, format string) *export.Summary {
+			o := export.Options{Out: out, Formats: []string{format}, WithoutMask: true, Overwrite: true, Decode: decodeForTest}
+			s, err := export.Run(context.Background(), d, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		exportTo(first, out, was)
+		exportTo(second, alone, is)
+		mine := map[string]string{"val.txt": "mine", "hf/val/notes": "mine", "val/notes": "mine", "train.ds.backup": "mine"}
+		for name, text := range mine {
+			path := filepath.Join(out, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		notes := fmt.Sprint(exportTo(second, out, is).Notes)
+		if strings.Contains(notes, "("+was+")") == (was == is) {
+			t.Errorf("%s over %s: notes %q", is, was, notes)
+		}
+		want, got := tree(t, alone), tree(t, out)
+		maps.Copy(want, mine)
+		for name, text := range want {
+			if got[name] != text {
+				t.Errorf("%s over %s: %s differs", is, was, name)
+			}
+			delete(got, name)
+		}
+		if _, left := got["val.bin"]; left || was == is && len(got) > 0 {
+			t.Errorf("%s over %s: left are %v", is, was, slices.Collect(maps.Keys(got)))
+		}
+	}
 }
 
 func TestMoreFormatsOfTheSameDataset(t *testing.T) {

@@ -112,7 +112,7 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 			if again {
 				continue
 			}
-			found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shardfile.ManifestName)) // of these settings
+			found, err := fs.Glob(os.DirFS(c.Dir), k.prefix()+"*/"+shardfile.ManifestName) // of these settings
 			e.Changed = !e.Ready && e.Damage == nil && err == nil && len(found) > 0
 			return e, nil
 		}
