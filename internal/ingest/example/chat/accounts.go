@@ -301,7 +301,7 @@ func (j *rendering) account(t *Losses, text []byte) (lost []int) {
 	}
 	if tools, ok := j.tools.(*jinja.List); ok {
 		t.ToolsLeftOut = t.ToolsLeftOut || slices.ContainsFunc(tools.Items, func(tool any) bool {
-			return wordIn(text, nameOf(tool)) < 0
+			return !j.defines(text, tool)
 		})
 	}
 	if t.ToolsLeftOut && !called { // the template knows no tools
@@ -310,17 +310,23 @@ func (j *rendering) account(t *Losses, text []byte) (lost []int) {
 	return lost
 }
 
-// nameOf returns the name of a tool, "" if it has none.
-func nameOf(tool any) string {
+// defines reports whether a text has the definition of a tool. Calls have its name, too, and a system message may
+// define it where the template does not.
+func (j *rendering) defines(text []byte, tool any) bool {
 	d, _ := tool.(*jinja.Dict)
 	if d == nil {
-		return ""
+		return true
 	}
-	if f, ok := get(d, "function").(*jinja.Dict); ok {
-		d = f
+	function, inside := get(d, "function").(*jinja.Dict)
+	if inside {
+		d = function
 	}
 	name, _ := get(d, "name").(string)
-	return name
+	if wordIn(text, name) < 0 || j.habits().definesTools(inside) {
+		return wordIn(text, name) >= 0
+	}
+	description, _ := get(d, "description").(string)
+	return description != "" && j.index(text, description) >= 0
 }
 
 // wordIn returns where a text has a string that is not part of a longer word, -1 if it has none.

@@ -41,7 +41,7 @@ func TestLeftOut(t *testing.T) {
 		"in JSON":          {template: `{{ messages|tojson }}`, record: strings.Replace(narrated, "Rain.", `\"é\"\n`, 1)},
 		"measured":         {template: `{% for m in messages if m.content|length < 7 %}{{ m.content }}{% endfor %}`, record: narrated},
 		"no tools":         {template: known, record: called, want: Losses{ToolsLeftOut: true}},
-		"beside calls":     {template: calls, record: called, want: Losses{BesideCalls: 1}},
+		"beside calls":     {template: calls, record: called, want: Losses{ToolsLeftOut: true, BesideCalls: 1}},
 		"a result":         {template: strings.Replace(calls, "messages %", "messages if m.role != 'tool' %", 1), record: called, err: "message 3 of \"messages\", of the role tool"},
 		"reasoning":        {template: thinkTemplate, record: thoughts, want: Losses{ThoughtsLeftOut: 1}},
 		"reasoning of all": {template: known, record: thoughts, want: Losses{ThoughtsLeftOut: 1}},
@@ -119,5 +119,38 @@ func TestContentsByRole(t *testing.T) {
 			!bad && string(got.Text) != want {
 			t.Errorf("%s:\n got %q, %v\nwant %q", record, got.Text, err, want)
 		}
+	}
+}
+
+// The calls of a tool have its name, too: that the template writes its definition is seen by what it writes of others,
+// and by its description.
+func TestDefinitionsOfPublicTemplates(t *testing.T) {
+	const does = "Looks up the weather of a town."
+	record := `{"tools": [{"type": "function", "function": {"name": "look", "description": "` + does + `", "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "A town"}}, "required": ["city"]}}}],
+		"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "", "tool_calls": [{"id": "abcdef123", "type": "function", "function": {"name": "look", "arguments": {"city": "Lyon"}}}]}, {"role": "tool", "tool_call_id": "abcdef123", "name": "look", "content": "11"}, {"role": "assistant", "content": "First."}]}`
+	inSystem := strings.Replace(record, `"messages": [`, `"messages": [{"role": "system", "content": "`+does+`"}, `, 1)
+	files, _ := filepath.Glob(filepath.Join(refdata.Path(t, "templates"), "*.jinja"))
+	found := map[bool]int{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newTestRenderer(t, Options{Template: string(source), Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)}).NewWorker(nil)
+		var got Text
+		if err := w.Render(&got, []byte(record)); err != nil || !strings.Contains(string(got.Text), "Lyon") {
+			continue
+		}
+		written := strings.Contains(string(got.Text), does)
+		if found[written]++; got.ToolsLeftOut == written {
+			t.Errorf("%s: %v of %q", filepath.Base(file), got.ToolsLeftOut, got.Text)
+		}
+		if err := w.Render(&got, []byte(inSystem)); err == nil && got.ToolsLeftOut {
+			t.Errorf("%s, with the definition in the system message: %q", filepath.Base(file), got.Text)
+		}
+	}
+	t.Logf("templates that write calls and the definitions of tools: %d; calls alone: %d", found[true], found[false])
+	if found[true] == 0 || found[false] == 0 {
+		t.Error("the templates do not differ")
 	}
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -102,11 +103,14 @@ func (d *decoder) parse(s string) (any, error) {
 
 // orOfPython returns the error about a string that is not JSON, or what it is if Python wrote it.
 func orOfPython(s string, err error) error {
-	if s = strings.TrimLeft(s, "[ "); err != nil && !errors.Is(err, ErrTooLarge) && strings.HasPrefix(s, "{'") {
+	if err != nil && !errors.Is(err, ErrTooLarge) && writtenByPython(s) {
 		return errors.New("it is what Python's str() writes; write it with json.dumps")
 	}
 	return err
 }
+
+// writtenByPython reports whether a string is an object, or a list of some, as Python prints it.
+func writtenByPython(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, "[ "), "{'") }
 
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
 // has no value.
@@ -131,21 +135,52 @@ func (d *decoder) decodeRow(columns []string, at func(column int) []byte, size i
 // wrappedFields are those that may hold JSON in a string.
 var wrappedFields = slices.Concat(listFields, toolFields)
 
+// maybeWrapped are those, and after them the fields that hold a text or a list of messages.
+var maybeWrapped = func() []string {
+	fields := append(slices.Clone(wrappedFields), "chosen", preferredField)
+	for _, p := range pairFields {
+		for _, field := range []string{p.question, p.answer} {
+			if !slices.Contains(fields, field) {
+				fields = append(fields, field)
+			}
+		}
+	}
+	return fields
+}()
+
+// listStart is how a list of messages begins that a program wrote as JSON, or Python as its own.
+var listStart = regexp.MustCompile(`^\[\s*\{\s*["'](role|from|content|value)["']\s*:`)
+
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
 func (d *decoder) unwrap(record *jinja.Dict) error {
-	for _, field := range wrappedFields {
+	for i, field := range maybeWrapped {
 		s, _ := peek(record, field).(string)
-		if s = strings.TrimLeft(s, " \t\r\n"); !strings.HasPrefix(s, "[") {
+		if s = strings.TrimSpace(s); !strings.HasPrefix(s, "[") {
+			continue
+		}
+		isText := i >= len(wrappedFields)
+		if isText && (!strings.HasSuffix(s, "]") || !listStart.MatchString(s)) {
 			continue
 		}
 		list, err := d.parse(s)
-		if errors.Is(err, ErrTooLarge) {
+		switch {
+		case errors.Is(err, ErrTooLarge):
 			return err
-		} else if err != nil {
+		case err != nil && isText && !writtenByPython(s), isText && err == nil && !areMessages(list):
+			continue // it only begins like one
+		case err != nil:
 			return fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, err)
 		}
 		record.Set(field, list)
 	}
 	return nil
+}
+
+// areMessages reports whether a value is a list of objects that have a role.
+func areMessages(v any) bool {
+	list, ok := v.(*jinja.List)
+	return ok && areObjects(list) && !slices.ContainsFunc(list.Items, func(item any) bool {
+		return !has(item.(*jinja.Dict), "role") && !has(item.(*jinja.Dict), "from")
+	})
 }

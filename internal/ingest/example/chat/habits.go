@@ -16,7 +16,7 @@ type habits struct {
 	values    map[string]bool // keys: kinds; whether it writes contents that are values as JSON
 	// takesContents holds which contents it takes, by the roles of their messages.
 	takesContents map[string]contents
-	ownTools      map[string]bool // keys: fields; whether it writes the tools that a message has
+	ownTools      map[string]bool // whether it writes tools; keys: fields of messages that have them, or of none
 	framed        *frame
 }
 
@@ -170,6 +170,20 @@ func (h *habits) writesJSON(kind string) bool {
 		}
 		text := h.render(nil, message("user", "Hi"), h.call(), result("tool", content), message("assistant", "Yo"))
 		return strings.Contains(strings.Join(strings.Fields(text), ""), want)
+	})
+}
+
+// definesTools reports whether the template writes the definitions of a conversation's tools, which are inside of
+// "function" or not.
+func (h *habits) definesTools(inside bool) bool {
+	tools, key := aTool(asked), "tools"
+	if !inside {
+		tools, key = list(get(tools.Items[0].(*jinja.Dict), "function")), "functions"
+	}
+	return known(h.ownTools, key, func() bool {
+		messages := []any{message("system", "Be brief."), message("user", "Hi"), message("assistant", "Yo")}
+		texts := h.render(tools, messages...) + h.render(tools, messages[1:]...)
+		return texts == "" || strings.Contains(texts, asked)
 	})
 }
 
