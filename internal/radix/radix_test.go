@@ -25,7 +25,7 @@ func TestSort(t *testing.T) {
 				have := keys(rng, n, width, indexBits)
 				want := slices.Clone(have)
 				slices.Sort(want)
-				if Sort(have); !slices.Equal(have, want) {
+				if Sort(have, make([]uint64, n), int(indexBits)); !slices.Equal(have, want) {
 					t.Fatalf("%d keys of %d bits above an index of %d bits: not sorted", n, width, indexBits)
 				}
 			}
@@ -43,7 +43,7 @@ func TestSortWholeKeys(t *testing.T) {
 	for name, have := range map[string][]uint64{"random": random, "ascending": ascending, "descending": descending,
 		"equal": make([]uint64, 5000)} {
 		want := slices.Sorted(slices.Values(have))
-		if Sort(have); !slices.Equal(have, want) {
+		if Sort(have, make([]uint64, len(have)), 0); !slices.Equal(have, want) {
 			t.Errorf("%s keys: not sorted", name)
 		}
 	}
@@ -60,7 +60,13 @@ func benchmark(b *testing.B, n int, sort func(keys []uint64)) {
 	}
 }
 
-func BenchmarkSort256(b *testing.B)     { benchmark(b, 256, Sort) }
-func BenchmarkSort4096(b *testing.B)    { benchmark(b, 4096, Sort) }
+// sortAbove sorts keys with an index of 20 bits.
+func sortAbove() func([]uint64) {
+	scratch := make([]uint64, 4096)
+	return func(keys []uint64) { Sort(keys, scratch, 20) }
+}
+
+func BenchmarkSort256(b *testing.B)     { benchmark(b, 256, sortAbove()) }
+func BenchmarkSort4096(b *testing.B)    { benchmark(b, 4096, sortAbove()) }
 func BenchmarkCompare256(b *testing.B)  { benchmark(b, 256, slices.Sort[[]uint64]) }
 func BenchmarkCompare4096(b *testing.B) { benchmark(b, 4096, slices.Sort[[]uint64]) }

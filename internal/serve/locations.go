@@ -2,6 +2,8 @@ package serve
 
 import (
 	"cmp"
+	"fmt"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,39 +15,40 @@ import (
 
 // locations are rows whose spans in the shards are known, sorted by source and row.
 type locations struct {
-	found []location
-	keys  []uint64 // scratch for sorting
-	parts [locateWorkers]locatePart
+	keys    []uint64     // the source of a row, the row, and its index among those that were added
+	spans   []shard.Span // the spans of the keys' rows
+	scratch []uint64     // for sorting
+	parts   [locateWorkers][]int64
+
+	rowBits, indexBits int // of a key
 }
 
-// locatePart is the scratch of a goroutine that locates a part of the rows.
-type locatePart struct {
-	rows  []int64
-	spans []shard.Span
+// locationBytes is the size of a location.
+const locationBytes = 8 + 16 + 8
+
+// reset makes room for n rows of so many sources.
+func (p *locations) reset(n, sources int) {
+	p.indexBits = bits.Len(uint(n))
+	p.rowBits = min(62, 64-p.indexBits-bits.Len(uint(sources-1)))
+	p.keys, p.spans, p.scratch = slices.Grow(p.keys[:0], n), slices.Grow(p.spans[:0], n)[:n], slices.Grow(p.scratch[:0], n)[:n]
 }
 
-type location struct {
-	row    int64
-	source int32
-	index  int32 // in the items that were asked for
-	span   shard.Span
+// key returns the least key of a row. The row must be below 1<<rowBits.
+func (p *locations) key(ref sampler.Ref) uint64 {
+	return (uint64(ref.Source)<<p.rowBits | uint64(ref.Row)) << p.indexBits
 }
 
-// locationBytes is the size of a location and its key.
-const locationBytes = 32 + 8
+// add adds the next row.
+func (p *locations) add(ref sampler.Ref) { p.keys = append(p.keys, p.key(ref)|uint64(len(p.keys))) }
 
-func (p *locations) reset(n int) { p.found = slices.Grow(p.found[:0], n) }
-
-func (p *locations) add(it sampler.Item, index int) {
-	p.found = append(p.found, location{row: it.Row, source: it.Source, index: int32(index)})
+// ref returns the row of the i-th key.
+func (p *locations) ref(i int) sampler.Ref {
+	k := p.keys[i] >> p.indexBits
+	return sampler.Ref{Source: int32(k >> p.rowBits), Row: int64(k & (1<<p.rowBits - 1))}
 }
 
-func compareLocations(a, b location) int {
-	if a.source != b.source {
-		return cmp.Compare(a.source, b.source)
-	}
-	return cmp.Compare(a.row, b.row)
-}
+// index returns the index of the i-th key's row among those that were added.
+func (p *locations) index(i int) int { return int(p.keys[i] & (1<<p.indexBits - 1)) }
 
 const (
 	// longestRun is the maximum number of rows that a goroutine locates at once.
@@ -54,26 +57,28 @@ const (
 	locateWorkers = 4
 	manyLocations = 2048
 	// locateBytes is the memory of their scratch.
-	locateBytes = locateWorkers * longestRun * (8 + 16)
+	locateBytes = locateWorkers * longestRun * 8
 )
 
 // locate sorts the rows and finds their spans, those of a record batch in one read. Only the rows'
 // order depends on these spans before AppendIDs reads them and compares their record batches. The rows of a window
 // are spread over the whole dataset, so several goroutines wait for its pages together.
 func (p *locations) locate(members []member) error {
-	p.sort(len(members))
-	return p.locateSorted(members)
-}
-
-func (p *locations) locateSorted(members []member) error {
-	n := len(p.found)
+	for _, m := range members {
+		if rows := m.split.NumRows(); rows > 1<<p.rowBits {
+			return fmt.Errorf("a split of %d rows is too large for windows of %d rows of %d datasets", rows, len(p.keys),
+				len(members))
+		}
+	}
+	p.sort()
+	n := len(p.keys)
 	if n < manyLocations {
-		return p.parts[0].locate(members, p.found)
+		return p.locatePart(members, 0, 0, n)
 	}
 	workers := min(runtime.GOMAXPROCS(0), locateWorkers)
 	var errs [locateWorkers]error
 	var group sync.WaitGroup
-	locate := func(i int) { errs[i] = p.parts[i].locate(members, p.found[i*n/workers:(i+1)*n/workers]) }
+	locate := func(i int) { errs[i] = p.locatePart(members, i, i*n/workers, (i+1)*n/workers) }
 	for i := range workers - 1 {
 		group.Go(func() { locate(i) })
 	}
@@ -82,50 +87,37 @@ func (p *locations) locateSorted(members []member) error {
 	return cmp.Or(errs[:]...) // the first rows come first
 }
 
-// locate finds the spans of sorted rows.
-func (p *locatePart) locate(members []member, todo []location) error {
-	for len(todo) > 0 {
-		n := 0
-		for p.rows = p.rows[:0]; n < min(len(todo), longestRun) && todo[n].source == todo[0].source; n++ {
-			p.rows = append(p.rows, todo[n].row)
+func (p *locations) sort() { radix.Sort(p.keys, p.scratch, p.indexBits) }
+
+// locatePart finds the spans of the sorted rows from number `from` up to end, with the scratch of a worker.
+func (p *locations) locatePart(members []member, worker, from, end int) error {
+	rows := slices.Grow(p.parts[worker], min(end-from, longestRun))
+	p.parts[worker] = rows
+	for from < end {
+		first, next := p.ref(from), from
+		for rows = rows[:0]; next < min(end, from+longestRun) && p.ref(next).Source == first.Source; next++ {
+			rows = append(rows, p.ref(next).Row)
 		}
-		p.spans = slices.Grow(p.spans[:0], n)[:n]
-		if err := members[todo[0].source].split.LocateUnchecked(p.spans, p.rows); err != nil {
+		if err := members[first.Source].split.LocateUnchecked(p.spans[from:next], rows); err != nil {
 			return err
 		}
-		for i, span := range p.spans {
-			todo[i].span = span
-		}
-		todo = todo[n:]
+		from = next
 	}
 	return nil
 }
 
-// sort sorts the locations of rows of the given number of sources.
-func (p *locations) sort(sources int) {
-	const indexBits = 20
-	mostKeys, mostRow := 1<<indexBits, int64(1)<<(63-indexBits)
-	if sources > 1 || len(p.found) > mostKeys ||
-		slices.ContainsFunc(p.found, func(l location) bool { return l.row >= mostRow }) {
-		slices.SortFunc(p.found, compareLocations)
-		return
-	}
-	// A number that says it all sorts several times as fast.
-	p.keys = slices.Grow(p.keys[:0], len(p.found))
-	for _, l := range p.found {
-		p.keys = append(p.keys, uint64(l.row)<<indexBits|uint64(l.index))
-	}
-	radix.Sort(p.keys)
-	for i, k := range p.keys {
-		p.found[i] = location{row: int64(k >> indexBits), index: int32(k & (1<<indexBits - 1))}
-	}
-}
-
 // find returns the span of a row, if it is known.
-func (p *locations) find(it sampler.Item) (shard.Span, bool) {
-	i, found := slices.BinarySearchFunc(p.found, location{row: it.Row, source: it.Source}, compareLocations)
-	if !found {
+func (p *locations) find(ref sampler.Ref) (shard.Span, bool) {
+	key, base := p.key(ref), 0
+	for n := len(p.keys); n > 1; { // without a branch that depends on the keys
+		half := n / 2
+		if p.keys[base+half-1] < key {
+			base += half
+		}
+		n -= half
+	}
+	if base == len(p.keys) || p.keys[base]>>p.indexBits != key>>p.indexBits {
 		return shard.Span{}, false
 	}
-	return p.found[i].span, true
+	return p.spans[base], true
 }

@@ -1,44 +1,56 @@
 package serve
 
 import (
+	gocmp "cmp"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/internal/serve/feed"
 	"github.com/dsload/dsload/internal/serve/sampler"
 	"github.com/dsload/dsload/shard"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// Locations are sorted by numbers where these can say it all, and as the comparison says.
+// Locations are sorted by source and row, know the index of each row, and find those that are there.
 func TestLocationsAreSorted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sources := rapid.IntRange(1, 3).Draw(t, "sources")
-		most := rapid.SampledFrom([]int64{3, 1 << 40, 1 << 60}).Draw(t, "most")
+		sources := rapid.SampledFrom([]int{1, 2, 3, sampler.MaxSources}).Draw(t, "sources")
+		most := rapid.SampledFrom([]int64{3, 1 << 30, 1<<50 - 1}).Draw(t, "most")
+		refs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sampler.Ref {
+			return sampler.Ref{Source: rapid.Int32Range(0, int32(sources-1)).Draw(t, "source"),
+				Row: rapid.Int64Range(0, most).Draw(t, "row")}
+		}), 0, 100).Draw(t, "refs")
 		var p locations
-		for i := range rapid.IntRange(0, 40).Draw(t, "rows") {
-			p.found = append(p.found, location{row: rapid.Int64Range(0, most).Draw(t, "row"),
-				source: rapid.Int32Range(0, int32(sources-1)).Draw(t, "source"), index: int32(i)})
+		p.reset(len(refs), sources)
+		for _, ref := range refs {
+			p.add(ref)
 		}
-		want := slices.Clone(p.found)
-		slices.SortStableFunc(want, compareLocations)
-		p.sort(sources)
-		byRow := cmp.Comparer(func(a, b location) bool { return a.row == b.row && a.source == b.source })
-		if !slices.IsSortedFunc(p.found, compareLocations) || !cmp.Equal(want, p.found, byRow) {
-			t.Fatalf("%v, want %v", p.found, want)
-		}
-		seen := map[int32]bool{}
-		for _, l := range p.found {
-			if seen[l.index] || want[slices.IndexFunc(want,
-				func(w location) bool { return w.index == l.index })].row != l.row {
-				t.Fatalf("index %d is not of its row", l.index)
+		p.sort()
+		seen := map[int]bool{}
+		for i := range refs {
+			if i > 0 && compareRefs(p.ref(i-1), p.ref(i)) > 0 || p.ref(i) != refs[p.index(i)] || seen[p.index(i)] {
+				t.Fatalf("place %d of %v is row %d: %v", i, refs, p.index(i), p.ref(i))
 			}
-			seen[l.index] = true
+			seen[p.index(i)], p.spans[i].Off = true, int64(i)
+		}
+		for _, ref := range refs {
+			if span, ok := p.find(ref); !ok || p.ref(int(span.Off)) != ref {
+				t.Fatalf("%v is at %d, %t, of %v", ref, span.Off, ok, refs)
+			}
+			if other := (sampler.Ref{Source: ref.Source, Row: ref.Row + 1}); other.Row < most && !slices.Contains(refs, other) {
+				if span, ok := p.find(other); ok {
+					t.Fatalf("%v is at %d of %v", other, span.Off, refs)
+				}
+			}
 		}
 	})
+}
+
+func compareRefs(a, b sampler.Ref) int {
+	return gocmp.Or(gocmp.Compare(a.Source, b.Source), gocmp.Compare(a.Row, b.Row))
 }
 
 // TestManyLocationsAtOnce checks that rows that several goroutines locate are where each of them lies, and that an
@@ -60,29 +72,40 @@ func TestManyLocationsAtOnce(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var p locations
-	for i := range manyLocations + 77 {
-		source := int32(rng.IntN(2))
-		p.add(sampler.Item{Ref: sampler.Ref{Source: source, Row: rng.Int64N(members[source].split.NumRows())}}, i)
+	const many = manyLocations + 77
+	refill := func(bad int) { // a row that is not there takes the place of one
+		p.reset(many, 2)
+		for i := range many {
+			source := int32(rng.IntN(2))
+			ref := sampler.Ref{Source: source, Row: rng.Int64N(members[source].split.NumRows())}
+			if i == bad {
+				ref.Row += members[source].split.NumRows()
+			}
+			p.add(ref)
+		}
 	}
+	refill(-1)
 	if err := p.locate(members); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.IsSortedFunc(p.found, compareLocations) {
-		t.Error("the rows are not sorted")
-	}
 	var one [1]shard.Span
-	for _, l := range p.found {
-		if err := members[l.source].split.Locate(one[:], []int64{l.row}); err != nil || one[0] != l.span {
-			t.Fatalf("row %d of %d: %+v, want %+v, %v", l.row, l.source, l.span, one[0], err)
+	for i := range many {
+		ref := p.ref(i)
+		if err := members[ref.Source].split.Locate(one[:], []int64{ref.Row}); err != nil || one[0] != p.spans[i] {
+			t.Fatalf("row %d of %d: %+v, want %+v, %v", ref.Row, ref.Source, p.spans[i], one[0], err)
 		}
 	}
-	for _, i := range []int{len(p.found) - 1, 1500, 700} { // in other parts
-		row := members[p.found[i].source].split.NumRows() + int64(i)
-		p.found[i].row = row
-		err := (&locatePart{}).locate(members, p.found)
-		parts := locations{found: slices.Clone(p.found)}
-		if got := parts.locateSorted(members); err == nil || got == nil || got.Error() != err.Error() {
+	for _, bad := range []int{many - 1, 1500, 700} {
+		refill(bad)
+		got := p.locate(members)
+		err := p.locatePart(members, 0, 0, many) // in the order of the rows
+		if err == nil || got == nil || got.Error() != err.Error() {
 			t.Errorf("%v, want %v", got, err)
 		}
+	}
+	p.reset(many, 2)
+	p.rowBits = 8 // as if there were more datasets
+	if err := p.locate(members); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("rows that a key cannot hold: %v", err)
 	}
 }

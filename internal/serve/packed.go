@@ -152,21 +152,21 @@ func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
 }
 
 // units is the sampler's UnitsFunc.
-func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
+func (s *packedStream) units(position int64, units []sampler.Unit) error {
 	if err := s.base.stopped(); err != nil {
 		return err
 	}
-	s.base.ahead.reached(items[0].Position)
-	s.found.reset(len(items))
-	for i, it := range items {
-		s.found.add(it, i)
+	s.base.ahead.reached(position)
+	s.found.reset(len(units), len(s.base.members))
+	for i := range units {
+		s.found.add(units[i].Ref)
 	}
 	if err := s.found.locate(s.base.members); err != nil {
 		return err
 	}
-	for _, l := range s.found.found {
-		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Length: l.span.Len, Shard: l.span.Shard,
-			Off: l.span.Off}
+	for i, span := range s.found.spans {
+		u := &units[s.found.index(i)]
+		u.Length, u.Shard, u.Off = span.Len, span.Shard, span.Off
 	}
 	return nil
 }

@@ -238,11 +238,11 @@ func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.Split, fr
 
 // locate finds the spans of the step's items, from memory if all are known, else from the shards.
 func (s *rowStream) locate(items []sampler.Item) error {
-	if len(s.located[0].found) > 0 {
+	if len(s.located[0].keys) > 0 {
 		known := true
 		for i := 0; i < len(items) && known; i++ {
-			if s.spans[i], known = s.located[0].find(items[i]); !known {
-				s.spans[i], known = s.located[1].find(items[i])
+			if s.spans[i], known = s.located[0].find(items[i].Ref); !known {
+				s.spans[i], known = s.located[1].find(items[i].Ref)
 			}
 		}
 		if known {
@@ -274,16 +274,16 @@ func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
 	}
 	s.located[0], s.located[1] = s.located[1], s.located[0]
 	latest := &s.located[0]
-	latest.reset(len(items))
-	for i, it := range items {
-		latest.add(it, i)
+	latest.reset(len(items), len(s.members))
+	for i := range items {
+		latest.add(items[i].Ref)
 	}
 	if err := latest.locate(s.members); err != nil {
-		latest.reset(0)
+		latest.reset(0, len(s.members))
 		return err
 	}
-	for _, l := range latest.found {
-		out[l.index] = l.span.Len
+	for i := range latest.spans {
+		out[latest.index(i)] = latest.spans[i].Len
 	}
 	return nil
 }

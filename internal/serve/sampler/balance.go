@@ -40,7 +40,7 @@ const (
 )
 
 // BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
-func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 3*8) }
+func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 4*8) }
 
 // nextBalanced keeps the rows of its rank of the step, which every rank would deal alike.
 func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
@@ -134,6 +134,7 @@ type dealer struct {
 	rankOf []int32 // the group of each row
 
 	keys     []uint64 // the rows' lengths and indexes, sorted
+	room     []uint64 // scratch for that
 	byLength []int32  // indexes of rows, longest first, equal lengths in their order
 	length   []int64  // each row's, as in byLength
 	squares  []int64  // prefix sums of squared lengths, one more than rows
@@ -143,11 +144,11 @@ func (d *dealer) deal(rows []Item) {
 	n := len(rows)
 	d.rankOf, d.byLength = slices.Grow(d.rankOf[:0], n)[:n], slices.Grow(d.byLength[:0], n)[:n]
 	d.length, d.squares = slices.Grow(d.length[:0], n)[:n], slices.Grow(d.squares[:0], n+1)[:n+1]
-	d.keys = slices.Grow(d.keys[:0], n)[:n]
+	d.keys, d.room = slices.Grow(d.keys[:0], n)[:n], slices.Grow(d.room[:0], n)[:n]
 	for i := range rows { // longest first, equal lengths by index
 		d.keys[i] = uint64(math.MaxInt32-rows[i].Length)<<32 | uint64(i)
 	}
-	radix.Sort(d.keys)
+	radix.Sort(d.keys, d.room, 32)
 	d.squares[0] = 0
 	for i, k := range d.keys {
 		row := int32(uint32(k))

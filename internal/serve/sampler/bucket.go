@@ -8,9 +8,9 @@ import (
 
 // windowScratch is what making a window takes.
 type windowScratch struct {
-	shuffled []Item // the window before sorting
-	lengths  []int32
-	keys     []uint64
+	shuffled   []Item // the window before sorting
+	lengths    []int32
+	keys, room []uint64
 }
 
 // WindowRows returns the rows of a window: bucket, rounded up to whole groups, and at most the rows
@@ -25,7 +25,7 @@ func WindowRows(bucket, group int, rows int64) int {
 }
 
 // WindowBytes returns the memory of a window of so many rows, for the ledger.
-func WindowBytes(rows int) int64 { return int64(rows) * (32 + 32 + 4 + 8) }
+func WindowBytes(rows int) int64 { return int64(rows) * (32 + 32 + 4 + 2*8) }
 
 // windowOf returns the window that holds position.
 func (o *Order) windowOf(position int64) (*part, error) {
@@ -53,7 +53,8 @@ func (o *Order) appendWindow(items []Item, start int64, n int) ([]Item, error) {
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
 	}
-	radix.Sort(w.keys)
+	w.room = slices.Grow(w.room[:0], n)[:n]
+	radix.Sort(w.keys, w.room, 32)
 
 	epoch, number := start/o.rows, start%o.rows/int64(o.opts.Bucket)
 	group := min(o.opts.Group, o.opts.Bucket)

@@ -167,9 +167,9 @@ func (g goldenSteps) dealPacked(t *testing.T, rank int) (d dealt) {
 }
 
 // unitsOf makes each row a unit, as long as lengthsOf says.
-func unitsOf(items []Item, units []Unit) error {
-	for i, it := range items {
-		units[i] = Unit{Ref: it.Ref, Length: lengthOf(it.Ref)}
+func unitsOf(_ int64, units []Unit) error {
+	for i := range units {
+		units[i].Length = lengthOf(units[i].Ref)
 	}
 	return nil
 }

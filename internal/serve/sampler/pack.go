@@ -15,6 +15,8 @@ const (
 	// minPackWindow and maxPackWindow bound the window in rows of the sources.
 	minPackWindow = 1 << 12
 	maxPackWindow = 1 << 17
+	// itemsAtOnce is how many rows of a window are chosen at once.
+	itemsAtOnce = 256
 	// maxNumbers bounds the row numbers of a window.
 	maxNumbers = 1 << 18
 )
@@ -36,8 +38,8 @@ type Unit struct {
 	Off    int64
 }
 
-// UnitsFunc fills units[i] with the unit of items[i].
-type UnitsFunc func(items []Item, units []Unit) error
+// UnitsFunc fills all fields of units but Ref, which names the row at a position of the order, and at those that follow.
+type UnitsFunc func(position int64, units []Unit) error
 
 // Packed is an order of packed rows. It is not safe for concurrent use.
 type Packed struct {
@@ -49,8 +51,8 @@ type Packed struct {
 	numbersPerRow int64 // numbers of packed rows for each row of the sources
 	user          *user // of windows
 
-	items   []Item // scratch of a window
-	lengths []int32
+	items   []Item  // scratch: a few of a window's
+	lengths []int32 // scratch: all of them
 }
 
 // packWindow is what a part has that is a packed window: the numbers of its rows lie between start and next.
@@ -107,8 +109,8 @@ func PackBytes(rows int64, o PackOptions) int64 {
 	if o.Policy == pack.Wrapped {
 		pieces += window // a packed row may end within a row of the source
 	}
-	const perRow = 32 + 40 + 4 // Item, Unit, length
-	return window*perRow + pack.Bytes(o.Length, pieces)
+	const item, perRow = 32, 32 + 4 // a Unit and its length
+	return itemsAtOnce*item + window*perRow + pack.Bytes(o.Length, pieces)
 }
 
 // Rows returns the number of row numbers in an epoch. Not every number has a row: windows skip
@@ -128,12 +130,15 @@ func (p *Packed) seek(row int64) (*part, error) {
 
 // pack packs a window of an epoch.
 func (p *Packed) pack(w *part, epoch, number int64) (err error) {
-	n := min(p.window, p.order.rows-number*p.window)
-	if p.items, err = p.order.Append(p.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
-		return err
+	n, first := min(p.window, p.order.rows-number*p.window), epoch*p.order.rows+number*p.window
+	w.units = slices.Grow(w.units[:0], int(n))
+	for int64(len(w.units)) < n {
+		p.items = p.order.appendShuffled(p.items[:0], first+int64(len(w.units)), int(min(n-int64(len(w.units)), itemsAtOnce)))
+		for i := range p.items {
+			w.units = append(w.units, Unit{Ref: p.items[i].Ref})
+		}
 	}
-	w.units = slices.Grow(w.units[:0], int(n))[:n]
-	if err := p.units(p.items, w.units); err != nil {
+	if err := p.units(first, w.units); err != nil {
 		return err
 	}
 	p.lengths = slices.Grow(p.lengths[:0], int(n))[:n]

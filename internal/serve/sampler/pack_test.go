@@ -20,10 +20,10 @@ func TestStartsInGaps(t *testing.T) {
 			Length:  rapid.SampledFrom([]int{50, 97, 98, 200, 1000}).Draw(t, "length"),
 			Longest: 97, Tokens: 49 * rows}
 		windows := 0
-		units := func(items []Item, units []Unit) error {
+		units := func(_ int64, units []Unit) error {
 			windows++
-			for i, it := range items {
-				units[i] = Unit{Ref: it.Ref, Length: 1 + int32(mix64(uint64(it.Row))%97)}
+			for i := range units {
+				units[i].Length = 1 + int32(mix64(uint64(units[i].Row))%97)
 			}
 			return nil
 		}
@@ -47,9 +47,9 @@ func TestStartsInGaps(t *testing.T) {
 			default:
 				number = packed.user.at.next
 			}
-			if made := int64(packed.user.at.rows.Len()); made > packed.mostRows(int64(len(packed.items))) {
-				t.Fatalf("a window of %d rows has %d, more than %d", len(packed.items), made,
-					packed.mostRows(int64(len(packed.items))))
+			if made := int64(packed.user.at.rows.Len()); made > packed.mostRows(int64(len(packed.user.at.units))) {
+				t.Fatalf("a window of %d rows has %d, more than %d", len(packed.user.at.units), made,
+					packed.mostRows(int64(len(packed.user.at.units))))
 			}
 		}
 		packed.user, windows = alone(), 0

@@ -109,10 +109,10 @@ func TestSharedPackedRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := PackOptions{Policy: policy, Length: 60, Tokens: 50 * rows, Longest: 97}
-			p, err := NewPacked(order, o, func(items []Item, units []Unit) error {
+			p, err := NewPacked(order, o, func(_ int64, units []Unit) error {
 				windows.Add(1)
-				for i, it := range items {
-					units[i] = Unit{Ref: it.Ref, Length: 1 + int32(mix64(uint64(it.Row))%97)}
+				for i := range units {
+					units[i].Length = 1 + int32(mix64(uint64(units[i].Row))%97)
 				}
 				return nil
 			})
