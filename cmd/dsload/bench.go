@@ -207,6 +207,9 @@ middle and near the end.`,
 			}
 			o.Stderr = cmd.ErrOrStderr()
 			figures, err := bench.Feed(cmd.Context(), o)
+			if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {
+				return &printedError{ended.ExitCode()} // the server has said why
+			}
 			if err != nil {
 				return err
 			}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -51,6 +54,26 @@ func exitCode(err error) int {
 		return code
 	}
 	return exitFailed
+}
+
+// adviseSystem adds what to do to an error of the system about space or the folder for temporary files, where the package
+// in which it happened has added nothing.
+func adviseSystem(err error) error {
+	const again = "run the same command again"
+	path, isPath := errors.AsType[*fs.PathError](err)
+	temp := filepath.Clean(os.TempDir())
+	temporary := isPath && (path.Path == temp || strings.HasPrefix(path.Path, filepath.Join(temp, "dsload-")))
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case strings.Contains(err.Error(), again):
+	case is(syscall.ENOSPC), is(syscall.EDQUOT):
+		return fault.Advise(err, "make room there and %s", again)
+	case is(syscall.EFBIG):
+		return fault.Advise(err, "raise the limit on the size of files (ulimit -f) and %s", again)
+	case temporary && (is(fs.ErrNotExist) || is(fs.ErrPermission) || is(syscall.EROFS)):
+		return fault.Advise(err, "set TMPDIR to a writable folder and %s", again)
+	}
+	return err
 }
 
 // stopGrace is how long a command may take to reach a safe point.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/fault"
@@ -106,15 +105,8 @@ func runExport(cmd *cobra.Command, dir string, at *datasetFS, f *exportFlags) (e
 // exportError adds advice to an error.
 func exportError(dir string, err error) error {
 	err = fmt.Errorf("export %s: %w", dir, err)
-	switch again := "run the same command again, which starts over"; {
-	case fault.OptionOf(err) != "":
-		return err
-	case errors.Is(err, context.Canceled):
-		return fault.Kindf(fault.Interrupted, "export %s: interrupted; %s", dir, again)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Advise(err, "make room there and %s", again)
-	case errors.Is(err, syscall.EFBIG):
-		return fault.Advise(err, "raise the limit on the size of files (ulimit -f) and %s", again)
+	if fault.OptionOf(err) == "" && errors.Is(err, context.Canceled) {
+		return fault.Kindf(fault.Interrupted, "export %s: interrupted; run the same command again, which starts over", dir)
 	}
 	return err
 }

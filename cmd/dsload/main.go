@@ -48,7 +48,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if path, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, syscall.EPIPE) && path.Path == os.Stdout.Name() {
 		return exitDone // the reader has seen enough, as head does; SIGPIPE usually ends the process first
 	}
-	fmt.Fprintln(stderr, "dsload: "+errorLine(err, args...))
+	fmt.Fprintln(stderr, "dsload: "+errorLine(adviseSystem(err), args...))
 	return exitCode(err)
 }
 

@@ -170,13 +170,17 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
-			if dir := filepath.Dir(arg); shardfile.IsShard(filepath.Base(arg)) && dataset.IsDataset(dir) {
+			dir, name := filepath.Dir(arg), filepath.Base(arg)
+			if (shardfile.IsShard(name) || name == shardfile.ManifestName) && dataset.IsDataset(dir) {
 				return usagef("build %s: this is a file of a dataset already; look into it with 'dsload inspect %s'", arg,
 					shell.Quote(dir))
 			}
 		case "merge":
 			if err := missing(cmd.Name(), arg); err != nil {
 				return err
+			}
+			if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
+				return usagef("merge %s: this is a file; give the folder into which the partitions were built", arg)
 			}
 		case "serve", "inspect", "verify", "export", "stats", "which":
 			dir := serve.DatasetDir(arg)

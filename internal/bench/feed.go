@@ -135,9 +135,9 @@ func startServer(ctx context.Context, dataset, socket string, o *FeedOptions) (*
 	if err != nil {
 		return nil, fmt.Errorf("find own program to measure it: %w", err)
 	}
-	s := &serverProcess{command: exec.CommandContext(ctx, self, "serve", dataset,
+	s := &serverProcess{command: exec.CommandContext(ctx, self, "serve",
 		"--socket", socket, "--json", "--log-level", "error", "--exit-with-stdin",
-		"--memory", strconv.FormatInt(o.Memory, 10))}
+		"--memory", strconv.FormatInt(o.Memory, 10), "--", dataset)}
 	s.command.Stderr = o.Stderr
 	if s.stdin, err = s.command.StdinPipe(); err != nil {
 		return nil, err

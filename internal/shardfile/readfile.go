@@ -148,12 +148,18 @@ func WalkNames(fsys ReadFS, dir string, visit func(name string) error) error {
 	return nil
 }
 
-// WriteFile writes what a reader gives to a file under a temporary name, syncs it and renames it to path.
-func WriteFile(fsys FS, temp, path string, r io.Reader) error {
+// WriteFile writes what a reader gives to a file under a temporary name, syncs it and renames it to path. After an error
+// it removes the file.
+func WriteFile(fsys FS, temp, path string, r io.Reader) (err error) {
 	f, err := CreateNew(fsys, temp)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			_ = fsys.Remove(temp)
+		}
+	}()
 	if _, err = io.Copy(io.NewOffsetWriter(f, 0), r); err == nil {
 		err = f.Sync()
 	}

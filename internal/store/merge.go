@@ -25,10 +25,10 @@ type merge struct {
 // Merge calls run with a folder of this machine that stands for a folder of parts in a bucket, and the file
 // system that it is to be used with. Errors of run name the bucket.
 func Merge(ctx context.Context, uri string, run func(fsys shardfile.FS, dir string) error) (err error) {
-	uri = strings.TrimRight(uri, "/")
 	if err := remote.CheckFolder(uri); err != nil {
 		return fmt.Errorf("merge %s: %w", uri, err)
 	}
+	uri = strings.TrimRight(uri, "/")
 	scratch := scratch{passing: true}
 	if scratch.home, err = os.MkdirTemp("", "dsload-merge-"); err != nil {
 		return err
