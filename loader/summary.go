@@ -190,7 +190,7 @@ type Numbers struct {
 	Foreign int64
 	// Separators counts texts that are a control token alone.
 	Separators int64
-	// Objects counts texts that look like objects of JSON.
+	// Objects counts texts that look like objects of JSON, or in which a template printed one.
 	Objects int64
 	// Markup counts texts that begin as pages of HTML.
 	Markup int64

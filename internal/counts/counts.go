@@ -90,7 +90,7 @@ type Numbers struct {
 	Foreign int64 `json:"foreign,omitempty"`
 	// Separators counts texts that are a control token alone.
 	Separators int64 `json:"separators,omitempty"`
-	// Objects counts texts that look like objects of JSON.
+	// Objects counts texts that look like objects of JSON, or in which a template printed one.
 	Objects int64 `json:"objects,omitempty"`
 	// Markup counts texts that begin as pages of HTML.
 	Markup int64 `json:"markup,omitempty"`

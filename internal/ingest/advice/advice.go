@@ -33,7 +33,8 @@ var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prom
 	{"question", "final_answer"}, {"query", "answers"}, {"message", "reply"}, {"post", "reply"}}
 
 // pairAdvice returns how to read records that hold a question and its answer, nothing for other records.
-func pairAdvice(names []string) fault.Text {
+func pairAdvice(record *example.FieldError) fault.Text {
+	names, inside := record.Has, record.Inside
 	prompt, answer, shape := chat.PairOf(names)
 	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
 	if prompt == "" && answer != "" {
@@ -45,36 +46,42 @@ func pairAdvice(names []string) fault.Text {
 			return fault.Text{}
 		}
 	}
-	body := reference(prompt)
+	within, isOther := inside[prompt]
+	target, answerIsOther := inside[answer]
+	isOther = isOther || answerIsOther
+	body := reference(prompt, within)
 	for _, more := range []string{"input", "context"} {
 		if prompt != more && answer != more && strings.HasPrefix(prompt, "instruction") &&
 			slices.Contains(names, more) {
-			body += `\n` + reference(more)
+			body += `\n` + reference(more, "")
 			break
 		}
 	}
 	pair := fault.Textf("pass {causal-pairs} {prompt} %s {target} %s", shell.Quote(body+`\n`),
-		shell.Quote(reference(answer)))
-	if shape == chat.Alpaca {
+		shell.Quote(reference(answer, target)))
+	switch {
+	case isChat && (slices.Contains(record.Lists, prompt) || slices.Contains(record.Lists, answer)):
+		return fault.Textf("%q and %q look like messages and the answer to them: %v", prompt, answer, read)
+	case isChat && !isOther && shape == chat.Alpaca:
 		return fault.Textf("%q and %q look like a question and its answer, as Alpaca's instruction data has them: %v; or %v",
 			prompt, answer, read, pair)
-	}
-	if isChat {
+	case isChat && !isOther:
 		return fault.Textf("%q and %q look like a question and its answer: %v; or %v", prompt, answer, read, pair)
 	}
 	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
 }
 
-// PairTemplates returns templates of a question and its answer in records with fields of these names that are no
+// PairTemplates returns templates of a question and its answer in a record with these fields that is no
 // conversation by the names that the format chat knows, "" for other records.
-func PairTemplates(names []string) (prompt, target string) {
+func PairTemplates(record *example.FieldError) (prompt, target string) {
+	names, inside := record.Has, record.Inside
 	if _, answer, _ := chat.PairOf(names); answer != "" {
 		return "", ""
 	}
 	if prompt, target = foldedPair(names); target == "" {
 		return "", ""
 	}
-	return reference(prompt) + `\n`, reference(target)
+	return reference(prompt, inside[prompt]) + `\n`, reference(target, inside[target])
 }
 
 // chatAdvice returns how to read records with a list of messages in a field.
@@ -105,12 +112,12 @@ func foldedPair(names []string) (prompt, answer string) {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reference returns what writes a field in a template.
-func reference(name string) string {
+// reference returns what writes a field, or what is inside of it, in a template.
+func reference(name, inside string) string {
 	if identifier.MatchString(name) {
-		return "{{ " + name + " }}"
+		return "{{ " + name + inside + " }}"
 	}
-	return fmt.Sprintf("{{ record[%q] }}", name)
+	return fmt.Sprintf("{{ record[%q]%s }}", name, inside)
 }
 
 // wantedField is about a record without the field of the text. It does not advise to leave such records out if
@@ -229,7 +236,7 @@ func recordLists(bad *source.RecordError, field *example.FieldError, in source.I
 // Pair returns the advice for a record that is a question and its answer, and makes neither of them
 // look like the text.
 func Pair(field *example.FieldError) (advice fault.Text) {
-	if advice = pairAdvice(field.Has); !advice.IsZero() {
+	if advice = pairAdvice(field); !advice.IsZero() {
 		field.Likely = ""
 	}
 	return advice
@@ -241,7 +248,7 @@ func missingColumn(_ Facts, err error) (error, bool) {
 	if !ok {
 		return err, false
 	}
-	advice := pairAdvice(column.Has)
+	advice := pairAdvice(&example.FieldError{Has: column.Has})
 	switch {
 	case column.Chat != "":
 		advice = chatAdvice(column.Chat)

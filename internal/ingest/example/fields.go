@@ -28,6 +28,9 @@ type FieldError struct {
 	Chat   string   // a field of messages, or ""
 	Lists  []string // fields that hold lists of objects, none of which is a chat
 	Keyed  bool     // several fields hold objects with a text, which may be the records
+	// Inside has, for each field of a JSON record that is no string, how a template reaches a text in it, "" where there
+	// is none.
+	Inside map[string]string
 	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
 	// for the text; nil for other files.
 	Names []string
@@ -96,14 +99,8 @@ func (e *FieldError) add(name string, text []byte, list bool, longest *int) {
 	if list && e.Chat == "" && slices.Contains(chatFields, strings.ToLower(name)) {
 		e.Chat = values.Shorten(name)
 	}
-	rank := func(s string) int {
-		if i := slices.Index(usualFields, strings.ToLower(s)); i >= 0 {
-			return i
-		}
-		return len(usualFields)
-	}
 	// A usual name counts more than length, unless the other text is much longer.
-	old, is, textBytes := rank(e.Likely), rank(name), len(text)
+	old, is, textBytes := usualRank(e.Likely), usualRank(name), len(text)
 	usual, head := is < len(usualFields), text[:min(len(text), judgedBytes)]
 	if text == nil || usual && isCode(head) || !usual && (IsQuiet(name) || !readsAsText(head)) {
 		return
@@ -118,7 +115,7 @@ func (e *FieldError) add(name string, text []byte, list bool, longest *int) {
 // missingField returns the error for a field that a well-formed JSON record lacks.
 func missingField(name string, data []byte) error {
 	e := &FieldError{Field: name}
-	longest, inside, keyed := -1, "", 0
+	longest, object, keyed := -1, "", 0
 	var s jsonscan.Scanner
 	s.Reset(data)
 	err := s.Members(func(key []byte) error {
@@ -130,10 +127,16 @@ func missingField(name string, data []byte) error {
 		if err := s.Skip(); err != nil {
 			return err
 		}
+		if kind != '"' && kind != 'n' && len(e.Inside) < maxFieldsTold {
+			if e.Inside == nil {
+				e.Inside = map[string]string{}
+			}
+			e.Inside[name] = inside(data[start:s.Offset()], 0)
+		}
 		if kind == '{' && keyed < 2 {
 			if path := textInside(name, data[start:s.Offset()]); path != "" {
 				keyed++
-				inside = cmp.Or(inside, path)
+				object = cmp.Or(object, path)
 			}
 		}
 		e.add(name, stringIn(data[start:s.Offset()]), kind == '[', &longest)
@@ -142,10 +145,53 @@ func missingField(name string, data []byte) error {
 	if err != nil {
 		return values.Problem(err)
 	}
-	if inside != "" && !e.Usual {
-		e.Likely, e.Usual, e.Keyed = inside, true, keyed > 1
+	if object != "" && !e.Usual {
+		e.Likely, e.Usual, e.Keyed = object, true, keyed > 1
 	}
 	return e
+}
+
+// deepestInside bounds how deep a text is looked for.
+const deepestInside = 4
+
+// inside returns what reaches a string in a list or an object, as in [0].text, "" if there is none. Of several strings
+// it is one with a usual name of the text, or the first.
+func inside(value []byte, depth int) (path string) {
+	var s jsonscan.Scanner
+	s.Reset(value)
+	if kind := s.Token(); depth == deepestInside || kind != '[' && kind != '{' {
+		return ""
+	} else if kind == '[' {
+		first := bytes.TrimLeft(value[1:], " \t\r\n")
+		if path = inside(first, depth+1); path != "" || first[0] == '"' {
+			return "[0]" + path
+		}
+		return ""
+	}
+	best := len(usualFields) + 1
+	err := s.Members(func(key []byte) error {
+		name, isText, start := string(key), s.Token() == '"', s.Offset()
+		if err := s.Skip(); err != nil {
+			return err
+		}
+		within, rank := inside(value[start:s.Offset()], depth+1), usualRank(name)
+		if rank < best && identifierLike(name) && !strings.Contains(name, " ") && !IsQuiet(name) && (isText || within != "") {
+			path, best = "."+name+within, rank
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// usualRank returns the place of a name among usualFields, their number for others.
+func usualRank(name string) int {
+	if i := slices.Index(usualFields, strings.ToLower(name)); i >= 0 {
+		return i
+	}
+	return len(usualFields)
 }
 
 // stringIn returns the text of a JSON value that is a string, nil for others.

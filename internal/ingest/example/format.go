@@ -39,7 +39,8 @@ type Formatted struct {
 	Prompt    []byte // the text, or the prompt of the target
 	Target    []byte
 	HasTarget bool
-	Replaced  int // ill-formed parts that became U+FFFD
+	Replaced  int  // ill-formed parts that became U+FFFD
+	Printed   bool // a template made text of a list or an object, as Python prints it
 	// Field is the one of several fields that the text was taken from, "" where there is no choice.
 	Field string
 }
@@ -184,7 +185,7 @@ func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 // concern the record.
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
-	dst.Field = ""
+	dst.Field, dst.Printed = "", false
 	w.unused.Begin()
 	f := w.f
 	if rec.Decoded && f.template == nil {

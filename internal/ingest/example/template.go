@@ -202,6 +202,7 @@ func (r *rendering) unread(f func(name string)) {
 // execute renders prompt and target, together at most limit bytes.
 func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) error {
 	left := int64(limit)
+	r.scratch.Printed = false
 	for i, part := range r.parts {
 		text := &dst.Prompt
 		if i == 1 {
@@ -218,6 +219,7 @@ func (w *Worker) execute(dst *Formatted, r *rendering, recordBytes, limit int) e
 		left -= int64(len(*text))
 	}
 	dst.Replaced += w.decode.Lone
+	dst.Printed = r.scratch.Printed
 	return nil
 }
 

@@ -35,6 +35,8 @@ func (e *execution) str(v any) string {
 		if e.strict {
 			panic(&RunError{e.line, ErrNull})
 		}
+	case *List, *Dict:
+		e.Printed = true
 	}
 	return e.repr(v)
 }

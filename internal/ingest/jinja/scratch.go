@@ -2,6 +2,8 @@ package jinja
 
 // A Scratch is memory that the executions of one goroutine share, one after the other.
 type Scratch struct {
+	// Printed reports that a list or an object was made text, as Python prints it. Executions leave it set.
+	Printed   bool
 	execution execution
 	output    output
 	parts     []string // text that is about to be joined

@@ -99,7 +99,7 @@ type Document struct {
 	Rendered, Foreign bool
 	Separator         bool // its text is a control token alone
 	Markup            bool // its text begins as a page of HTML
-	Object            bool // its text looks like an object of JSON
+	Object            bool // its text looks like an object of JSON, or a template printed one
 	TextBytes         int64
 	Hash              uint64 // the text's; the first piece's where there are several
 	Replaced          int64  // in the text, and before that in what was sent to Map

@@ -66,9 +66,10 @@ func Rendered(c counts.Counts) []fault.Text {
 		"lines lie between them, {format} document keeps those whole: a file is then one, with these tokens inside")
 	notes = append(notes, counted(c.Markup, "documents that are pages of HTML: %s, with their tags, scripts and styles as "+
 		"text; {map} with a program that takes the words out of them leaves these out")...)
-	notes = append(notes, counted(c.Objects, "texts that look like whole records, of JSON or as Python prints them: %s, with "+
-		"their braces and keys as text; if one field is meant, give {format} jsonl where each line is JSON, or the field by "+
-		"{map}")...)
+	notes = append(notes, counted(c.Objects, "texts that look like whole records, of JSON or as Python prints them, or in which a "+
+		"template printed an object or a list: %s, with braces and quotes as text; if one field is meant, give {format} jsonl "+
+		"where each line is JSON, or the field by {map}, or in a template as in {{ answers.text[0] }}; "+
+		"{{ tags | join(', ') }} writes a list")...)
 	if c.Rendered == c.Separators && c.Foreign == 0 {
 		return notes
 	}

@@ -94,7 +94,7 @@ func (l *look) decoded(rec *source.Record, layout example.Record, raw []byte) er
 // guess returns how a record is read.
 func (l *look) guess(rec *source.Record, layout example.Record, raw []byte, bits uint64, e *example.FieldError) choice {
 	_, answer, _ := chat.PairOf(e.Has)
-	prompt, target := advice.PairTemplates(e.Has)
+	prompt, target := advice.PairTemplates(e)
 	switch text, ok := l.fields.index[defaultField]; {
 	case rec.Format.HoldsChat():
 		return choice{way: asChat}

@@ -101,7 +101,9 @@ func (w *Worker) encodeTexts(j *job.Job) {
 			d.Rendered, d.Foreign = w.rendered(t.prompt)
 			d.Separator = d.Rendered && isToken(t.prompt)
 			d.Markup = IsMarkup(t.prompt)
-			d.Object = w.AsIs && d.Last && isObject(t.prompt)
+			if w.AsIs {
+				d.Object = d.Last && isObject(t.prompt)
+			}
 		}
 		w.texts = append(w.texts, tokenize.Text{Bytes: t.prompt, Piece: tokenize.Piece{First: d.First, Last: d.Last}})
 		if t.hasTarget {

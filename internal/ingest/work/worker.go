@@ -253,12 +253,16 @@ func IsMarkup(text []byte) bool {
 		(bytes.HasPrefix(text, []byte("<!")) || bytes.HasPrefix(text, []byte("<?"))) && bytes.Contains(text, []byte("<html"))
 }
 
-// isObject reports whether a text looks like an object of JSON, or a dict as Python prints it, and nothing else.
+// isObject reports whether a text looks like an object of JSON, or a dict or a list of texts as Python prints them, and
+// nothing else.
 func isObject(text []byte) bool {
-	if len(text) < 2 || text[0] != '{' || text[1] != '"' && text[1] != '\'' {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' || text[1] != '"' && text[1] != '\'' {
 		return false
 	}
 	text = bytes.TrimRight(text, " \t\r\n")
+	if text[0] == '[' {
+		return bytes.HasPrefix(text, []byte("['")) && bytes.HasSuffix(text, []byte("']"))
+	}
 	return text[len(text)-1] == '}' && bytes.Contains(text[:min(len(text), 512)], []byte{text[1], ':'})
 }
 
@@ -273,7 +277,7 @@ func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (e
 		err = w.chat.format(j, &w.scratch, d, raw)
 	} else {
 		err = w.formatter.Format(&w.scratch, d.Layout(), raw)
-		d.Field = w.scratch.Field
+		d.Field, d.Object = w.scratch.Field, w.scratch.Printed
 	}
 	w.text = &w.scratch
 	return err
