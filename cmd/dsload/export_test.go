@@ -18,7 +18,7 @@ func TestExportErrorsSayWhatToDo(t *testing.T) {
 		{syscall.ENOSPC, exitLimit, "make room there and run the same command again"},
 		{syscall.EFBIG, exitLimit, "ulimit -f"},
 	} {
-		err := exportError("data", fmt.Errorf("write train.bin: %w", c.cause))
+		err := adviseSystem(exportError("data", fmt.Errorf("write train.bin: %w", c.cause)))
 		if !strings.HasPrefix(err.Error(), "export data: ") || !strings.Contains(err.Error(), c.says) ||
 			exitCode(err) != c.code {
 			t.Errorf("%v: %v, exit code %d", c.cause, err, exitCode(err))
