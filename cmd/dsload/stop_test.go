@@ -34,7 +34,7 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 		{"build", text, "--tokenizer", pipe, "--out", "o"},
 		{"tokenizer", "inspect", pipe}, {"tokenizer", "encode", "--tokenizer", pipe}, {"tokenizer", "digest", pipe},
 		{"tokenizer", "train", pipe}, {"survey", pipe}, {"view", pipe},
-		{"doctor", pipe}, {"bench", "tokenize", pipe}, {"serve", data, "--listen", "127.0.0.1:0", "--tls-cert", pipe,
+		{"doctor", pipe}, {"bench", "tokenize", pipe}, {"bench", "build", pipe}, {"serve", data, "--listen", "127.0.0.1:0", "--tls-cert", pipe,
 			"--tls-key", pipe},
 		{"serve", data, "--listen", "127.0.0.1:0", "--token-file", pipe},
 	} {

@@ -96,6 +96,9 @@ func measureBuild(ctx context.Context, o *BuildOptions, args []string, found *sa
 	start := time.Now()
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // which killed it
+	}
 	if err != nil {
 		return nil, fmt.Errorf("measured build: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/dataset"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/ingest/filter"
 	"github.com/dsload/dsload/internal/ingest/source/cause"
 	"github.com/dsload/dsload/internal/units"
@@ -238,8 +239,8 @@ func (f *flusher) interrupted(ctx context.Context) error {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Place(),
 			ErrInterrupted)
 	}
-	return fmt.Errorf("build %s: %w at a checkpoint after %s; run the same command again to resume",
-		b.opts.Out, ErrInterrupted, units.Plural(f.state.Examples, "example"))
+	return fault.Errorf("build %s: %w at a checkpoint after %s; %v to resume",
+		b.opts.Out, ErrInterrupted, units.Plural(f.state.Examples, "example"), b.opts.Same())
 }
 
 func (b *build) newWorker(cacheBytes int) *work.Worker {

@@ -2,7 +2,6 @@ package advice
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"syscall"
@@ -88,11 +87,11 @@ func Of(stage Stage, f Facts, err error) error {
 }
 
 // again is the advice to try once more.
-func (f *Facts) again() string {
+func (f *Facts) again() fault.Text {
 	if f.Resumes {
-		return "run the same command again, it resumes from its last checkpoint"
+		return fault.Textf("%v, it resumes from its last checkpoint", f.Options.Same())
 	}
-	return "run the same command again"
+	return fault.Plain("run the same command again")
 }
 
 // systemError is about an error of the system. None loses what was checkpointed.
@@ -110,14 +109,14 @@ func systemError(f Facts, err error) (error, bool) {
 		err = fault.Errorf("%w (%w); raise {memory} and %s, or start afresh with larger {shard-bytes}", err,
 			read.ErrMemory, again)
 	case is(syscall.ENOSPC, syscall.EDQUOT):
-		err = fmt.Errorf("%w; make room there and %s", err, again)
+		err = fault.Errorf("%w; make room there and %s", err, again)
 	case is(syscall.EFBIG):
 		err = fault.Errorf("%w; raise the limit on the size of files (ulimit -f) and %s, "+
 			"or start afresh with smaller {shard-bytes}", err, again)
 	case isInput && is(syscall.EIO, syscall.ESTALE, fs.ErrPermission):
-		err = fmt.Errorf("%w; once it can be read again, %s", err, again)
+		err = fault.Errorf("%w; once it can be read again, %s", err, again)
 	case is(syscall.EIO, syscall.ESTALE):
-		err = fmt.Errorf("%w; once the file system works again, %s", err, again)
+		err = fault.Errorf("%w; once the file system works again, %s", err, again)
 	case is(fs.ErrPermission, syscall.EROFS):
 		err = fault.Errorf("%w; make the folder writable and %s, or choose another {out}", err, again)
 	}

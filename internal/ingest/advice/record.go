@@ -90,12 +90,12 @@ func badRecord(f Facts, err error) (error, bool) {
 	if bad == nil {
 		return err, false
 	}
-	fix, after := "fix the record", ""
+	fix, after := "fix the record", fault.Plain("")
 	if errors.Is(bad.Cause, example.ErrTemplate) || errors.Is(bad.Cause, chat.ErrTemplate) {
 		fix = "fix the template or the record"
 	}
 	if f.Resumes {
-		after = ", and run the command again: it resumes from its last checkpoint"
+		after = fault.Textf(", and %v: it resumes from its last checkpoint", f.Options.Same())
 	}
 	return fault.Errorf("%w; %s, or pass {on-bad-record} skip%s", err, fix, after), true
 }

@@ -230,3 +230,11 @@ func (h *Hooks) Noticef(format string, args ...any) {
 		h.Notice(fault.Textf(format, args...))
 	}
 }
+
+// Same is the advice to run the same command again, so that it resumes.
+func (o *Options) Same() fault.Text {
+	if o.Overwrite {
+		return fault.Textf("run the same command again without {overwrite}")
+	}
+	return fault.Plain("run the same command again")
+}
