@@ -78,7 +78,12 @@ func bucketed(rows int64, segments []segment, lengths []int32, bucket int,
 	}
 	var window []int32 // the lengths of the window that the order is about to sort
 	order, err := sampler.NewOrder(sampler.Options{Sources: []sampler.Source{{Rows: rows}}, Bucket: bucket},
-		func(_ []sampler.Item, out []int32) error { copy(out, window); return nil })
+		func(items []sampler.Item) error {
+			for i := range items {
+				items[i].Length = window[i]
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 func served(t *testing.T, lengths func(row int64) int32, rows, start, n int64, bucket int) []int32 {
 	t.Helper()
 	order, err := sampler.NewOrder(sampler.Options{Sources: []sampler.Source{{Rows: rows}}, Bucket: bucket},
-		func(items []sampler.Item, out []int32) error {
-			for i, it := range items {
-				out[i] = lengths(it.Row)
+		func(items []sampler.Item) error {
+			for i := range items {
+				items[i].Length = lengths(items[i].Row)
 			}
 			return nil
 		})

@@ -33,13 +33,10 @@ func (p *locations) reset(n, sources int) {
 	p.keys, p.spans, p.scratch = slices.Grow(p.keys[:0], n), slices.Grow(p.spans[:0], n)[:n], slices.Grow(p.scratch[:0], n)[:n]
 }
 
-// key returns the least key of a row. The row must be below 1<<rowBits.
-func (p *locations) key(ref sampler.Ref) uint64 {
-	return (uint64(ref.Source)<<p.rowBits | uint64(ref.Row)) << p.indexBits
-}
-
 // add adds the next row.
-func (p *locations) add(ref sampler.Ref) { p.keys = append(p.keys, p.key(ref)|uint64(len(p.keys))) }
+func (p *locations) add(ref sampler.Ref) {
+	p.keys = append(p.keys, (uint64(ref.Source)<<p.rowBits|uint64(ref.Row))<<p.indexBits|uint64(len(p.keys)))
+}
 
 // ref returns the row of the i-th key.
 func (p *locations) ref(i int) sampler.Ref {
@@ -104,20 +101,4 @@ func (p *locations) locatePart(members []member, worker, from, end int) error {
 		from = next
 	}
 	return nil
-}
-
-// find returns the span of a row, if it is known.
-func (p *locations) find(ref sampler.Ref) (shard.Span, bool) {
-	key, base := p.key(ref), 0
-	for n := len(p.keys); n > 1; { // without a branch that depends on the keys
-		half := n / 2
-		if p.keys[base+half-1] < key {
-			base += half
-		}
-		n -= half
-	}
-	if base == len(p.keys) || p.keys[base]>>p.indexBits != key>>p.indexBits {
-		return shard.Span{}, false
-	}
-	return p.spans[base], true
 }

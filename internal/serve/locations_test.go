@@ -4,7 +4,6 @@ import (
 	gocmp "cmp"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Locations are sorted by source and row, know the index of each row, and find those that are there.
+// Locations are sorted by source and row, and know the index of each row.
 func TestLocationsAreSorted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := rapid.SampledFrom([]int{1, 2, 3, sampler.MaxSources}).Draw(t, "sources")
@@ -34,17 +33,7 @@ func TestLocationsAreSorted(t *testing.T) {
 			if i > 0 && compareRefs(p.ref(i-1), p.ref(i)) > 0 || p.ref(i) != refs[p.index(i)] || seen[p.index(i)] {
 				t.Fatalf("place %d of %v is row %d: %v", i, refs, p.index(i), p.ref(i))
 			}
-			seen[p.index(i)], p.spans[i].Off = true, int64(i)
-		}
-		for _, ref := range refs {
-			if span, ok := p.find(ref); !ok || p.ref(int(span.Off)) != ref {
-				t.Fatalf("%v is at %d, %t, of %v", ref, span.Off, ok, refs)
-			}
-			if other := (sampler.Ref{Source: ref.Source, Row: ref.Row + 1}); other.Row < most && !slices.Contains(refs, other) {
-				if span, ok := p.find(other); ok {
-					t.Fatalf("%v is at %d of %v", other, span.Off, refs)
-				}
-			}
+			seen[p.index(i)] = true
 		}
 	})
 }

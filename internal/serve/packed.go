@@ -53,7 +53,6 @@ type packedStream struct {
 	length int
 
 	batch   *collate.Batch // the one that Next fills
-	found   locations      // scratch of units
 	pieces  []packedPiece  // scratch of a row
 	rows    []int64
 	spans   []shard.Span
@@ -83,10 +82,10 @@ func (r *Reader) newPackedStream(c *choice) (*packedStream, error) {
 	}
 	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
 	var err error
-	if s.base.order, err = sampler.NewOrder(c.order, nil); err != nil {
+	if s.base.order, err = sampler.NewOrder(c.order, s.locate); err != nil {
 		return nil, err
 	}
-	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
+	if s.packed, err = sampler.NewPacked(s.base.order, s.opts); err != nil {
 		return nil, err
 	}
 	c.epoch = s.packed.Rows()
@@ -151,24 +150,10 @@ func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
 	return b.Seal()
 }
 
-// units is the sampler's UnitsFunc.
-func (s *packedStream) units(position int64, units []sampler.Unit) error {
-	if err := s.base.stopped(); err != nil {
-		return err
-	}
-	s.base.ahead.reached(position)
-	s.found.reset(len(units), len(s.base.members))
-	for i := range units {
-		s.found.add(units[i].Ref)
-	}
-	if err := s.found.locate(s.base.members); err != nil {
-		return err
-	}
-	for i, span := range s.found.spans {
-		u := &units[s.found.index(i)]
-		u.Length, u.Shard, u.Off = span.Len, span.Shard, span.Off
-	}
-	return nil
+// locate is the sampler's LocateFunc.
+func (s *packedStream) locate(items []sampler.Item) error {
+	s.base.ahead.reached(items[0].Position)
+	return s.base.locate(items)
 }
 
 // take reads a packed row into the batch.

@@ -28,7 +28,7 @@ type rowStream struct {
 	rows    []int64         // scratch: the rows of a run of items of one member
 	spans   []shard.Span    // input_ids of the step's items
 	more    [3][]shard.Span // their values in the columns of needs: labels, loss mask, segments
-	located [2]locations    // the rows whose lengths the sampler asked for, the latest first
+	located locations       // scratch of locate
 	read    func(dst *collate.Buffers) error
 
 	leave   func()          // see share
@@ -52,7 +52,7 @@ var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask:
 func (r *Reader) newRowStream(c *choice) (s *rowStream, err error) {
 	s = &rowStream{reader: r, members: c.members, needs: c.needs}
 	s.read = s.appendColumns // once: a method value allocates
-	if s.order, err = sampler.NewOrder(c.order, s.lengths); err != nil {
+	if s.order, err = sampler.NewOrder(c.order, s.locate); err != nil {
 		return nil, err
 	}
 	if s.steps, err = sampler.NewSteps(s.order, c.steps); err != nil {
@@ -68,23 +68,23 @@ func (r *Reader) newRowStream(c *choice) (s *rowStream, err error) {
 
 // bytes bounds the memory of the stream besides its batches: the sampler's windows, and the spans of a step's rows.
 func (s *rowStream) bytes(c *choice) int64 {
-	const item, span, rowAndSpan = 32, 16, 8 + 16
+	const item, span, rowAndSpan = 40, 16, 8 + 16
 	rows, balanced, byTokens := c.bound.rows, c.bound.balanced, c.steps.MaxTokens > 0
 	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
 	if balanced > 0 {
 		n += sampler.BalanceBytes(balanced)
 		if !byTokens && c.order.Bucket == 0 {
-			n += (balanced + 2*int64(c.steps.Ahead)) * (item + 4 + 2*locationBytes)
+			n += (balanced + 2*int64(c.steps.Ahead)) * (item + locationBytes)
 		}
 	}
 	if c.order.Bucket > 0 || byTokens || balanced > 0 {
 		n += locateBytes
 	}
 	if byTokens {
-		n += (rows + 2*int64(c.steps.Ahead)) * (item + 4 + 2*locationBytes)
+		n += (rows + 2*int64(c.steps.Ahead)) * (item + locationBytes)
 	}
 	if bucket := c.order.Bucket; bucket > 0 {
-		n += sampler.WindowBytes(bucket) + int64(bucket)*2*locationBytes
+		n += sampler.WindowBytes(bucket) + int64(bucket)*locationBytes
 	}
 	if len(s.members) > 1 {
 		n += 16 << 10
@@ -153,7 +153,7 @@ func (s *rowStream) noStep(err error) error {
 func (s *rowStream) readRows(b *collate.Batch) error {
 	items := s.step.Items
 	s.spans = slices.Grow(s.spans[:0], len(items))[:len(items)]
-	if err := s.locate(items); err != nil {
+	if err := s.spansOf(items); err != nil {
 		return err
 	}
 	for i, c := range moreColumns {
@@ -236,20 +236,15 @@ func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.Split, fr
 	return nil
 }
 
-// locate finds the spans of the step's items, from memory if all are known, else from the shards.
-func (s *rowStream) locate(items []sampler.Item) error {
-	if len(s.located[0].keys) > 0 {
-		known := true
-		for i := 0; i < len(items) && known; i++ {
-			if s.spans[i], known = s.located[0].find(items[i].Ref); !known {
-				s.spans[i], known = s.located[1].find(items[i].Ref)
-			}
+// spansOf finds the spans of the step's items, which the sampler has where it asked for them, else in the shards.
+func (s *rowStream) spansOf(items []sampler.Item) error {
+	for i := range items {
+		if items[i].Length < 0 {
+			return s.locateColumn(items, 0, s.spans)
 		}
-		if known {
-			return nil
-		}
+		s.spans[i] = shard.Span{Off: items[i].Off, Shard: items[i].Shard, Len: items[i].Length}
 	}
-	return s.locateColumn(items, 0, s.spans)
+	return nil
 }
 
 // locateColumn finds the spans of items in the shards; column 0 is input_ids.
@@ -266,24 +261,21 @@ func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []
 	})
 }
 
-// lengths is the sampler's LengthsFunc. The spans that it finds are kept until the rows are read: a
-// row whose span is known takes one read instead of two.
-func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
+// locate is the sampler's LocateFunc. A row whose span is known takes one read instead of two.
+func (s *rowStream) locate(items []sampler.Item) error {
 	if err := s.stopped(); err != nil {
 		return err // one step of many ranks may need the lengths of a whole epoch
 	}
-	s.located[0], s.located[1] = s.located[1], s.located[0]
-	latest := &s.located[0]
-	latest.reset(len(items), len(s.members))
+	s.located.reset(len(items), len(s.members))
 	for i := range items {
-		latest.add(items[i].Ref)
+		s.located.add(items[i].Ref)
 	}
-	if err := latest.locate(s.members); err != nil {
-		latest.reset(0, len(s.members))
+	if err := s.located.locate(s.members); err != nil {
 		return err
 	}
-	for i := range latest.spans {
-		out[latest.index(i)] = latest.spans[i].Len
+	for i, span := range s.located.spans {
+		it := &items[s.located.index(i)]
+		it.Length, it.Shard, it.Off = span.Len, span.Shard, span.Off
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ func run(dir, query string, out io.Writer) error {
 	order, err := sampler.NewOrder(sampler.Options{
 		Sources: []sampler.Source{{Rows: int64(len(rows))}}, Seed: q.Seed, Bucket: q.Bucket, Group: q.Group,
 		Shuffle: q.Shuffle,
-	}, func(items []sampler.Item, lengths []int32) error {
-		for i, it := range items {
-			lengths[i] = int32(len(rows[it.Row].ids))
+	}, func(items []sampler.Item) error {
+		for i := range items {
+			items[i].Length = int32(len(rows[items[i].Row].ids))
 		}
 		return nil
 	})

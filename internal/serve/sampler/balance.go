@@ -40,7 +40,7 @@ const (
 )
 
 // BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
-func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 4*8) }
+func BalanceBytes(rows int64) int64 { return rows * (2*itemBytes + 4 + 8 + 4*8) }
 
 // nextBalanced keeps the rows of its rank of the step, which every rank would deal alike.
 func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
@@ -82,12 +82,8 @@ func (s *Steps) dealStep(p *part, epochEnd int64) error {
 	}
 	p.items, p.next = whole.Items, whole.Next
 	if len(p.items) > 0 && p.items[0].Length < 0 {
-		s.lengths = slices.Grow(s.lengths[:0], len(p.items))[:len(p.items)]
-		if err := s.order.lengths(p.items, s.lengths); err != nil {
+		if err := s.order.locate(p.items); err != nil {
 			return err
-		}
-		for i, l := range s.lengths {
-			p.items[i].Length = l
 		}
 	}
 	s.dealer.o, s.dealer.groups, s.dealer.rankOf = &s.opts, min(s.opts.World, len(p.items)), p.rankOf

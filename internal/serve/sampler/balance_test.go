@@ -202,9 +202,9 @@ func TestBalanceEvensCosts(t *testing.T) {
 func TestBalanceAsksAhead(t *testing.T) {
 	for _, tail := range Tails {
 		deal := func(start int64, ahead int) (batches []Batch, asked int) {
-			order, err := NewOrder(Options{Sources: []Source{{Rows: 1000}}, Seed: 3}, func(items []Item, lengths []int32) error {
+			order, err := NewOrder(Options{Sources: []Source{{Rows: 1000}}, Seed: 3}, func(items []Item) error {
 				asked++
-				return lengthsOf(items, lengths)
+				return lengthsOf(items)
 			})
 			if err != nil {
 				t.Fatal(err)

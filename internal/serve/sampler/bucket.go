@@ -9,7 +9,6 @@ import (
 // windowScratch is what making a window takes.
 type windowScratch struct {
 	shuffled   []Item // the window before sorting
-	lengths    []int32
 	keys, room []uint64
 }
 
@@ -25,7 +24,7 @@ func WindowRows(bucket, group int, rows int64) int {
 }
 
 // WindowBytes returns the memory of a window of so many rows, for the ledger.
-func WindowBytes(rows int) int64 { return int64(rows) * (32 + 32 + 4 + 2*8) }
+func WindowBytes(rows int) int64 { return int64(rows) * (2*itemBytes + 2*8) }
 
 // windowOf returns the window that holds position.
 func (o *Order) windowOf(position int64) (*part, error) {
@@ -43,15 +42,14 @@ func (o *Order) windowOf(position int64) (*part, error) {
 func (o *Order) appendWindow(items []Item, start int64, n int) ([]Item, error) {
 	w := &o.scratch
 	w.shuffled = o.appendShuffled(slices.Grow(w.shuffled[:0], n), start, n)
-	w.lengths = slices.Grow(w.lengths[:0], n)[:n]
-	if err := o.lengths(w.shuffled, w.lengths); err != nil {
+	if err := o.locate(w.shuffled); err != nil {
 		return nil, err
 	}
 	// A key has the length in its upper half and the index in its lower: sorting integers is fast,
 	// and equal lengths keep their order.
 	w.keys = slices.Grow(w.keys[:0], n)
-	for i, l := range w.lengths {
-		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
+	for i := range w.shuffled {
+		w.keys = append(w.keys, uint64(uint32(w.shuffled[i].Length))<<32|uint64(i))
 	}
 	w.room = slices.Grow(w.room[:0], n)[:n]
 	radix.Sort(w.keys, w.room, 32)
@@ -73,7 +71,7 @@ func (o *Order) appendWindow(items []Item, start int64, n int) ([]Item, error) {
 func (w *windowScratch) appendItems(items []Item, start int64, keys []uint64) []Item {
 	for _, k := range keys {
 		item := w.shuffled[uint32(k)]
-		item.Position, item.Length = start+int64(len(items)), int32(k>>32)
+		item.Position = start + int64(len(items))
 		items = append(items, item)
 	}
 	return items

@@ -4,7 +4,7 @@ import "slices"
 
 // Find returns the positions in [from, end) at which an example comes, ascending, at most limit of
 // them. It computes them: with bucketing it needs the lengths of the windows that hold the
-// positions, else none. Errors are those of the LengthsFunc.
+// positions, else none. Errors are those of the LocateFunc.
 func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err error) {
 	if from >= end || limit < 1 {
 		return nil, nil

@@ -20,13 +20,13 @@ func TestFindIsTheInverseOfAppend(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			o.Changes = randomChanges(rng, len(o.Sources))
 		}
-		lengths := func(items []Item, out []int32) error {
-			for i, it := range items {
-				out[i] = int32(1 + (it.Row*7919+int64(it.Source))%97)
+		locate := func(items []Item) error {
+			for i := range items {
+				items[i].Length = int32(1 + (items[i].Row*7919+int64(items[i].Source))%97)
 			}
 			return nil
 		}
-		order, err := NewOrder(o, lengths)
+		order, err := NewOrder(o, locate)
 		if err != nil {
 			t.Fatal(err)
 		}

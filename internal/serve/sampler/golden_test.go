@@ -137,7 +137,7 @@ func (g goldenSteps) deal(t *testing.T, rank int) (d dealt) {
 
 func (g goldenSteps) dealPacked(t *testing.T, rank int) (d dealt) {
 	packed, err := NewPacked(g.Order.order(t), PackOptions{Policy: g.Policy, Length: g.Length, Tokens: g.Tokens,
-		Longest: 97}, unitsOf)
+		Longest: 97})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,6 @@ func (g goldenSteps) dealPacked(t *testing.T, rank int) (d dealt) {
 	}
 	d.Error = errorKind(t, err)
 	return d
-}
-
-// unitsOf makes each row a unit, as long as lengthsOf says.
-func unitsOf(_ int64, units []Unit) error {
-	for i := range units {
-		units[i].Length = lengthOf(units[i].Ref)
-	}
-	return nil
 }
 
 func errorKind(t *testing.T, err error) string {

@@ -65,16 +65,21 @@ type Item struct {
 	Ref
 	Position int64 // in the order, counted through all epochs
 	Length   int32 // tokens, or -1 if the order did not need it
+	Shard    int32 // where a LocateFunc found the row: Shard and Off are for the caller
+	Off      int64
 }
 
-// LengthsFunc fills lengths[i] with the number of tokens of items[i].
-type LengthsFunc func(items []Item, lengths []int32) error
+// itemBytes is the size of an Item.
+const itemBytes = 40
+
+// LocateFunc sets Length, Shard and Off of items.
+type LocateFunc func(items []Item) error
 
 // Order maps positions to examples. It is not safe for concurrent use.
 type Order struct {
 	opts    Options
 	rows    int64 // positions an epoch
-	lengths LengthsFunc
+	locate  LocateFunc
 	sources []sourceOrder
 	mix     mix
 	user    *user // of windows
@@ -83,7 +88,7 @@ type Order struct {
 
 // NewOrder returns the order that o describes. lengths is needed, and called, only for bucketing
 // and token budgets.
-func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
+func NewOrder(o Options, locate LocateFunc) (*Order, error) {
 	o.Group, o.Shuffle = cmp.Or(o.Group, DefaultGroup), cmp.Or(o.Shuffle, Full)
 	switch {
 	case len(o.Sources) == 0 || len(o.Sources) > MaxSources:
@@ -95,7 +100,7 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 	case !slices.Contains(Shuffles, o.Shuffle):
 		return nil, fault.BadOption("shuffle", nil, "must be full, block or none")
 	}
-	order := &Order{opts: o, lengths: lengths, sources: make([]sourceOrder, len(o.Sources))}
+	order := &Order{opts: o, locate: locate, sources: make([]sourceOrder, len(o.Sources))}
 	option, wrong := fault.Option("split"), ""
 	for i, s := range o.Sources {
 		if s.Rows < 1 || s.Rows >= MaxPosition/MaxSources {
@@ -124,7 +129,7 @@ func (o *Order) Rows() int64 { return o.rows }
 func (o *Order) bucketed() bool { return o.opts.Bucket > 0 }
 
 // Append appends the n items from position on, which may span epochs. Errors are those of the
-// LengthsFunc.
+// LocateFunc.
 func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 	if o.opts.Bucket == 0 {
 		return o.appendShuffled(dst, position, n), nil

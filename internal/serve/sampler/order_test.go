@@ -16,9 +16,9 @@ var update = flag.Bool("update", false, "rewrite testdata")
 // lengthOf is a made-up length of every example of every source.
 func lengthOf(r Ref) int32 { return int32(1 + mix64(uint64(r.Row)<<8|uint64(r.Source))%97) }
 
-func lengthsOf(items []Item, lengths []int32) error {
-	for i, it := range items {
-		lengths[i] = lengthOf(it.Ref)
+func lengthsOf(items []Item) error {
+	for i := range items {
+		items[i].Length = lengthOf(items[i].Ref)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func slowWindowed(o Options, plain []Item) []Item {
 			sorted = append(sorted, groups[perm.at(uint64(g))]...)
 		}
 		for _, it := range append(sorted, w...) {
-			out = append(out, Item{it.Ref, plain[0].Position + int64(len(out)), lengthOf(it.Ref)})
+			out = append(out, Item{Ref: it.Ref, Position: plain[0].Position + int64(len(out)), Length: lengthOf(it.Ref)})
 		}
 	}
 	return out

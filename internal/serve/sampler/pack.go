@@ -15,8 +15,6 @@ const (
 	// minPackWindow and maxPackWindow bound the window in rows of the sources.
 	minPackWindow = 1 << 12
 	maxPackWindow = 1 << 17
-	// itemsAtOnce is how many rows of a window are chosen at once.
-	itemsAtOnce = 256
 	// maxNumbers bounds the row numbers of a window.
 	maxNumbers = 1 << 18
 )
@@ -30,46 +28,33 @@ type PackOptions struct {
 	Longest int64 // tokens of their longest row
 }
 
-// Unit is what is packed as one item: a row of a source.
-type Unit struct {
-	Ref
-	Length int32 // tokens
-	Shard  int32 // Shard and Off are for the caller: where it found the row
-	Off    int64
-}
-
-// UnitsFunc fills all fields of units but Ref, which names the row at a position of the order, and at those that follow.
-type UnitsFunc func(position int64, units []Unit) error
-
 // Packed is an order of packed rows. It is not safe for concurrent use.
 type Packed struct {
 	order         *Order
 	opts          PackOptions
-	units         UnitsFunc
 	packer        *pack.Packer
 	window        int64 // rows of the sources
 	numbersPerRow int64 // numbers of packed rows for each row of the sources
 	user          *user // of windows
 
-	items   []Item  // scratch: a few of a window's
-	lengths []int32 // scratch: all of them
+	lengths []int32 // scratch of a window
 }
 
 // packWindow is what a part has that is a packed window: the numbers of its rows lie between start and next.
 type packWindow struct {
-	units    []Unit
+	units    []Item // of the sources
 	rows     pack.Rows
 	perm     permutation // shuffles the rows, if set
 	shuffled bool
 }
 
-// NewPacked returns an order of packed rows.
-func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
+// NewPacked returns an order of packed rows, which takes the order's LocateFunc.
+func NewPacked(order *Order, o PackOptions) (*Packed, error) {
 	if order.opts.Bucket > 0 {
 		return nil, fault.BadOption("bucket", nil,
 			"packed rows have one length, so there is nothing to sort; leave it out")
 	}
-	p := &Packed{order: order, opts: o, units: units, numbersPerRow: numbersPerRow(o), window: windowOf(order.rows, o),
+	p := &Packed{order: order, opts: o, numbersPerRow: numbersPerRow(o), window: windowOf(order.rows, o),
 		user: alone()}
 	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
 		return nil, fault.BadOption("max_length", nil, "rows of up to %d tokens cannot be cut this small",
@@ -109,8 +94,7 @@ func PackBytes(rows int64, o PackOptions) int64 {
 	if o.Policy == pack.Wrapped {
 		pieces += window // a packed row may end within a row of the source
 	}
-	const item, perRow = 32, 32 + 4 // a Unit and its length
-	return itemsAtOnce*item + window*perRow + pack.Bytes(o.Length, pieces)
+	return window*(itemBytes+4) + pack.Bytes(o.Length, pieces)
 }
 
 // Rows returns the number of row numbers in an epoch. Not every number has a row: windows skip
@@ -131,14 +115,8 @@ func (p *Packed) seek(row int64) (*part, error) {
 // pack packs a window of an epoch.
 func (p *Packed) pack(w *part, epoch, number int64) (err error) {
 	n, first := min(p.window, p.order.rows-number*p.window), epoch*p.order.rows+number*p.window
-	w.units = slices.Grow(w.units[:0], int(n))
-	for int64(len(w.units)) < n {
-		p.items = p.order.appendShuffled(p.items[:0], first+int64(len(w.units)), int(min(n-int64(len(w.units)), itemsAtOnce)))
-		for i := range p.items {
-			w.units = append(w.units, Unit{Ref: p.items[i].Ref})
-		}
-	}
-	if err := p.units(first, w.units); err != nil {
+	w.units = p.order.appendShuffled(w.units[:0], first, int(n))
+	if err := p.order.locate(w.units); err != nil {
 		return err
 	}
 	p.lengths = slices.Grow(p.lengths[:0], int(n))[:n]

@@ -20,18 +20,18 @@ func TestStartsInGaps(t *testing.T) {
 			Length:  rapid.SampledFrom([]int{50, 97, 98, 200, 1000}).Draw(t, "length"),
 			Longest: 97, Tokens: 49 * rows}
 		windows := 0
-		units := func(_ int64, units []Unit) error {
+		locate := func(units []Item) error {
 			windows++
 			for i := range units {
 				units[i].Length = 1 + int32(mix64(uint64(units[i].Row))%97)
 			}
 			return nil
 		}
-		order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Seed: 3}, nil)
+		order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Seed: 3}, locate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		packed, err := NewPacked(order, o, units)
+		packed, err := NewPacked(order, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestPastRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPacked(order, PackOptions{Policy: pack.BFD, Length: 1000, Longest: 100, Tokens: 100_000}, nil)
+	p, err := NewPacked(order, PackOptions{Policy: pack.BFD, Length: 1000, Longest: 100, Tokens: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

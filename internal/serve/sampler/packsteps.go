@@ -10,7 +10,7 @@ import (
 type PackedRow struct {
 	Position int64 // its number in the order
 	Pieces   []pack.Piece
-	Units    []Unit
+	Units    []Item
 }
 
 // length returns the number of tokens.
@@ -49,7 +49,7 @@ func NewPackedSteps(p *Packed, o StepOptions) (*PackedSteps, error) {
 
 // Next calls take for each of this rank's rows of the next step that has any, and returns the
 // position after the step, or io.EOF after the last. If Drop drops the end of an epoch after some
-// of its rows were taken, Next calls reset. Other errors are those of the UnitsFunc and of take,
+// of its rows were taken, Next calls reset. Other errors are those of the LocateFunc and of take,
 // *TooLongError and *EmptyEpochError.
 func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64, err error) {
 	rows := s.packed.Rows()

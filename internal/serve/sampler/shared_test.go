@@ -18,9 +18,9 @@ import (
 // sharedOf returns steps that share what they make, and count the rows whose lengths they ask for.
 func sharedOf(t *testing.T, shared *Shared, o Options, s StepOptions, asked *atomic.Int64) *Steps {
 	t.Helper()
-	order, err := NewOrder(o, func(items []Item, out []int32) error {
+	order, err := NewOrder(o, func(items []Item) error {
 		asked.Add(int64(len(items)))
-		return lengthsOf(items, out)
+		return lengthsOf(items)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,18 +104,17 @@ func TestSharedPackedRows(t *testing.T) {
 		var shared Shared
 		var windows atomic.Int64
 		steps := func(rank int, start int64) *PackedSteps {
-			order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Seed: 5}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := PackOptions{Policy: policy, Length: 60, Tokens: 50 * rows, Longest: 97}
-			p, err := NewPacked(order, o, func(_ int64, units []Unit) error {
+			order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Seed: 5}, func(units []Item) error {
 				windows.Add(1)
 				for i := range units {
 					units[i].Length = 1 + int32(mix64(uint64(units[i].Row))%97)
 				}
 				return nil
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := NewPacked(order, PackOptions{Policy: policy, Length: 60, Tokens: 50 * rows, Longest: 97})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +235,7 @@ func TestSharedAfterAnError(t *testing.T) {
 	begun, fail := make(chan bool), make(chan bool)
 	lost, gone := errors.New("lost"), errors.New("gone")
 	first := mustOrder(t, o)
-	first.lengths = func([]Item, []int32) error { begun <- true; <-fail; return lost }
+	first.locate = func([]Item) error { begun <- true; <-fail; return lost }
 	steps := func(order *Order, wait func(<-chan struct{}) error) *Steps {
 		s, err := NewSteps(order, StepOptions{BatchRows: 8})
 		if err != nil {

@@ -28,7 +28,6 @@ type Steps struct {
 	// Token budgets: items from position aheadFrom on, whose lengths are known.
 	ahead     []Item
 	aheadFrom int64
-	lengths   []int32
 
 	// Balance.
 	user   *user // of the steps of all ranks
@@ -59,7 +58,7 @@ func (s *Steps) LeftOut() (dropped, rows int64) {
 }
 
 // Next fills b with this rank's rows of the next step that has any, and returns io.EOF after the
-// last. Other errors are those of the LengthsFunc, *TooLongError and *EmptyEpochError.
+// last. Other errors are those of the LocateFunc, *TooLongError and *EmptyEpochError.
 func (s *Steps) Next(b *Batch) error {
 	for s.position < s.end {
 		if err := s.Deal(b); err != nil {
@@ -280,14 +279,8 @@ func (s *Steps) learn(keep, next, n int64) (err error) {
 	if s.order.bucketed() {
 		return nil
 	}
-	fresh := s.ahead[have:]
-	s.lengths = slices.Grow(s.lengths[:0], len(fresh))[:len(fresh)]
-	if err = s.order.lengths(fresh, s.lengths); err != nil {
+	if err = s.order.locate(s.ahead[have:]); err != nil {
 		s.ahead = s.ahead[:have]
-		return err
 	}
-	for i, l := range s.lengths {
-		fresh[i].Length = l
-	}
-	return nil
+	return err
 }

@@ -282,7 +282,7 @@ func TestRowThatNoBatchHolds(t *testing.T) {
 func TestLengthErrorsArePassedOn(t *testing.T) {
 	broken := errors.New("broken shard")
 	for _, o := range []Options{{Sources: []Source{{Rows: 9}}, Bucket: 4}, {Sources: []Source{{Rows: 9}}}} {
-		order, err := NewOrder(o, func([]Item, []int32) error { return broken })
+		order, err := NewOrder(o, func([]Item) error { return broken })
 		if err != nil {
 			t.Fatal(err)
 		}
