@@ -21,7 +21,7 @@ type Encoder struct {
 	start   [numBlocks + 1]uint64
 	inside  [numBlocks + 1]uint64 // which of these cutInside added
 	pos     positions
-	probes  probes
+	probes  [2]probes
 	values  [windowBytes + 8]uint64         // the cache's for the window's words
 	missed  [windowBytes + 8]uint16         // indexes of words that are not cached
 	ids     [windowBytes + ringSlack]uint32 // used if the caller's buffer is too small for a window's worst case
@@ -282,10 +282,14 @@ func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 // look sets the values of the words in the window.
 func (e *Encoder) look(words int, nul bool) {
 	misses := 0
+	if words > 0 {
+		e.prepare(0, min(batchWords, words))
+	}
 	for w := 0; w < words; w += batchWords {
-		n := min(batchWords, words-w)
-		e.prepare(w, n)
-		misses = e.match(w, n, misses)
+		if next := w + batchWords; next < words {
+			e.prepare(next, min(batchWords, words-next))
+		}
+		misses = e.match(w, min(batchWords, words-w), misses)
 	}
 	if nul {
 		misses = e.markZeros(words, misses)
@@ -294,6 +298,10 @@ func (e *Encoder) look(words int, nul bool) {
 		e.resolve(e.missed[:misses])
 	}
 }
+
+// batchFrom returns the probes of the batch of words that begins with this one. Two batches take turns: one is matched
+// while the other's lines arrive.
+func (e *Encoder) batchFrom(first int) *probes { return &e.probes[first/batchWords%2] }
 
 // appendValues appends the ids of some words, of which look has set the values.
 func (e *Encoder) appendValues(dst []uint32, w, end int) []uint32 {

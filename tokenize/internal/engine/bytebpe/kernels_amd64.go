@@ -88,9 +88,9 @@ func flatten(start []uint64, n int, pos *positions) int {
 func (e *Encoder) prepare(first, n int) {
 	switch {
 	case hasAVX512:
-		prepareAVX512(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], &e.probes)
+		prepareAVX512(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], e.batchFrom(first))
 	case hasAVX2:
-		prepareBMI2(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], &e.probes)
+		prepareBMI2(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], e.batchFrom(first))
 	default:
 		e.prepareGo(first, n)
 	}
@@ -100,7 +100,7 @@ func (e *Encoder) match(first, n, misses int) int {
 	if !hasAVX2 {
 		return e.matchGo(first, n, misses)
 	}
-	return misses + matchAVX2(&e.probes, n, &e.lines[0], &e.values[first], &e.missed[misses], first)
+	return misses + matchAVX2(e.batchFrom(first), n, &e.lines[0], &e.values[first], &e.missed[misses], first)
 }
 
 func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {

@@ -61,14 +61,14 @@ func (e *Encoder) prepare(first, n int) {
 		e.prepareGo(first, n)
 		return
 	}
-	prepareARM64(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], &e.probes)
+	prepareARM64(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], e.batchFrom(first))
 }
 
 func (e *Encoder) match(first, n, misses int) int {
 	if !hasNEON {
 		return e.matchGo(first, n, misses)
 	}
-	return misses + matchNEON(&e.probes, n, &e.lines[0], &e.values[first], &e.missed[misses], first)
+	return misses + matchNEON(e.batchFrom(first), n, &e.lines[0], &e.values[first], &e.missed[misses], first)
 }
 
 func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {

@@ -87,7 +87,7 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 		k := min(batchWords, words-w)
 		e.prepare(w, k)
 		twin.prepareGo(w, k)
-		a, b := &e.probes, &twin.probes
+		a, b := e.batchFrom(w), twin.batchFrom(w)
 		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) ||
 			!slices.Equal(a.any[:k], b.any[:k]) {
 			t.Fatalf("probes of %q differ", text)

@@ -8,7 +8,7 @@ import (
 // prepareGo computes keys and lines of n words.
 func (e *Encoder) prepareGo(first, n int) {
 	pos := e.pos[first : first+n+1]
-	out := &e.probes
+	out := e.batchFrom(first)
 	p := int(pos[0])
 	for i, end := range pos[1:] {
 		k := &e.kinds[min(int(end)-p, 17)]
@@ -25,7 +25,8 @@ func (e *Encoder) prepareGo(first, n int) {
 // The matching way of a line cannot be predicted, so all are compared and the value is selected
 // without a branch. A short loop touches all lines first, so that their cache misses overlap.
 func (e *Encoder) matchGo(first, n, misses int) int {
-	pairs, lines, anys := e.probes.pairs[:n], e.probes.lines[:n], e.probes.any[:n]
+	p := e.batchFrom(first)
+	pairs, lines, anys := p.pairs[:n], p.lines[:n], p.any[:n]
 	values := e.values[first : first+n]
 	base := unsafe.Pointer(unsafe.SliceData(e.lines))
 	touched := uint64(0)
