@@ -78,9 +78,9 @@ func (e *Example) fits(s shard.Schema) error {
 	return nil
 }
 
-// stageBytes is the size of the buffer that collects small writes to a shard. Larger ones bypass
-// it.
-const stageBytes = 32 << 10
+// stageBytes is the size of the buffer that collects what is written to a shard. Of larger writes the whole multiples
+// bypass it: the system then keeps the file in larger pages, which takes it two thirds of the time.
+const stageBytes = 64 << 10
 
 // writebackBytes is how much of a shard the system is told to write at a time, so that a sync finds little to write.
 const writebackBytes = 4 << 20
@@ -123,20 +123,24 @@ func (s *openShard) create(l *shardfile.Layout) error {
 	return nil
 }
 
-// write appends p to the shard, which is in its hash already.
-func (s *openShard) write(p []byte) error {
-	direct := len(p) > cap(s.stage)/2 // bypasses the stage, after its content
-	if direct || len(s.stage)+len(p) > cap(s.stage) {
-		if err := s.flush(); err != nil {
-			return err
+// write appends p to the shard, which is in its hash already. Save after a sync and at the end, what goes to the file
+// begins and ends at multiples of stageBytes.
+func (s *openShard) write(p []byte) (err error) {
+	for len(p) > 0 && err == nil {
+		n := stageBytes - int(s.pos%stageBytes)
+		if n == stageBytes && len(p) >= n {
+			n = len(p) / n * n
+			err = s.put(p[:n], s.pos)
+		} else {
+			n = min(n, len(p))
+			s.stage = append(s.stage, p[:n]...)
+			if s.pos += int64(n); s.pos%stageBytes == 0 {
+				err = s.flush()
+			}
 		}
+		p = p[n:]
 	}
-	if !direct {
-		s.stage = append(s.stage, p...)
-		s.pos += int64(len(p))
-		return nil
-	}
-	return s.put(p, s.pos)
+	return err
 }
 
 func (s *openShard) put(p []byte, at int64) error {
