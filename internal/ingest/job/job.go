@@ -248,7 +248,7 @@ func (j *Job) Unroll() {
 
 // Layout describes the document's bytes to package example, which does not know package source.
 func (d *Document) Layout() example.Record {
-	rec := example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded, Typed: !d.Decoded && d.Format.IsColumnar()}
+	rec := example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded, Typed: d.Typed}
 	if d.Columns != nil {
 		rec.Template = d.Format.Template()
 	}

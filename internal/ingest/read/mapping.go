@@ -217,7 +217,7 @@ func (m *Mapping) Next(dst []byte, rec *source.Record) ([]byte, error) {
 			if m.Waiting.Since(asked); err != nil {
 				return dst, err
 			}
-			q.Format, q.Decoded, q.Columns, q.Comma = source.JSONL, false, nil, 0
+			q.Format, q.Decoded, q.Typed, q.Columns, q.Comma = source.JSONL, false, false, nil, 0
 		}
 		m.before, m.last = m.last.at, q
 		if q.again {

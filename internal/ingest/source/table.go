@@ -197,7 +197,7 @@ func (t *tableFramer) advance() (skipped int64, err error) {
 
 // object gives the row as a JSON object.
 func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
-	rec.Last = true
+	rec.Last, rec.Typed = true, true
 	start := len(dst)
 	row, err := t.rows.AppendJSON(dst, t.o.MaxRecordBytes)
 	if err != nil {

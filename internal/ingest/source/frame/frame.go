@@ -78,6 +78,8 @@ type Record struct {
 	// Decoded is set where the bytes are the text already: of a format without fields, or of the field
 	// Options.TextField.
 	Decoded bool
+	// Typed is set on a JSON object made of a row of columns: its numbers have their types, decimals among them.
+	Typed bool
 	// Forced is set on a piece that was cut where Options.Cut had found no safe cut.
 	Forced bool
 	// Columns are the names of the columns of CSV, and Comma separates its fields. Columns is shared.
