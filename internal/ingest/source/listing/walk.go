@@ -283,7 +283,8 @@ func (l *Lister) walked(arg string, w *walk) error {
 	if err != nil {
 		return err
 	}
-	if added == 0 && w.skipped.Unneeded() == 0 && w.passed == nil {
+	unmatched := w.globs != nil && w.files.Len() == 0 && w.skipped.Text(true) == ""
+	if added == 0 && w.skipped.Unneeded() == 0 && (w.passed == nil || unmatched) {
 		return l.nothing(arg, w)
 	}
 	l.noteWalk(arg, w)
