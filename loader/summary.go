@@ -190,6 +190,8 @@ type Numbers struct {
 	Foreign int64
 	// Separators counts texts that are a control token alone.
 	Separators int64
+	// Missing counts texts that are nothing but a word for a missing value.
+	Missing int64
 	// Objects counts texts that look like objects of JSON, or in which a template printed one.
 	Objects int64
 	// Markup counts texts that begin as pages of HTML.

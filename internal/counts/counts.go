@@ -90,6 +90,8 @@ type Numbers struct {
 	Foreign int64 `json:"foreign,omitempty"`
 	// Separators counts texts that are a control token alone.
 	Separators int64 `json:"separators,omitempty"`
+	// Missing counts texts that are nothing but a word for a missing value.
+	Missing int64 `json:"missing,omitempty"`
 	// Objects counts texts that look like objects of JSON, or in which a template printed one.
 	Objects int64 `json:"objects,omitempty"`
 	// Markup counts texts that begin as pages of HTML.

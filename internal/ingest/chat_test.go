@@ -182,7 +182,7 @@ func TestChatOptions(t *testing.T) {
 
 // A conversation with a message that the chat template does not write is a bad record, which the error names.
 func TestMessagesThatAreNotWritten(t *testing.T) {
-	chats, template := writeChats(t, 20)
+	chats, template := writeChats(t, 40)
 	text := strings.Replace(testChatTemplate, "m.content }}", "(m.content if loop.index0 != 1 or not messages[2:]) }}",
 		1)
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {

@@ -156,6 +156,9 @@ func (f *flusher) begin(d *job.Document, number, n int64) {
 	if d.Separator {
 		s.Separators += n
 	}
+	if d.Missing {
+		s.Missing += n
+	}
 	if f.pack != nil {
 		f.pack.BeginDocument()
 	}

@@ -43,9 +43,9 @@ func (f *flusher) endPhase() {
 	f.cutter.Reset()
 }
 
-// checkRows is an error if the sources gave no rows.
+// checkRows is an error if the sources gave no rows to train on.
 func (f *flusher) checkRows() error {
-	if f.state.Examples == 0 {
+	if f.state.Train == 0 {
 		return errors.Join(f.noExamples(), f.forget())
 	}
 	return nil
@@ -316,6 +316,11 @@ func (f *flusher) noExamples() error {
 		return f.noneLeft()
 	}
 	var reasons []fault.Text
+	none := "no examples"
+	if s.Examples > 0 {
+		none = "no examples to train on, and " + units.Plural(s.Examples, "example") + " of the split val"
+		reasons = report.Dropped(s.Counts)
+	}
 	if n := s.Rejected; n > 0 {
 		reason := fault.Textf("bad records skipped: %d", n)
 		if len(s.Bad.List) > 0 {
@@ -334,6 +339,6 @@ func (f *flusher) noExamples() error {
 	if len(reasons) == 0 {
 		reasons = []fault.Text{fault.Textf("%v", cause.NoDocuments)}
 	}
-	return fault.Of(cause.NoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Place(),
+	return fault.Of(cause.NoDocuments, "build %s: the sources gave %s: %v", f.b.opts.Place(), none,
 		fault.Join(reasons, "; "))
 }

@@ -98,6 +98,7 @@ type Document struct {
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	Separator         bool // its text is a control token alone
+	Missing           bool // its text is nothing but a word for a missing value
 	Markup            bool // its text begins as a page of HTML
 	Object            bool // its text looks like an object of JSON, or a template printed one
 	TextBytes         int64

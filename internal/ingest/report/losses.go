@@ -66,6 +66,9 @@ func Rendered(c counts.Counts) []fault.Text {
 		"lines lie between them, {format} document keeps those whole: a file is then one, with these tokens inside")
 	notes = append(notes, counted(c.Markup, "documents that are pages of HTML: %s, with their tags, scripts and styles as "+
 		"text; {map} with a program that takes the words out of them leaves these out")...)
+	notes = append(notes, counted(c.Missing, "texts that are nothing but nan, None, NULL or another word for a missing "+
+		"value: %s; pandas and datasets read no value where a CSV file has these; "+
+		"{no-match} '^(-?[nN]a[nN]|None|null|NULL|#?N/?A|n/a|<NA>)$' leaves them out")...)
 	notes = append(notes, counted(c.Objects, "texts that look like whole records, of JSON or as Python prints them, or in which a "+
 		"template printed an object or a list: %s, with braces and quotes as text; if one field is meant, give {format} jsonl "+
 		"where each line is JSON, or the field by {map}, or in a template as in {{ answers.text[0] }}; "+

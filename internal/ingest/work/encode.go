@@ -101,6 +101,7 @@ func (w *Worker) encodeTexts(j *job.Job) {
 			d.Rendered, d.Foreign = w.rendered(t.prompt)
 			d.Separator = d.Rendered && isToken(t.prompt)
 			d.Markup = IsMarkup(t.prompt)
+			d.Missing = d.Last && (isMissing(t.prompt) || t.hasTarget && isMissing(t.target))
 			if w.AsIs {
 				d.Object = d.Last && isObject(t.prompt)
 			}

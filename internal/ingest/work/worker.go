@@ -253,6 +253,19 @@ func IsMarkup(text []byte) bool {
 		(bytes.HasPrefix(text, []byte("<!")) || bytes.HasPrefix(text, []byte("<?"))) && bytes.Contains(text, []byte("<html"))
 }
 
+// isMissing reports whether a text is nothing but a word that stands for a missing value where pandas and datasets read
+// CSV.
+func isMissing(text []byte) bool {
+	if len(text) > len("None") {
+		return false
+	}
+	switch string(text) {
+	case "nan", "NaN", "-nan", "-NaN", "None", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>":
+		return true
+	}
+	return false
+}
+
 // isObject reports whether a text looks like an object of JSON, or a dict or a list of texts as Python prints them, and
 // nothing else.
 func isObject(text []byte) bool {
