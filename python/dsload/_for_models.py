@@ -15,6 +15,7 @@ from ._show import NotebookBatch
 # Computed from the column segments. transformers takes the last five, which come along with position_ids.
 COMPUTED = ("cu_seqlens", "max_seqlen", "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "use_cache")
 FOR_MODELS = COMPUTED[2:]
+BORDERS = COMPUTED[:-1]
 MASK = "attention_mask"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from .._for_models import FOR_MODELS, computed
+from .._for_models import BORDERS, FOR_MODELS, computed
 from .._query import IGNORED_LABEL
 
 # What models of transformers take of a batch.
@@ -25,9 +25,9 @@ MODEL_INPUTS = (
 
 
 def model_inputs(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that a model of transformers takes. Of packed rows these include the borders of documents for flash
-    attention."""
-    packed = "segments" in batch and "attention_mask" not in batch
+    """The columns that a model of transformers takes. Of packed rows, which have positions and no mask, these include
+    the borders of documents for flash attention."""
+    packed = not {"segments", "position_ids"}.isdisjoint(batch) and "attention_mask" not in batch
     names = (*MODEL_INPUTS, *(FOR_MODELS if packed else ()))
     out = {name: batch[name] for name in names if name in batch}
     return {**out, "use_cache": False} if packed else out
@@ -42,6 +42,8 @@ def _with_borders(batch: dict[str, Any]) -> dict[str, Any]:
     """The batch, whose rows or length have changed, with the borders that the column segments gives."""
     segments = batch.get("segments")
     stale = [name for name in ("cu_seqlens", "cu_seq_lens_q") if name in batch]
+    if stale and segments is None:  # models derive the borders from position_ids, too
+        return {name: value for name, value in batch.items() if name not in BORDERS}
     if stale and segments is not None and len(segments):
         like = batch[stale[0]]
         numbers = segments.cpu().numpy() if hasattr(segments, "cpu") else segments
