@@ -262,6 +262,8 @@ def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> 
         {"num_workers": 1},
         {"batch_size": 4, "drop_last": True},
         {"batch_size": 2, "collate_fn": dsload.first},
+        {"batch_size": 4, "collate_fn": lambda batches: batches[0]},
+        {"batch_size": 3, "num_workers": 1, "collate_fn": lambda batches: {"input_ids": batches[-1]["input_ids"]}},
     ):
         with Loader(rows300, batch_size=8) as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
             runs.every(DataLoader(loader, **options))
@@ -275,13 +277,18 @@ def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> 
             iter(DataLoader(loader, batch_size=2, collate_fn=lambda batches: [b["example"] for b in batches]))
         )
         assert [len(e) for e in joined] == [8, 8]
-        assert next(iter(DataLoader(loader, batch_size=None)))["input_ids"].shape[0] == 8
+        for options in {"batch_size": None}, {"batch_size": 1}:
+            feed = DataLoader(loader, collate_fn=dsload.first, **options)
+            assert next(iter(feed))["input_ids"].shape[0] == 8
         arguments = TrainingArguments(
             output_dir=str(tmp_path), max_steps=1, report_to=[], use_cpu=True, disable_tqdm=True, save_strategy="no"
         )
         trainer = Trainer(
             models.gpt2(vocab=50257, layers=1, width=8), arguments, train_dataset=loader, eval_dataset=loader
         )
+        first = Trainer(trainer.model, arguments, train_dataset=loader, data_collator=lambda batches: batches[0])
+        with pytest.raises(dsload.WrongWrapping, match="drop all but one"):
+            first.train()
         for run in (trainer.train, trainer.evaluate):
             with pytest.raises(dsload.WrongWrapping, match="TrainerMixin, named before Trainer"):
                 run()

@@ -8,8 +8,9 @@ process, of a worker forked from it, and while a loader is pickled for a spawned
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from ..errors import WrongWrapping
@@ -53,7 +54,7 @@ def refuse_second_dealing() -> None:
 
 def refuse_stacking(loader: Any) -> None:
     """Raises WrongWrapping if torch's DataLoader would join the loader's batches into batches of batches, as it does
-    with examples."""
+    with examples, and makes it raise where a collate function would drop some of them."""
     fetcher = _fetcher_of(loader)
     if fetcher is None or not fetcher.auto_collation:
         return
@@ -67,6 +68,26 @@ def refuse_stacking(loader: Any) -> None:
             "dsload.integrations.TrainerMixin, named before Trainer in the class's bases, or "
             "data_collator=dsload.first with per_device_train_batch_size=1 and per_device_eval_batch_size=1"
         )
+    fetcher.collate_fn = functools.partial(_collated, fetcher.collate_fn)
+
+
+def _collated(collate: Any, batches: Any) -> Any:
+    """What a collate function makes of several batches, as long as that is not one of them."""
+    made = collate(batches)
+    if len(batches) > 1 and isinstance(made, Mapping) and isinstance(batches[0], Mapping):
+        for batch in batches:
+            if made is batch or (made and all(value is batch.get(name) for name, value in made.items())):
+                refuse_dropping("the collate function", len(batches))
+    return made
+
+
+def refuse_dropping(what: str, batches: int) -> None:
+    """Raises WrongWrapping: of several batches, all but one would be lost."""
+    raise WrongWrapping(
+        f"{what} got {batches} of the loader's batches and would drop all but one: each is whole, so "
+        "use batch_size=1 (per_device_train_batch_size=1 and per_device_eval_batch_size=1 under Trainer), or "
+        "DataLoader(loader, batch_size=None)"
+    )
 
 
 def refuse_endless(query: Any) -> None:
