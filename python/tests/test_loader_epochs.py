@@ -100,6 +100,24 @@ def test_an_iteration_that_is_given_up_begins_its_own_epoch_again(dataset: str) 
         assert loader.epoch == 3, "an iteration that was replaced moves nothing"
 
 
+def test_a_state_is_of_the_iteration_that_goes_on(dataset: str) -> None:
+    """A loop inside another over the same loader, as for an evaluation, takes nothing from the outer one."""
+    with Loader(dataset, batch_size=100, output="numpy") as loader:
+        epochs = [examples(loader) for _ in range(3)]
+        loader.set_epoch(0)
+        outer = iter(loader)
+        begin = examples(itertools.islice(outer, 3))
+        assert examples(loader) == epochs[0]
+        assert examples(itertools.islice(loader, 2)) == epochs[1][:200]
+        begin += examples(itertools.islice(outer, 2))
+        state = loader.state_dict()
+        assert begin + examples(outer) == epochs[0]
+        assert examples(loader) == epochs[1]
+        assert next(outer, None) is None and loader.epoch == 2
+        loader.load_state_dict(state)
+        assert begin + examples(loader) == epochs[0]
+
+
 def test_closed(dataset: str) -> None:
     for in_process in (False, True):
         for begun in (False, True):

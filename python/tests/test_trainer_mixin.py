@@ -62,7 +62,13 @@ class Stop(TrainerCallback):  # type: ignore[misc]
 
 
 def train(
-    loader: Loader, out: Path, notes: Any = None, stop: Any = None, resume: Any = None, **options: Any
+    loader: Loader,
+    out: Path,
+    notes: Any = None,
+    stop: Any = None,
+    resume: Any = None,
+    evaluated: bool = False,
+    **options: Any,
 ) -> tuple[Trainer, list[float]]:
     model = Small()
     arguments = TrainingArguments(**{
@@ -71,7 +77,13 @@ def train(
         "learning_rate": 1e-3, "report_to": [], "disable_tqdm": True, "use_cpu": True,
         "dataloader_pin_memory": False, "seed": 1, **options,
     })  # fmt: skip
-    trainer = Noting(model, arguments, train_dataset=loader, callbacks=[stop] if stop is not None else [])
+    trainer = Noting(
+        model,
+        arguments,
+        train_dataset=loader,
+        eval_dataset=loader if evaluated else None,
+        callbacks=[stop] if stop is not None else [],
+    )
     trainer.notes = notes
     trainer.train(resume_from_checkpoint=resume)
     return trainer, [h["loss"] for h in trainer.state.log_history if "loss" in h]
@@ -107,6 +119,18 @@ def test_stopped_anywhere_and_resumed(
         assert again[-(len(losses) - stop) :] == pytest.approx(losses[stop:], abs=1e-4)
         assert trainer.state.global_step == trainer.state.max_steps == len(losses)
         assert began[0] == sum(map(len, first)), "batches before the checkpoint were read again"
+
+
+def test_an_evaluation_of_the_loader_that_is_trained_on(rows240: str, tmp_path: Path) -> None:
+    """It takes no rows from the training, nor from a checkpoint that is saved right after it."""
+    options = {"eval_strategy": "steps", "eval_steps": 2, "eval_on_start": True}
+    for name, more, stop in ("whole", {}, None), ("first", options, Stop(20)), ("rest", options, None):
+        with Loader(rows240, seed=3, batch_size=16) as loader:
+            notes, resume = runs.Notes(tmp_path / f"{name}-0"), True if name == "rest" else None
+            trainer, _ = train(loader, tmp_path / "out", notes, stop, resume, evaluated=bool(more), **more)
+            assert len([h for h in trainer.state.log_history if "eval_loss" in h]) >= len(more)
+    whole, first, rest = (runs.Notes.read(tmp_path, name, 1) for name in ("whole", "first", "rest"))
+    assert len(first) == 20 and first + rest == whole
 
 
 def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop: Any, resume: bool) -> None:

@@ -7,6 +7,7 @@ this process and the workers of its DataLoaders; a worker's own is its Share's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Optional
 
 from .._torch import wrapped
@@ -32,7 +33,8 @@ class Iterations:
         self._share: Optional[Share] = None  # what this process yields as a DataLoader's worker
         self._resumed: Optional[Share] = None  # what its next iteration continues with
         self._end: Optional[int] = None  # the row where the iteration ends, as far as it is known
-        self._turn = 0  # counts iterations and set starts: only the latest moves the start
+        self._turn = 0  # counts set starts: an iteration from before moves nothing
+        self._current: object = None  # the iteration that gave the last batch, which a state is of
         self._ahead = False  # a wrapper holds back the iteration's batches
         self.closed = False
 
@@ -116,7 +118,6 @@ class Iterations:
         if wrapped.worker_info() is not None:
             return (self._columns.of(arrays, output) for arrays in self._begin_share(output))
         start, given = self._epochs.whole(self._start.start), self._start.end
-        self._turn += 1
         self._ahead = False
         self._position, self._end = start, given
         # An abandoned iteration starts again.
@@ -126,6 +127,19 @@ class Iterations:
             self._position = start = start + dropped * query.rows_a_batch * query.world
             return repeated(self._iterate(start, given, self._turn, output), dropped)
         return self._iterate(start, given, self._turn, output)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Around iterations from the beginning of an epoch, after which the others continue as if there were none."""
+        kept = self._turn, self._current, self._position, self._end, self._ahead
+        start, given = self._start.start, self._start.end
+        self._turn += 1
+        self._start.set(start // self._epochs.rows * self._epochs.rows)
+        try:
+            yield
+        finally:
+            self._turn, self._current, self._position, self._end, self._ahead = kept
+            self._start.set(start, end=given)
 
     def _begin_share(self, output: Any) -> Iterator[Batch]:
         """The batches of this worker, from the start of its DataLoader's iteration or from a loaded state."""
@@ -151,26 +165,26 @@ class Iterations:
     def _iterate(self, start: int, given: Optional[int], turn: int, output: Any) -> Iterator[Batch]:
         """The batches of an iteration, up to the row `given` if a state says so. With the last, the start moves to the
         next iteration (I4)."""
-        query = self._epochs.query
+        query, mine = self._epochs.query, object()
         ahead = wrapped.reads_ahead()
         self.check_open()
         with wrapped.shown_to_accelerate() as shown:
             while True:
                 end = self._epochs.end(start, given) if query.epochs else None
                 if self._turn == turn:
-                    self._end = end
+                    self._current, self._end = mine, end
                 some = False
                 for following, batch, last in self._epochs.batches(start, end, output):
                     some = True
                     shown.end_of_dataloader = last
                     if self._turn == turn:
-                        self._ahead = ahead
-                        self._position = following
+                        self._current, self._ahead = mine, ahead
+                        self._position, self._end = following, end
                         if last and end is not None:
                             self._finish(end, following)
                     yield batch
                     self.check_open()
-                if self._turn == turn and end is not None:
+                if self._turn == turn and self._current is mine and end is not None:
                     self._ahead = False
                     self._position = end
                     self._finish(end, end)

@@ -33,7 +33,8 @@ class CountedOnce:
         before: Any = self.gather_function  # type: ignore[has-type]
         self.gather_function = self._gathered = _Gathered(self, has_fillers(loader))
         try:
-            return super().evaluation_loop(dataloader, *args, **kwargs)  # type: ignore[misc]
+            with loader._iterations.aside():  # it may be the one that is trained on
+                return super().evaluation_loop(dataloader, *args, **kwargs)  # type: ignore[misc]
         finally:
             self.gather_function, self._gathered = before, None
 
