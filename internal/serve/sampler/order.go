@@ -150,17 +150,17 @@ func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 
 // appendShuffled appends the n items from position on before bucketing.
 func (o *Order) appendShuffled(dst []Item, position int64, n int) []Item {
-	dst = slices.Grow(dst, n) // growing row by row would take a quarter more
-	for end := position + int64(n); position < end; {
-		if end-position >= 4 && position%o.rows+4 <= o.rows && len(o.sources) == 1 && o.opts.Shuffle == Full {
-			for _, row := range o.sources[0].at4(position) {
-				dst = append(dst, Item{Ref: Ref{0, row}, Position: position, Length: -1})
-				position++
-			}
-			continue
+	have := len(dst)
+	dst = slices.Grow(dst, n)[:have+n] // an item is set where it is: one that is appended is copied
+	for items := dst[have:]; len(items) > 0; {
+		n := int(min(int64(len(items)), o.rows-position%o.rows)) &^ 3 // of an epoch, in fours
+		if n == 0 || len(o.sources) > 1 || o.opts.Shuffle != Full {
+			items[0] = Item{Ref: o.shuffled(position), Position: position, Length: -1}
+			n = 1
+		} else {
+			o.sources[0].permute(items[:n], position)
 		}
-		dst = append(dst, Item{Ref: o.shuffled(position), Position: position, Length: -1})
-		position++
+		items, position = items[n:], position+int64(n)
 	}
 	return dst
 }
@@ -210,15 +210,20 @@ func (s *sourceOrder) at(k int64) int64 {
 	return int64(s.perm.at(i/BlockRows)*BlockRows + i%BlockRows)
 }
 
-// at4 returns the rows at positions k to k+3 of one epoch if the shuffle is Full.
-func (s *sourceOrder) at4(k int64) (rows [4]int64) {
-	if epoch := k / int64(s.rows); epoch != s.epoch {
+// permute sets items to those from position on, if this is the only source and the shuffle is Full. Their number is a
+// multiple of 4, and they are of one epoch.
+func (s *sourceOrder) permute(items []Item, position int64) {
+	if epoch := position / int64(s.rows); epoch != s.epoch {
 		s.setEpoch(epoch)
 	}
-	for j, row := range s.perm.at4(uint64(k) % s.rows) {
-		rows[j] = int64(row)
+	l, r := s.perm.cell(uint64(position) % s.rows)
+	for ; len(items) >= 4; items, position = items[4:], position+4 {
+		var to [4]uint64
+		to, l, r = s.perm.at4(l, r)
+		for i := range to {
+			items[i] = Item{Ref: Ref{0, int64(to[i])}, Position: position + int64(i), Length: -1}
+		}
 	}
-	return rows
 }
 
 func (s *sourceOrder) setEpoch(epoch int64) {

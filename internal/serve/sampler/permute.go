@@ -90,9 +90,12 @@ func (p *permutation) at(i uint64) uint64 {
 	}
 }
 
-// at4 returns where i to i+3 go, for i+3 < n. A round waits for the one before it, so four at once
-// take little longer than one.
-func (p *permutation) at4(i uint64) (to [4]uint64) {
+// cell returns the cell of i.
+func (p *permutation) cell(i uint64) (l, r uint64) { return i % p.a, i / p.a }
+
+// at4 returns where the number in a cell and the three after it go, which must be below n, and the cell of the next. A
+// round waits for the one before it, so four at once take little longer than one, and divisions as long as some rounds.
+func (p *permutation) at4(l0, r0 uint64) (to [4]uint64, l, r uint64) {
 	a, b := p.a, p.b
 	next := func(l, r uint64) (uint64, uint64) {
 		if l++; l == a {
@@ -100,10 +103,10 @@ func (p *permutation) at4(i uint64) (to [4]uint64) {
 		}
 		return l, r
 	}
-	l0, r0 := i%a, i/a
 	l1, r1 := next(l0, r0)
 	l2, r2 := next(l1, r1)
 	l3, r3 := next(l2, r2)
+	l, r = next(l3, r3)
 	for t := 0; t < p.rounds; t += 2 {
 		k := p.keys[t]
 		l0 = shift(l0, r0^k, a)
@@ -122,7 +125,7 @@ func (p *permutation) at4(i uint64) (to [4]uint64) {
 			to[j] = p.at(v)
 		}
 	}
-	return to
+	return to, l, r
 }
 
 // shift returns v moved by a hash of z, modulo m.

@@ -45,8 +45,16 @@ func TestFourAtOnce(t *testing.T) {
 		n := rapid.OneOf(rapid.Uint64Range(4, 100), rapid.Uint64Range(4, MaxPosition)).Draw(t, "n")
 		p := newPermutation(n, rapid.Uint64().Draw(t, "key"))
 		i := rapid.Uint64Range(0, n-4).Draw(t, "i")
-		if got, want := p.at4(i), [4]uint64{p.at(i), p.at(i + 1), p.at(i + 2), p.at(i + 3)}; got != want {
-			t.Fatalf("%d to %d of %d go to %d, want %d", i, i+3, n, got, want)
+		from := i
+		for l, r := p.cell(i); i+3 < n && i < from+200; i += 4 { // one four after another
+			var got [4]uint64
+			got, l, r = p.at4(l, r)
+			if want := [4]uint64{p.at(i), p.at(i + 1), p.at(i + 2), p.at(i + 3)}; got != want {
+				t.Fatalf("%d to %d of %d go to %d, want %d", i, i+3, n, got, want)
+			}
+			if l+r*p.a != i+4 || l >= p.a {
+				t.Fatalf("cell %d, %d follows %d, of %d columns", l, r, i+3, p.a)
+			}
 		}
 	})
 }
