@@ -40,7 +40,7 @@ const (
 )
 
 // BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
-func BalanceBytes(rows int64) int64 { return rows * (2*itemBytes + 4 + 8 + 4*8) }
+func BalanceBytes(rows int64) int64 { return rows * (2*itemBytes + 4 + 8 + 4*8 + 8 + 1) }
 
 // nextBalanced keeps the rows of its rank of the step, which every rank would deal alike.
 func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
@@ -134,6 +134,8 @@ type dealer struct {
 	byLength []int32  // indexes of rows, longest first, equal lengths in their order
 	length   []int64  // each row's, as in byLength
 	squares  []int64  // prefix sums of squared lengths, one more than rows
+	borders  []int    // of runs
+	taken    []bool   // rows of byLength that stay where they are
 }
 
 func (d *dealer) deal(rows []Item) {
@@ -225,8 +227,9 @@ func (d *dealer) dealRuns() {
 	n := len(d.byLength)
 	low, high := d.least(), d.cost(0, 1)+d.cost(0, n)
 	limit := low + int64(sort.Search(int(high-low), func(c int) bool { return d.runs(low+int64(c), nil) <= d.groups }))
-	borders := make([]int, 0, d.groups+1)
-	d.runs(limit, &borders)
+	d.borders = d.borders[:0]
+	d.runs(limit, &d.borders)
+	borders := d.borders
 	for range evenings {
 		moved := false
 		for k := d.groups - 1; k > 0; k-- {
@@ -256,18 +259,19 @@ func (d *dealer) lengthen(borders []int) {
 	for k := range d.groups {
 		most = max(most, d.cost(borders[k], borders[k+1]))
 	}
-	taken := map[int]bool{}
-	for _, b := range borders {
-		taken[b] = true // the longest of a run
+	d.taken = slices.Grow(d.taken[:0], len(d.byLength))[:len(d.byLength)]
+	clear(d.taken)
+	for _, b := range borders[:d.groups] {
+		d.taken[b] = true // the longest of a run
 	}
 	for k := d.groups - 1; k > 0; k-- {
 		from, rows := borders[k], int64(borders[k+1]-borders[k])
 		i := sort.Search(from, func(i int) bool { return rows*d.o.PaddedLength(d.length[i]) <= most })
-		for i < from && taken[i] {
+		for i < from && d.taken[i] {
 			i++
 		}
 		if i < from {
-			taken[i] = true
+			d.taken[i] = true
 			a, b := d.byLength[i], d.byLength[from]
 			d.rankOf[a], d.rankOf[b] = d.rankOf[b], d.rankOf[a]
 		}
