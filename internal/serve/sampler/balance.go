@@ -112,9 +112,7 @@ func (s *Steps) gather(b *Batch, epochEnd int64) error {
 func (s *Steps) takeAhead(b *Batch, n, epochEnd int64) error {
 	items := s.known(s.position, int(n))
 	if items == nil {
-		next := max(s.position, min(s.aheadFrom+int64(len(s.ahead)), s.position+n))
-		more := min(max(int64(s.opts.Ahead), s.position+n-next), epochEnd-next)
-		if err := s.learn(s.position, next, more); err != nil {
+		if err := s.learn(s.position, s.position+n, epochEnd); err != nil {
 			return err
 		}
 		items = s.known(s.position, int(n))

@@ -48,7 +48,7 @@ func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 func (s *Steps) Position() int64 { return s.position }
 
 // LeftOut returns how many rows of an epoch Drop drops, and how many it has. Under a token budget
-// this is known of the last epoch whose end was reached.
+// this is known of the last epoch that dropped some.
 func (s *Steps) LeftOut() (dropped, rows int64) {
 	rows = s.order.rows
 	if s.opts.Tail == Drop && s.opts.MaxTokens == 0 {
@@ -129,7 +129,6 @@ func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 	b.Items = b.Items[:0]
 	b.Next = min(s.position+step, epochEnd)
 	if s.position+step > epochEnd && s.opts.Tail == Drop {
-		b.Next = epochEnd
 		return nil
 	}
 	n := min(rows, max(0, epochEnd-from))
@@ -235,7 +234,7 @@ func (s *Steps) cut(p, limit int64) (n int, whole bool, err error) {
 		}
 		items := s.known(p+int64(n), 1)
 		if items == nil {
-			if err := s.learn(p, p+int64(n), min(int64(s.opts.Ahead), limit-int64(n))); err != nil {
+			if err := s.learn(p, p+int64(n)+1, p+limit); err != nil {
 				return 0, false, err
 			}
 			items = s.known(p+int64(n), 1)
@@ -261,16 +260,14 @@ func (s *Steps) known(p int64, n int) []Item {
 	return s.ahead[i : i+int64(n)]
 }
 
-// learn reads the lengths of n more items from position next on, and forgets items before keep.
-func (s *Steps) learn(keep, next, n int64) (err error) {
-	if next != s.aheadFrom+int64(len(s.ahead)) || keep < s.aheadFrom {
-		s.ahead, s.aheadFrom = s.ahead[:0], next
-		n += next - keep
-		next, s.aheadFrom = keep, keep
-	} else {
-		s.ahead = slices.Delete(s.ahead, 0, int(keep-s.aheadFrom))
-		s.aheadFrom = keep
+// learn reads the lengths of more items, at least up to position to and none from end on, and forgets those before keep.
+func (s *Steps) learn(keep, to, end int64) (err error) {
+	next := s.aheadFrom + int64(len(s.ahead))
+	if keep < s.aheadFrom || keep > next {
+		s.ahead, s.aheadFrom, next = s.ahead[:0], keep, keep
 	}
+	s.ahead, s.aheadFrom = slices.Delete(s.ahead, 0, int(keep-s.aheadFrom)), keep
+	n := min(max(int64(s.opts.Ahead), to-next), end-next)
 	have := len(s.ahead)
 	if s.ahead, err = s.order.Append(s.ahead, next, int(n)); err != nil {
 		s.ahead = s.ahead[:have]

@@ -371,3 +371,67 @@ func TestEmptyEpochs(t *testing.T) {
 		}
 	}
 }
+
+// Number and GoTo know each step as dealing the steps one by one does, forwards and back, and LeftOut what was in none.
+func TestStepNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, so := drawOptions(t, 60), drawSteps(t)
+		so.BatchRows, so.World = min(so.BatchRows, 6), min(so.World, 3)
+		so.Balance = rapid.SampledFrom([]Balance{NoBalance, ByTokens}).Draw(t, "balance")
+		order := mustOrder(t, o)
+		so.Start = rapid.Int64Range(0, so.Epochs*order.Rows()).Draw(t, "start")
+		ranks := make([]*Steps, so.World)
+		for so.Rank = range ranks {
+			ranks[so.Rank], _ = NewSteps(mustOrder(t, o), so)
+		}
+		numbered, _ := NewSteps(order, so)
+		n, dropped, beyond := int64(0), int64(0), int64(1)<<62
+		var batches []Batch
+		for {
+			at, dealt := ranks[0].Position(), 0
+			if at%order.Rows() == 0 {
+				dropped = 0
+			}
+			var b Batch
+			for _, rank := range ranks {
+				if err := rank.Deal(&b); err != nil {
+					if err != io.EOF || numbered.GoTo(n) != io.EOF || numbered.GoTo(beyond) != io.EOF {
+						t.Fatalf("there are %d steps: %v", n, err)
+					}
+					return
+				}
+				dealt += len(b.Items)
+			}
+			if dealt == 0 {
+				dropped += b.Next - at
+			} else if err := numbered.GoTo(n); err != nil || numbered.Position() != at {
+				t.Fatalf("step %d is at %d, not %d: %v", n, at, numbered.Position(), err)
+			}
+			for p := at; p < b.Next && so.MaxTokens == 0; p++ {
+				got, start, ok := numbered.Number(p)
+				if ok != (dealt > 0) || ok && (got != n || start != at) {
+					t.Fatalf("position %d is in step %d at %d, not %d at %d (%v)", p, n, at, got, start, ok)
+				}
+			}
+			if got, _ := ranks[0].LeftOut(); so.MaxTokens > 0 && b.Next%order.Rows() == 0 && dropped > 0 && got != dropped {
+				t.Fatalf("the epoch before %d leaves out %d rows, not %d", b.Next, dropped, got)
+			}
+			if dealt > 0 {
+				n++
+				batches = append(batches, b)
+				k := n - 1 - n%3*(n/3)
+				var again Batch
+				if err := errors.Join(numbered.GoTo(k), numbered.Deal(&again)); err != nil || !sameBatch(again, batches[k]) {
+					t.Fatalf("step %d of %d is %v, then %v: %v", k, n, batches[k], again, err)
+				}
+			}
+		}
+	})
+}
+
+// sameBatch compares without the lengths, which not every deal needs.
+func sameBatch(a, b Batch) bool {
+	return a.Next == b.Next && slices.EqualFunc(a.Items, b.Items, func(a, b Item) bool {
+		return a.Ref == b.Ref && a.Position == b.Position
+	})
+}
