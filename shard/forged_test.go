@@ -243,3 +243,60 @@ func TestForgedDatasets(t *testing.T) {
 		})
 	}
 }
+
+// No number about the rows in a manifest can be another one: rows, or its other numbers, contradict it.
+func TestManifestNumbers(t *testing.T) {
+	about, free := regexp.MustCompile(`^.(splits|files|schema)`), regexp.MustCompile(`vocab_size|documents|text_|sources.*rows`)
+	c := corpora["all"]
+	c.n = 20
+	fsys := c.build(t)
+	shard.Reseal(fsys, "/d", func(m *shard.Manifest) {
+		for i := range m.Splits {
+			s := &m.Splits[i]
+			s.LossTokens = s.Tokens
+			s.Sources = []shard.SourceCounts{{URI: "x", Rows: s.Examples, Tokens: s.Tokens, LossTokens: s.Tokens, TextBytes: 9}}
+		}
+		data, _ := json.Marshal(m)
+		var tree any
+		json.Unmarshal(data, &tree)
+		eachNumber(tree, "", func(path string, set func(float64), old float64) {
+			for _, v := range []float64{old + 1, old - 1, -1, 1 << 62} {
+				set(v)
+				changed, _ := json.Marshal(tree)
+				var other shard.Manifest
+				if !about.MatchString(path) || free.MatchString(path) && v >= 0 || json.Unmarshal(changed, &other) != nil {
+					continue
+				}
+				body, _ := other.Encode()
+				if _, err := shard.ParseManifest("manifest.json", body); err != nil {
+					continue
+				}
+				fsys.Put("/d/manifest.json", body)
+				if damage, err := shard.Verify(ctx, fsys, "/d", nil); err == nil && len(damage) == 0 {
+					t.Errorf("%s = %g passes for %g", path, v, old)
+				}
+			}
+			set(old)
+		})
+	})
+}
+
+// eachNumber calls visit for every number in a value of JSON.
+func eachNumber(v any, path string, visit func(path string, set func(float64), old float64)) {
+	at := func(key string, item any, set func(float64)) {
+		if old, ok := item.(float64); ok {
+			visit(path+key, set, old)
+		}
+		eachNumber(item, path+key, visit)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			at("."+key, item, func(x float64) { v[key] = x })
+		}
+	case []any:
+		for i, item := range v {
+			at(fmt.Sprintf("[%d]", i), item, func(x float64) { v[i] = x })
+		}
+	}
+}
