@@ -8,11 +8,15 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // A piece is what a framer gives, and where it stands after it.
 type piece struct {
-	text   string
+	text   string // all about it
+	data   string
+	first  bool
 	offset int64
 	at     Place
 	state  uint32
@@ -53,7 +57,7 @@ func pieces(t *testing.T, makeFramer func(*Window, *Options) (Framer, error), o 
 		if rec.Last {
 			f.At().Row++
 		}
-		out = append(out, piece{what, w.Offset(), *f.At(), f.State()})
+		out = append(out, piece{what, string(data), rec.First, w.Offset(), *f.At(), f.State()})
 	}
 }
 
@@ -81,27 +85,98 @@ func TestFramersResume(t *testing.T) {
 		"csv":        {NewCSV, &options, "id;text\n1;\"a;\nb\"\n\n2;" + long + "\n3;\"x\" y\n4;c", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := pieces(t, c.make, c.o, strings.NewReader(c.text), piece{})
-			if len(all) != c.want {
+			if all := samePieces(t, c.make, c.o, c.text); len(all) != c.want {
 				t.Errorf("%d pieces, want %d: %+v", len(all), c.want, all)
-			}
-			slow := pieces(t, c.make, c.o, iotest.OneByteReader(strings.NewReader(c.text)), piece{})
-			if !slices.Equal(slow, all) {
-				t.Errorf("a byte at a time: %+v, want %+v", slow, all)
-			}
-			for n := range 40 {
-				if got := pieces(t, c.make, c.o, &memory{text: c.text, size: 1 + n, room: n / 2}, piece{}); !slices.Equal(got, all) {
-					t.Errorf("in blocks of %d bytes: %+v, want %+v", 1+n, got, all)
-				}
-			}
-			for i, p := range all {
-				rest := pieces(t, c.make, c.o, iotest.HalfReader(strings.NewReader(c.text)), p)
-				if !slices.Equal(rest, all[i+1:]) {
-					t.Errorf("after piece %d: %+v, want %+v", i, rest, all[i+1:])
-				}
 			}
 		})
 	}
+}
+
+// samePieces returns the pieces of a text, and compares them with those of the text as it may be read besides.
+func samePieces(t *testing.T, make func(*Window, *Options) (Framer, error), o *Options, text string) []piece {
+	t.Helper()
+	all := pieces(t, make, o, strings.NewReader(text), piece{})
+	slow := pieces(t, make, o, iotest.OneByteReader(strings.NewReader(text)), piece{})
+	if !slices.Equal(slow, all) {
+		t.Errorf("%q a byte at a time: %+v, want %+v", text, slow, all)
+	}
+	for n := range 40 {
+		if got := pieces(t, make, o, &memory{text: text, size: 1 + n, room: n / 2}, piece{}); !slices.Equal(got, all) {
+			t.Errorf("%q in blocks of %d bytes: %+v, want %+v", text, 1+n, got, all)
+		}
+	}
+	for i, p := range all {
+		rest := pieces(t, make, o, iotest.HalfReader(strings.NewReader(text)), p)
+		if !slices.Equal(rest, all[i+1:]) {
+			t.Errorf("%q after piece %d: %+v, want %+v", text, i, rest, all[i+1:])
+		}
+	}
+	return all
+}
+
+// The articles of random lines are those of the definition in wikitext.go.
+func TestArticles(t *testing.T) {
+	rng := effort.Random(t)
+	o := Options{PieceBytes: 16, MaxPieceBytes: 32, MaxRecordBytes: 48, Cut: CharacterCut}
+	lines := []string{"", "", " ", "\t\r", " = A = ", "= B =", "= = C = =", "= =", "=  =", " =D= ", "= E = =", "= F =x", "x = G =", "H",
+		strings.Repeat("zwölf ", 7), strings.Repeat(" ", 40), "=" + strings.Repeat(" ", 40) + "I ="}
+	for range effort.Of(300, 3000, 100_000) {
+		text := ""
+		for range rng.IntN(12) {
+			text += lines[rng.IntN(len(lines))] + "\n"
+		}
+		if rng.IntN(2) == 0 {
+			text = strings.TrimSuffix(text, "\n")
+		}
+		var got []string
+		for _, p := range samePieces(t, NewWikiText, &o, text) {
+			if p.first {
+				got = append(got, "")
+			}
+			got[len(got)-1] += p.data
+		}
+		want := articlesOf(text, o.PieceBytes)
+		for _, articles := range [][]string{got, want} { // pieces of white space before the first are left out
+			if len(articles) > 0 {
+				articles[0] = strings.TrimSpace(articles[0])
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q has the articles %q, not %q", text, want, got)
+		}
+	}
+}
+
+// articlesOf is the definition. The layout is found within the first bytes.
+func articlesOf(text string, within int) (articles []string) {
+	blank := func(line string) bool { return strings.TrimSpace(line) == "" }
+	candidate := func(line string) bool {
+		inner, isOpen := strings.CutPrefix(strings.TrimSpace(line), "= ")
+		inner, isClosed := strings.CutSuffix(inner, " =")
+		inner = strings.TrimSpace(inner)
+		return isOpen && isClosed && inner != "" && !strings.HasPrefix(inner, "=") && !strings.HasSuffix(inner, "=")
+	}
+	lines := strings.SplitAfter(text, "\n")
+	around := func(i int) (before, after bool) {
+		return i == 0 || blank(lines[i-1]), i+1 == len(lines) || blank(lines[i+1])
+	}
+	needBefore, needAfter := true, true
+	if i := slices.IndexFunc(lines, func(line string) bool { return !blank(line) }); i >= 0 && candidate(lines[i]) &&
+		len(strings.Join(lines[:i], "")) < within {
+		_, after := around(i)
+		needBefore, needAfter = i > 0, after
+	}
+	for i, line := range lines {
+		before, after := around(i)
+		if isHeading := candidate(line) && (before || !needBefore) && (after || !needAfter); isHeading || i == 0 {
+			articles = append(articles, "")
+		}
+		articles[len(articles)-1] += line
+	}
+	if blank(articles[0]) {
+		articles = articles[1:]
+	}
+	return articles
 }
 
 // memory is a source in blocks. A block is gone once the next is taken.

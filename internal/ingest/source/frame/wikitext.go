@@ -26,10 +26,7 @@ const MaxHeadingBytes = 4 << 10
 // articles is the spanner of WikiText.
 type articles struct {
 	*framing
-	// Of the offset at which the window begins:
-	midLine   bool // within a line
-	lineBlank bool // the line is blank up to here
-	prevBlank bool // the line before its line is blank
+	lineBlank bool // the line in which the window begins is blank up to there
 	// The layout, once decided:
 	decided, needPrev, needNext bool
 }
@@ -37,7 +34,7 @@ type articles struct {
 // NewWikiText returns the framer of WikiText.
 func NewWikiText(w *Window, o *Options) (Framer, error) {
 	c := &wikiFramer{pieces: cuttable{framing: framing{w: w, o: o}}}
-	c.articles = articles{framing: &c.pieces.framing, lineBlank: true, prevBlank: true}
+	c.articles = articles{framing: &c.pieces.framing, lineBlank: true}
 	c.framing, c.pieces.spanner = &c.pieces.framing, &c.articles
 	return c, nil
 }
@@ -57,10 +54,10 @@ func (f *wikiFramer) Next(dst []byte, rec *Record) ([]byte, error) {
 	return f.pieces.Next(dst, rec)
 }
 
-func (f *wikiFramer) State() uint32 {
+// State has two bits that only earlier versions wrote.
+func (f *wikiFramer) State() (s uint32) {
 	a := &f.articles
-	var s uint32
-	for i, b := range []bool{a.midLine, a.lineBlank, a.prevBlank, a.decided, a.needPrev, a.needNext} {
+	for i, b := range []bool{false, a.lineBlank, false, a.decided, a.needPrev, a.needNext} {
 		if b {
 			s |= 1 << i
 		}
@@ -69,8 +66,8 @@ func (f *wikiFramer) State() uint32 {
 }
 
 func (f *wikiFramer) Restore(s uint32) {
-	a := &f.articles
-	for i, b := range []*bool{&a.midLine, &a.lineBlank, &a.prevBlank, &a.decided, &a.needPrev, &a.needNext} {
+	a, unused := &f.articles, false
+	for i, b := range []*bool{&unused, &a.lineBlank, &unused, &a.decided, &a.needPrev, &a.needNext} {
 		*b = s&(1<<i) != 0
 	}
 }
@@ -117,11 +114,7 @@ func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
 }
 
 func (a *articles) span(n int) (text, total int, end bool, err error) {
-	prevBlank, p := a.prevBlank, 0
-	if a.midLine {
-		// Only the rest of a line whose beginning is gone: it cannot be a heading.
-		prevBlank = a.lineBlank
-	}
+	prevBlank, p := false, 0
 	for first := true; ; first = false {
 		if !first {
 			heading, err := a.heading(p, prevBlank)
@@ -143,7 +136,7 @@ func (a *articles) span(n int) (text, total int, end bool, err error) {
 			return n, n, false, nil
 		}
 		blank := IsBlank(a.w.Unread()[p:at])
-		if first && a.midLine {
+		if first {
 			blank = blank && a.lineBlank
 		}
 		prevBlank, p = blank, at+1
@@ -183,20 +176,10 @@ func isCandidate(line []byte) bool {
 
 func isSpaceRune(r rune) bool { return r < 0x80 && IsASCIISpace(byte(r)) }
 
-// advance keeps track of the lines before the window.
+// advance keeps track of the line before the window.
 func (a *articles) advance(data []byte) {
 	last := bytes.LastIndexByte(data, '\n')
-	if last < 0 {
-		a.lineBlank = a.lineBlank && IsBlank(data)
-		a.midLine = a.midLine || len(data) > 0
-		return
-	}
-	if before := bytes.LastIndexByte(data[:last], '\n'); before >= 0 {
-		a.prevBlank = IsBlank(data[before+1 : last])
-	} else {
-		a.prevBlank = a.lineBlank && IsBlank(data[:last])
-	}
-	a.lineBlank, a.midLine = IsBlank(data[last+1:]), last+1 < len(data)
+	a.lineBlank = (a.lineBlank || last >= 0) && IsBlank(data[last+1:])
 }
 
 // IsWikiText reports whether the first line that is not blank is a heading with a blank line after
