@@ -79,6 +79,14 @@ func eachText(t *tokenize.Tokenizer, ids []uint32, visit func(from, to int, text
 		if strings.HasSuffix(text, "\uFFFD") && to < len(ids) && to-from < maxShared {
 			continue
 		}
+		for cut := from + 1; cut < to; cut++ { // where a token held U+FFFD or part of a character that never ended
+			left := t.Decode(ids[window:cut])
+			rest, same := strings.CutPrefix(text, left)
+			if same && strings.TrimPrefix(rest, " ") == strings.TrimPrefix(t.Decode(ids[cut:to]), " ") {
+				visit(from, cut, left[shared(before, left):])
+				from, before = cut, left
+			}
+		}
 		visit(from, to, text[shared(before, text):])
 		if from = to; to-window >= 2*context {
 			window = to - context

@@ -71,6 +71,16 @@ func TestCutOfFamilies(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name.Name(), got, tok.Decode(ids))
 			}
 		}
+		pool := tok.Encode("\ufffd\ufffd 🦄é中 a \ufffdb 👩‍👩‍👧 the naïve") // their tokens in any order, with halves of characters
+		for range 100 {
+			var ids []uint32
+			for range rand.IntN(50) {
+				ids = append(ids, pool[rand.IntN(len(pool))])
+			}
+			if got, _ := joined(Cut(tok, ids, nil, nil, true)); got != tok.Decode(ids) {
+				t.Errorf("%s: %d: %q, want %q", name.Name(), ids, got, tok.Decode(ids))
+			}
+		}
 		looked++
 	}
 	if looked < 3 {
@@ -103,6 +113,21 @@ func TestCutMarks(t *testing.T) {
 	}
 	if got := Cut(nil, []uint32{5, 6}, nil, nil, false); got[0].Text != "5 6 " {
 		t.Errorf("ids without a tokenizer: %v", got)
+	}
+}
+
+// TestCutAfterReplacement: U+FFFD in a text, and bytes of a character that never ends, keep their own marks, as do those
+// that follow.
+func TestCutAfterReplacement(t *testing.T) {
+	tok := gpt2(t)
+	eos, _ := tok.ID("<|endoftext|>")
+	for name, first := range map[string]uint32{"in the text": tok.Encode("\ufffd")[0], "half a character": tok.Encode("\U0001f984")[0]} {
+		got := Cut(tok, []uint32{first, eos, first, tok.Encode("中")[0]}, []bool{false, true, false, true}, nil, false)
+		want := []Piece{{Text: "\ufffd", Tokens: 1}, {Text: "<|endoftext|>", Tokens: 1, Loss: true, Special: true},
+			{Text: "\ufffd", Tokens: 1}, {Text: "中", Tokens: 1, Loss: true}}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
