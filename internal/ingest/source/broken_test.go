@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -67,9 +68,14 @@ func TestMisnamedFiles(t *testing.T) {
 	utf16 := "\xff\xfet\x00w\x00o\x00\n\x00"
 	for name, c := range map[string]struct{ data, want string }{
 		"text.gz": {"one\n", "one"}, "wide.parquet": {utf16, "two"}, "text.zip": {"PARENTS\n", "PARENTS"},
+		"failed.parquet": {"Entry not found", "Entry not found"},
 		"packed.parquet": {gzipped("three\n"), "three"}, "byte": {"\xff", "\xff"}, "table.zst": {"FEA1 is a name\n", "FEA1 is a name"},
 	} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, c.data)}})
+		noted := strings.Contains(fmt.Sprint(set.Notes()), "whatever their names say: 1 input, such as "+dir)
+		if want := slices.Contains([]string{"text.gz", "text.zip", "table.zst", "failed.parquet"}, name); noted != want { // not of UTF-16 and gzip, nor of unnamed text
+			t.Errorf("%s: noted %v, want %v", name, noted, want)
+		}
 		records, err := readFrom(t, set, Position{})
 		set.Close()
 		if err != nil || len(records) != 1 || records[0].data != c.want {

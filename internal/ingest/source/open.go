@@ -287,8 +287,13 @@ func (s *Set) notePruned() error {
 	return nil
 }
 
-// noteRecords counts an input whose records were found below a key, or that has no line ends.
+// noteRecords counts an input whose records were found below a key, that has no line ends, or that another format's
+// name hides.
 func (s *Set) noteRecords(in *Input) {
+	if _, named := namedKinds[strings.ToLower(path.Ext(in.URI))]; named && in.Compression == decompress.Plain &&
+		(in.Format == Text || in.Format == Document) {
+		s.misnamed.Add(in.URI)
+	}
 	if in.oneLine {
 		s.oneLine.Add(in.URI)
 	}
@@ -309,6 +314,10 @@ func (s *Set) noteFound() {
 	if n := s.oneLine.N; n > 0 {
 		s.note("read as one line each, since only carriage returns end their lines: %s, such as %s; convert them with "+
 			"`tr '\\r' '\\n'`", units.Plural(n, "input"), s.oneLine.First)
+	}
+	if n := s.misnamed.N; n > 0 {
+		s.note("read as text, since they are that, whatever their names say: %s, such as %s; where a download failed, it is "+
+			"the server's message: look into it, and copy the file again", units.Plural(n, "input"), s.misnamed.First)
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.below)) {
 		b := s.below[path]

@@ -35,6 +35,7 @@ type Set struct {
 	notes     []fault.Text
 	pruned    skip.Sample             // the files that conditions leave out by their folders
 	oneLine   skip.Sample             // those whose lines end in carriage returns alone
+	misnamed  skip.Sample             // those that are text, and named like what is none
 	below     map[string]*skip.Sample // those whose records were found below a path, by Input.Records
 	counting  sync.Mutex              // guards the list for Count
 	kept      keeper
