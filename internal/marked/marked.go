@@ -76,10 +76,14 @@ func eachText(t *tokenize.Tokenizer, ids []uint32, visit func(from, to int, text
 	window, from, before := 0, 0, ""
 	for to := 1; to <= len(ids); to++ {
 		text := t.Decode(ids[window:to])
-		if strings.HasSuffix(text, "\uFFFD") && to < len(ids) && to-from < maxShared {
-			continue
+		known := to // the last tokens may be part of a character
+		if strings.HasSuffix(text, "\uFFFD") && to < len(ids) {
+			if to-from < maxShared {
+				continue
+			}
+			known -= utf8.UTFMax - 1
 		}
-		for cut := from + 1; cut < to; cut++ { // where a token held U+FFFD or part of a character that never ended
+		for cut := from + 1; cut < known; cut++ { // where a token held U+FFFD or part of a character that never ended
 			left := t.Decode(ids[window:cut])
 			rest, same := strings.CutPrefix(text, left)
 			if same && strings.TrimPrefix(rest, " ") == strings.TrimPrefix(t.Decode(ids[cut:to]), " ") {
@@ -87,15 +91,14 @@ func eachText(t *tokenize.Tokenizer, ids []uint32, visit func(from, to int, text
 				from, before = cut, left
 			}
 		}
-		visit(from, to, text[shared(before, text):])
-		if from = to; to-window >= 2*context {
-			window = to - context
-			for window < to && !utf8.ValidString(t.Decode(ids[window:to])) {
-				window++
-			}
-			text = t.Decode(ids[window:to])
+		if known == to || to-from >= maxShared {
+			visit(from, to, text[shared(before, text):])
+			from, before = to, text
 		}
-		before = text
+		if from-window >= 2*context {
+			window = from - context
+			before = t.Decode(ids[window:from])
+		}
 	}
 }
 
