@@ -122,3 +122,22 @@ func TestHelpColours(t *testing.T) {
 		}
 	}
 }
+
+// A command line that begins with a command has that command, and the others are not made.
+func TestOneCommandIsMade(t *testing.T) {
+	all := newRootCommand().Commands()
+	few := len(newRootCommand(all[0].Name()).Commands())
+	for _, cmd := range all {
+		root := newRootCommand(cmd.Name())
+		found, _, err := root.Find([]string{cmd.Name()})
+		if err != nil || found.Name() != cmd.Name() || found.GroupID != cmd.GroupID {
+			t.Errorf("%s is not there alone: %v", cmd.Name(), err)
+		}
+		if made := len(root.Commands()); cmd.GroupID != groupAbout && made != few || made > len(all) {
+			t.Errorf("%d commands are made for %s, want %d", made, cmd.Name(), few)
+		}
+	}
+	if few >= len(all) {
+		t.Errorf("all %d commands are made for one", few)
+	}
+}

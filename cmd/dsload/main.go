@@ -28,7 +28,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := notifyContext(context.Background(), stderr)
 	defer stop()
 
-	root := newRootCommand()
+	root := newRootCommand(args...)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	if isTerminal(stdout) {
@@ -61,7 +61,8 @@ func checkByteOrder(native binary.ByteOrder) error {
 	return nil
 }
 
-func newRootCommand() *cobra.Command {
+// newRootCommand returns the command of a command line, with all subcommands that it may need.
+func newRootCommand(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dsload",
 		Short: "Tokenize a corpus under a memory cap and feed it to trainers",
@@ -84,7 +85,7 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 	root.PersistentPreRunE = checkUsage
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(showHelp)
-	addCommands(root)
+	addCommands(root, args)
 	registerCompletions(root)
 	return root
 }
