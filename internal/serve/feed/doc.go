@@ -50,10 +50,11 @@
 // part for its goroutine and the kernel's send buffer (streamOverhead). The padded batch never
 // exists as a whole: the writer makes it piece by piece from the rows. So every admitted stream can
 // always continue, however slow others are. While less than an eighth of the ledger's bytes for
-// streams is taken, besides what all ranks of its world take if that is little enough, or where it adds
-// little to what the stream needs, a stream also gets a larger piece, a larger send buffer and, where batches are large and take a search, memory to make some
-// ahead: as much of this as fits (extras). A stream that does not fit waits for AdmitWait and is then
-// refused with 503; one that would not fit an idle server is refused at once, with 413.
+// streams is taken, besides what all ranks of its world take if that leaves room for as many, or where
+// it adds little to what the stream needs, a stream also gets a larger piece, a larger send buffer and,
+// where batches are large and take a search, memory to make some ahead: as much of this as fits
+// (extras). A stream that does not fit waits for AdmitWait and is then refused with 503; one that would
+// not fit an idle server is refused at once, with 413.
 //
 // Each connection that is not a stream has a slot, and the memory of all slots is reserved when the
 // server is made (connPool). A connection that finds no slot waits; meanwhile the one that has been

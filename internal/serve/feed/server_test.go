@@ -121,7 +121,7 @@ func TestExtras(t *testing.T) {
 		{"the last of eight beside others", 0, 8, 3<<20 + 7*570<<10, 8, true, 128 << 10, false},
 		{"the last of eight beside more", 0, 8, 4<<20 + 7*570<<10, 8, true, smallPiece, false},
 		{"the last of 64", 0, 8, 63 * 185 << 10, 64, true, 32 << 10, false},
-		{"the first of 100, which take too much together", 0, 8, 3 << 20, 100, true, smallPiece, false},
+		{"the first of 120, which leave no room for as many", 0, 8, 3 << 20, 120, true, smallPiece, false},
 		{"a large window", 12 << 20, 1024, 0, 1, true, 128 << 10, true},
 		{"eight that just fit", 2<<20 + 900<<10, 8, 0, 8, true, smallPiece, false},
 		{"no memory is left", 2 << 20, 8, streams - 2<<20 - 140<<10, 1, true, smallPiece, false},

@@ -24,11 +24,10 @@ const (
 	smallPiece = 8<<10 - 64
 	// A stream gets extras while streams have taken less than one in comfortPart of the ledger's bytes
 	// for them, the rest is for later streams, or where the extras are at most one in addedPart of what
-	// the stream needs anyway. In either case the streams of all other ranks must fit, too. Ranks that take at most
-	// 1/worldPart together do not count: a step takes as long as that of the slowest.
+	// the stream needs anyway. In either case the streams of all other ranks must fit, too. Ranks beside which as many
+	// streams without extras fit do not count: a step takes as long as that of the slowest.
 	comfortPart = 8
 	addedPart   = 4
-	worldPart   = 1.6
 	// mostAhead is the maximum number of batches that a stream makes ahead, aheadBytes what they
 	// may lease together.
 	mostAhead  = 4
@@ -129,8 +128,9 @@ func (s *stream) acquireExtras(ledger *budget.Ledger, fixed, batch int64) {
 			more += int64(ahead) * batch
 		}
 		need, all := s.lease.Bytes(), ledger.Cap()-fixed
-		comfort, together := all/comfortPart, (need+more)*int64(max(s.query.World, 1))
-		if s.query.World > 1 && float64(together)*worldPart <= float64(all) {
+		world := int64(max(s.query.World, 1))
+		comfort, together := all/comfortPart, (need+more)*world
+		if world > 1 && together+need*world <= all {
 			comfort += together
 		}
 		if ledger.Used()-fixed+more > comfort && more > need/addedPart || together > all {

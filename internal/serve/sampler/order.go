@@ -86,8 +86,8 @@ type Order struct {
 	scratch windowScratch
 }
 
-// NewOrder returns the order that o describes. lengths is needed, and called, only for bucketing
-// and token budgets.
+// NewOrder returns the order that o describes. locate is needed, and called, only for bucketing,
+// balancing and token budgets, and by a Packed.
 func NewOrder(o Options, locate LocateFunc) (*Order, error) {
 	o.Group, o.Shuffle = cmp.Or(o.Group, DefaultGroup), cmp.Or(o.Shuffle, Full)
 	switch {
