@@ -104,10 +104,12 @@ func (d *decoder) parse(s string) (any, error) {
 // orOfPython returns the error about a string that is not JSON, or what it is if Python wrote it.
 func orOfPython(s string, err error) error {
 	if err != nil && !errors.Is(err, ErrTooLarge) && writtenByPython(s) {
-		return errors.New("it is what Python's str() writes; write it with json.dumps")
+		return errPython
 	}
 	return err
 }
+
+var errPython = errors.New("it is what Python's str() writes; write it with json.dumps")
 
 // writtenByPython reports whether a string is an object, or a list of some, as Python prints it.
 func writtenByPython(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, "[ "), "{'") }
@@ -151,6 +153,9 @@ var maybeWrapped = func() []string {
 // listStart is how a list of messages begins that a program wrote as JSON, or Python as its own.
 var listStart = regexp.MustCompile(`^\[\s*\{\s*["'](role|from|content|value)["']\s*:`)
 
+// beginsMessages reports whether a string may be a list of messages.
+func beginsMessages(s string) bool { return strings.HasSuffix(s, "]") && listStart.MatchString(s) }
+
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
 func (d *decoder) unwrap(record *jinja.Dict) error {
@@ -160,14 +165,14 @@ func (d *decoder) unwrap(record *jinja.Dict) error {
 			continue
 		}
 		isText := i >= len(wrappedFields)
-		if isText && (!strings.HasSuffix(s, "]") || !listStart.MatchString(s)) {
+		if isText && !beginsMessages(s) {
 			continue
 		}
 		list, err := d.parse(s)
 		switch {
 		case errors.Is(err, ErrTooLarge):
 			return err
-		case err != nil && isText && !writtenByPython(s), isText && err == nil && !areMessages(list):
+		case isText && (err != nil || !areMessages(list)):
 			continue // it only begins like one
 		case err != nil:
 			return fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, err)

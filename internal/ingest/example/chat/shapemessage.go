@@ -105,6 +105,9 @@ func (c *conversation) addSystem() error {
 func (c *conversation) addSide(field, role string) error {
 	switch v := c.use(field).(type) {
 	case string:
+		if s := strings.TrimSpace(v); beginsMessages(s) && writtenByPython(s) {
+			return fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, errPython)
+		}
 		c.add(role, v)
 		return nil
 	case *jinja.Dict:

@@ -44,6 +44,7 @@ func TestShapes(t *testing.T) {
 		`{"prompt": "Hi", "completion": "[{\"content\": \"Yo\"}]"}`:                                                                                                  `prompt-completion user=Hi;assistant=[{"content": "Yo"}];`,
 		`{"prompt": "Hi", "completion": "[{\"role\": \"user\"}, 1]"}`:                                                                                                `prompt-completion user=Hi;assistant=[{"role": "user"}, 1];`,
 		`{"prompt": "Hi", "completion": "[{\"role\": x]"}`:                                                                                                           `prompt-completion user=Hi;assistant=[{"role": x];`,
+		`{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}], "prompt": "[{'role': 'user', 'content': 'Hi'}]"}`:                 "messages " + hi,
 		`{"dialog": [{"role": "user", "content": "Hi"}]}`:                                                                                                            "messages user=Hi;",
 		`{"instruction": "Hi", "input": "", "output": "Yo"}`:                                                                                                         "Alpaca " + hi,
 		`{"instruction": "Hi", "input": "there", "output": "Yo"}`:                                                                                                    "Alpaca user=Hi\n\nthere;assistant=Yo;",
