@@ -92,9 +92,8 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if err != nil {
 		return err
 	}
-	if !r.ReadsMessages() {
-		warn(cmd.ErrOrStderr(), "the chat template does not read `messages`, so that nothing of a conversation is in its "+
-			"text; 'dsload build' refuses it")
+	if wrong := r.Blind(); wrong != "" {
+		warn(cmd.ErrOrStderr(), wrong+"; 'dsload build' refuses it")
 	}
 	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(r.NewPieces(t),
 		t.NewEncoder(tokenize.EncoderOptions{}))}

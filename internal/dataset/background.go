@@ -140,7 +140,6 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		b.written = make(chan error, 1)
 	}
 	if b.opts.Crowded || runtime.GOMAXPROCS(0) == 1 { // nothing is beside the caller, and the batch is in the cache
-		b.scratch.crowded = true
 		full.copyLent()
 		b.written <- b.writeBatch(s, full)
 		return b.settle()
@@ -218,7 +217,7 @@ func (b *Builder) writeBatch(s *buildSplit, full *batch) error {
 		}
 		s.open, b.namesNew = open, true
 	}
-	if err := s.open.writeBatch(b.layout, full, &b.scratch); err != nil {
+	if err := s.open.writeBatch(b.layout, full, &b.scratch, b.opts.Crowded); err != nil {
 		return err
 	}
 	full.reset(b.layout)

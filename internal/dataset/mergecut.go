@@ -321,7 +321,7 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 		}
 		if s.pending.rows == shardfile.MaxBatchRows ||
 			s.pending.rows > 0 && s.pending.bytes+rowBytes(l.Schema, &e) > o.batchBytes() {
-			if err := open.writeBatch(l, s.pending, &scratch); err != nil {
+			if err := open.writeBatch(l, s.pending, &scratch, false); err != nil {
 				return nil, err
 			}
 			s.pending.reset(l)
@@ -330,7 +330,7 @@ func (m *Merger) copyRows(i, n int, r *shard.Split, index int, first, end int64,
 			return nil, err
 		}
 	}
-	if err := open.writeBatch(l, s.pending, &scratch); err != nil {
+	if err := open.writeBatch(l, s.pending, &scratch, false); err != nil {
 		return nil, err
 	}
 	c, err := open.end(l)

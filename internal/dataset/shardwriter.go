@@ -165,8 +165,9 @@ func (s *openShard) flush() error {
 	return s.put(p, s.pos-int64(len(p)))
 }
 
-// writeBatch appends a record batch, with scratch for its metadata.
-func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScratch) error {
+// writeBatch appends a record batch, with scratch for its metadata. crowded says that no core is left on which to hash
+// beside writing.
+func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScratch, crowded bool) error {
 	scratch.Values = scratch.Values[:0]
 	for i := range b.cols {
 		scratch.Values = append(scratch.Values, b.cols[i].n)
@@ -183,7 +184,7 @@ func (s *openShard) writeBatch(l *shardfile.Layout, b *batch, scratch *batchScra
 	if scratch.crc == nil {
 		scratch.crc = make(chan uint32, 1)
 	}
-	if scratch.crowded || runtime.GOMAXPROCS(0) == 1 {
+	if crowded || runtime.GOMAXPROCS(0) == 1 {
 		s.hashParts(scratch.parts, scratch.crc)
 	} else { // while the system copies the bytes
 		go func() {
@@ -221,8 +222,6 @@ type batchScratch struct {
 	shardfile.BatchScratch
 	parts [][]byte
 	crc   chan uint32
-	// crowded says that no core is left on which to hash beside writing.
-	crowded bool
 }
 
 // end writes the end of the shard. It does not sync the file.

@@ -85,9 +85,8 @@ func (p *Prepared) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	if !r.ReadsMessages() {
-		return fault.BadOption("chat-template", nil, "the chat template does not read `messages`, so that nothing of "+
-			"a conversation would be in its text; give one that does, such as {chat-template} chatml")
+	if wrong := r.Blind(); wrong != "" {
+		return fault.BadOption("chat-template", nil, "%s; give one that does, such as {chat-template} chatml", wrong)
 	}
 	p.Chat = &work.Conversations{Renderer: r, Pieces: r.NewPieces(p.Tokenizer), Tokenizer: p.Tokenizer,
 		Template: c.Template, ToolTemplate: c.ToolTemplate}

@@ -23,64 +23,66 @@ type magic struct {
 	compression decompress.Compression
 	kind        skip.Kind
 	refusal     string
+	text        textual
 }
+
+// textual says whether a magic could begin a text.
+type textual int
+
+const (
+	neverText textual = iota
+	mayBeText         // such a file is of the kind only where it is no text besides
+	markedUp          // a text with more than words in it, which is read as it is where a format is given
+)
 
 // magics begin files of known kinds: a compression that is read, or a kind that is not, with what
 // to do instead.
 var magics = []magic{
-	{0, "\x1f\x8b", decompress.Gzip, 0, ""},
-	{0, "\x28\xb5\x2f\xfd", decompress.Zstd, 0, ""},
-	{0, "BZh", decompress.Bzip2, 0, ""},
-	{0, "\xfd7zXZ\x00", decompress.XZ, 0, ""},
-	{0, "\x04\x22\x4d\x18", decompress.LZ4, 0, ""},
-	{0, "\x02\x21\x4c\x18", decompress.LZ4, 0, ""},
-	{0, "\xff\x06\x00\x00sNaPpY", decompress.Snappy, 0, ""},
-	{0, "\xff\x06\x00\x00S2sTwO", decompress.Plain, skip.Archive, "S2 data; decompress it with `s2d`"},
-	{0, "PK\x03\x04", decompress.Zipped, 0, ""},
-	{0, "PK\x05\x06", decompress.Plain, skip.Archive, "an empty zip archive; name what it should have held"},
-	{0, "7z\xbc\xaf\x27\x1c", decompress.Plain, skip.Archive, "a 7z archive; unpack it with `7z x` and name the folder"},
-	{0, "Rar!\x1a\x07", decompress.Plain, skip.Archive, "a rar archive; unpack it with `unrar x` and name the folder"},
-	{0, "SQLite format 3\x00", decompress.Plain, skip.Unread, "an SQLite database; write its rows as JSON lines first"},
-	{0, "\x89HDF\r\n\x1a\n", decompress.Plain, skip.Unread, "an HDF5 file; write its rows as JSON lines first"},
-	{0, "\x93NUMPY", decompress.Plain, skip.Unread, "a NumPy array; name the text it was made of"},
+	{0, "\x1f\x8b", decompress.Gzip, 0, "", neverText},
+	{0, "\x28\xb5\x2f\xfd", decompress.Zstd, 0, "", neverText},
+	{0, "BZh", decompress.Bzip2, 0, "", neverText},
+	{0, "\xfd7zXZ\x00", decompress.XZ, 0, "", neverText},
+	{0, "\x04\x22\x4d\x18", decompress.LZ4, 0, "", neverText},
+	{0, "\x02\x21\x4c\x18", decompress.LZ4, 0, "", neverText},
+	{0, "\xff\x06\x00\x00sNaPpY", decompress.Snappy, 0, "", neverText},
+	{0, "\xff\x06\x00\x00S2sTwO", decompress.Plain, skip.Archive, "S2 data; decompress it with `s2d`", neverText},
+	{0, "PK\x03\x04", decompress.Zipped, 0, "", neverText},
+	{0, "PK\x05\x06", decompress.Plain, skip.Archive, "an empty zip archive; name what it should have held", neverText},
+	{0, "7z\xbc\xaf\x27\x1c", decompress.Plain, skip.Archive, "a 7z archive; unpack it with `7z x` and name the folder", neverText},
+	{0, "Rar!\x1a\x07", decompress.Plain, skip.Archive, "a rar archive; unpack it with `unrar x` and name the folder", neverText},
+	{0, "SQLite format 3\x00", decompress.Plain, skip.Unread, "an SQLite database; write its rows as JSON lines first", neverText},
+	{0, "\x89HDF\r\n\x1a\n", decompress.Plain, skip.Unread, "an HDF5 file; write its rows as JSON lines first", neverText},
+	{0, "\x93NUMPY", decompress.Plain, skip.Unread, "a NumPy array; name the text it was made of", neverText},
 	{0, "WARC/1.", decompress.Plain, skip.Unread, "a WARC file, of pages or their texts with headers; write its records as " +
-		"JSON lines first, as with Python's warcio"},
+		"JSON lines first, as with Python's warcio", markedUp},
 	{0, "<mediawiki ", decompress.Plain, skip.Unread, "a dump of a wiki, all pages in one XML; write them as JSON lines first, " +
-		"as with `wikiextractor --json`"},
+		"as with `wikiextractor --json`", markedUp},
 	{0, "<doc id=\"", decompress.Plain, skip.Unread, "WikiExtractor's text, with tags around each page; write it anew with " +
-		"`wikiextractor --json`"},
-	{0, "Obj\x01", decompress.Plain, skip.Unread, "an Avro file; write its rows as parquet or JSON lines first"},
-	{0, "ORC", decompress.Plain, skip.Unread, "an ORC file; write its rows as parquet or JSON lines first"},
-	{0, "{\\rtf", decompress.Plain, skip.Office, "a document in RTF; turn it into text with `pandoc -t plain`"},
-	{0, "%PDF-", decompress.Plain, skip.PDF, "a PDF; turn it into text with `pdftotext` and name that"},
-	{0, "\x89PNG\r\n\x1a\n", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "\xff\xd8\xff", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "GIF87a", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "GIF89a", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "II*\x00", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "MM\x00*", decompress.Plain, skip.Image, "an image; pass text files"},
-	{8, "WEBP", decompress.Plain, skip.Image, "an image; pass text files"},
-	{0, "\x7fELF", decompress.Plain, skip.Program, "a program; pass text files"},
-	{0, "\xcf\xfa\xed\xfe", decompress.Plain, skip.Program, "a program; pass text files"},
-	{0, "\xca\xfe\xba\xbe", decompress.Plain, skip.Program, "a program; pass text files"},
-	{0, "\x00asm", decompress.Plain, skip.Program, "a program; pass text files"},
-	{0, "OggS", decompress.Plain, skip.Media, "sound or video; pass text files"},
-	{0, "fLaC", decompress.Plain, skip.Media, "sound; pass text files"},
-	{0, "ID3", decompress.Plain, skip.Media, "sound; pass text files"},
-	{8, "WAVE", decompress.Plain, skip.Media, "sound; pass text files"},
-	{4, "ftyp", decompress.Plain, skip.Media, "a video or an image; pass text files"},
-	{0, "\x1a\x45\xdf\xa3", decompress.Plain, skip.Media, "a video; pass text files"},
-	{0, "\xff\xfe\x00\x00", decompress.Plain, skip.UTF16, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
-	{0, "\x00\x00\xfe\xff", decompress.Plain, skip.UTF16, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
+		"`wikiextractor --json`", markedUp},
+	{0, "Obj\x01", decompress.Plain, skip.Unread, "an Avro file; write its rows as parquet or JSON lines first", neverText},
+	{0, "ORC", decompress.Plain, skip.Unread, "an ORC file; write its rows as parquet or JSON lines first", mayBeText},
+	{0, "{\\rtf", decompress.Plain, skip.Office, "a document in RTF; turn it into text with `pandoc -t plain`", markedUp},
+	{0, "%PDF-", decompress.Plain, skip.PDF, "a PDF; turn it into text with `pdftotext` and name that", neverText},
+	{0, "\x89PNG\r\n\x1a\n", decompress.Plain, skip.Image, "an image; pass text files", neverText},
+	{0, "\xff\xd8\xff", decompress.Plain, skip.Image, "an image; pass text files", neverText},
+	{0, "GIF87a", decompress.Plain, skip.Image, "an image; pass text files", neverText},
+	{0, "GIF89a", decompress.Plain, skip.Image, "an image; pass text files", neverText},
+	{0, "II*\x00", decompress.Plain, skip.Image, "an image; pass text files", mayBeText},
+	{0, "MM\x00*", decompress.Plain, skip.Image, "an image; pass text files", neverText},
+	{8, "WEBP", decompress.Plain, skip.Image, "an image; pass text files", mayBeText},
+	{0, "\x7fELF", decompress.Plain, skip.Program, "a program; pass text files", neverText},
+	{0, "\xcf\xfa\xed\xfe", decompress.Plain, skip.Program, "a program; pass text files", neverText},
+	{0, "\xca\xfe\xba\xbe", decompress.Plain, skip.Program, "a program; pass text files", neverText},
+	{0, "\x00asm", decompress.Plain, skip.Program, "a program; pass text files", neverText},
+	{0, "OggS", decompress.Plain, skip.Media, "sound or video; pass text files", mayBeText},
+	{0, "fLaC", decompress.Plain, skip.Media, "sound; pass text files", mayBeText},
+	{0, "ID3", decompress.Plain, skip.Media, "sound; pass text files", mayBeText},
+	{8, "WAVE", decompress.Plain, skip.Media, "sound; pass text files", mayBeText},
+	{4, "ftyp", decompress.Plain, skip.Media, "a video or an image; pass text files", mayBeText},
+	{0, "\x1a\x45\xdf\xa3", decompress.Plain, skip.Media, "a video; pass text files", neverText},
+	{0, "\xff\xfe\x00\x00", decompress.Plain, skip.UTF16, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`", neverText},
+	{0, "\x00\x00\xfe\xff", decompress.Plain, skip.UTF16, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`", neverText},
 }
-
-// shortMagics are those that could begin a text. Such a file is of the kind only where it is no
-// text besides.
-var shortMagics = map[string]bool{"WEBP": true, "WAVE": true, "ftyp": true, "ID3": true, "OggS": true, "fLaC": true,
-	"II*\x00": true, "ORC": true}
-
-// markedUp are those of texts with more than words in them, which are read as they are where a format is given.
-var markedUp = map[string]bool{"WARC/1.": true, "<mediawiki ": true, "<doc id=\"": true, "{\\rtf": true}
 
 // identify looks at the first bytes of an input, for which a format may be given: how it is compressed, or what it is
 // that cannot be read.
@@ -99,9 +101,9 @@ func identify(name string, head []byte, given Format) (decompress.Compression, s
 				"into text with `pandoc -t plain`, or a spreadsheet into CSV, and name that")
 		case m.refusal == "":
 			return m.compression, skip.Readable, nil
-		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil, markedUp[m.magic] && given != Auto:
+		case m.text == mayBeText && len(head) > 64 && checkText(head) == nil, m.text == markedUp && given != Auto:
 			continue
-		case markedUp[m.magic]:
+		case m.text == markedUp:
 			return decompress.Plain, m.kind, fault.Of(cause.Unsupported, "this is %s, or give its {format}, text or document, to "+
 				"read it as it is", m.refusal)
 		}

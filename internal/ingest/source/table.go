@@ -107,9 +107,6 @@ func (t *tableFramer) nextGroup() error {
 
 func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	rec.Offset = -1
-	if t.o.Format == Chat {
-		rec.Format = Chat
-	}
 	if t.Inside {
 		return t.piece(dst, rec)
 	}

@@ -75,11 +75,15 @@ func (c *conversation) unifyParts() (lists bool, err error) {
 
 // checkMedia refuses a conversation with media beside it, where a message says at which place they belong.
 func (c *conversation) checkMedia() error {
-	for _, field := range []string{"image", "images", "video", "videos", "audio", "audios"} {
+	for _, m := range media {
+		field := m[0]
+		if !jinja.HasValue(peek(c.record, field)) {
+			field += "s"
+		}
 		if !jinja.HasValue(peek(c.record, field)) {
 			continue
 		}
-		place := "<" + strings.TrimSuffix(field, "s")
+		place := "<" + m[0]
 		if i := slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return says(peek(m, "content"), place) }); i >= 0 {
 			return fault.Of(ErrShape, "message %d has %s> in it, which stands for what is in %q, and a row holds text alone: "+
 				"what is said about it would be learned without it; if it is text, take the field out with {map}", i+1, place, field)

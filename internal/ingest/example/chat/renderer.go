@@ -122,10 +122,13 @@ func (r *Renderer) UsesDate() bool {
 	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
 }
 
-// ReadsMessages reports whether the templates read the messages: the text of one that does not is the same for every
-// conversation, and nothing of any is in it.
-func (r *Renderer) ReadsMessages() bool {
-	return r.plain.template.Uses("messages") && r.tools.template.Uses("messages")
+// Blind says what is wrong with templates one of which does not read the messages, "" for others: its text is the same
+// for every conversation.
+func (r *Renderer) Blind() string {
+	if r.plain.template.Uses("messages") && r.tools.template.Uses("messages") {
+		return ""
+	}
+	return "the chat template does not read `messages`, so that nothing of a conversation would be in its text"
 }
 
 // HasGeneration reports whether the templates mark what the assistant says by {% generation %}.

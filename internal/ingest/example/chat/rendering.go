@@ -80,7 +80,7 @@ func (j *rendering) attempt(dst *Text) (lost []int, err error) {
 	w.trace.Forget()
 	w.other.Places = nil
 	w.other.Forget()
-	if err == nil && j.r.ReadsMessages() {
+	if err == nil && j.r.Blind() == "" {
 		lost = j.account(&dst.Losses, dst.Text)
 	}
 	if err != nil || len(lost) > 0 || w.r.opts.SplitTurns {

@@ -42,12 +42,13 @@ func pieces(t *testing.T, makeFramer func(*Window, *Options) (Framer, error), o 
 	var out []piece
 	for {
 		var rec Record
+		before := w.Offset()
 		data, err := f.Next(nil, &rec)
 		if err == io.EOF {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || rec.Offset < before || rec.Offset > w.Offset() {
+			t.Fatalf("a piece of the bytes from %d to %d begins at %d: %v", before, w.Offset(), rec.Offset, err)
 		}
 		what := fmt.Sprintf("%s first=%t last=%t decoded=%t %v %c", data, rec.First, rec.Last, rec.Decoded, rec.Columns,
 			rec.Comma)
