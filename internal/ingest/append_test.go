@@ -402,3 +402,22 @@ func TestAppendInherits(t *testing.T) {
 		t.Errorf("%d rows, not the %d of one build", len(got), len(want))
 	}
 }
+
+// TestAppendReadsTheSameField: an addition is of the field that the dataset was made from, where no other is given.
+func TestAppendReadsTheSameField(t *testing.T) {
+	fs, paths := shardtest.New(), [2]string{filepath.Join(t.TempDir(), "a.jsonl"), filepath.Join(t.TempDir(), "b.jsonl")}
+	for i, path := range paths {
+		put(t, path, fmt.Appendf(nil, `{"text":"what is read by default","body":"number %d"}`, i))
+	}
+	o := option.Options{Out: "whole", Resources: option.Resources{LoadedTokenizer: small(), FS: fs},
+		Settings: option.Settings{Sources: paths[:], TextField: "body"}}
+	mustBuild(t, o)
+	o.Out, o.Sources = "data", paths[:1]
+	mustBuild(t, o)
+	o.Append, o.Sources, o.TextField = true, paths[1:], ""
+	mustBuild(t, o)
+	want, _ := splitRows(t, fs, "whole", splitTrain)
+	if got, _ := splitRows(t, fs, "data", splitTrain); !reflect.DeepEqual(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+}

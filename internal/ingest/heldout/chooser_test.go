@@ -55,3 +55,20 @@ func TestContinuesAfterRestore(t *testing.T) {
 		}
 	}
 }
+
+// A document of val that train has is counted once, also across a checkpoint.
+func TestSharedAreMetOnce(t *testing.T) {
+	var s Shared
+	for _, hash := range []uint64{9, 3, 7} {
+		s.Add(hash)
+	}
+	s.Seal([]uint64{7})
+	for _, c := range []struct {
+		hash uint64
+		met  bool
+	}{{3, true}, {3, false}, {7, false}, {4, false}, {9, true}} {
+		if s.Meet(c.hash) != c.met {
+			t.Errorf("document %d: met is %t", c.hash, !c.met)
+		}
+	}
+}
