@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,26 @@ def test_tokens_that_packing_drops_are_counted(
         assert dropped == 0 or f"at least {dropped} of {whole} tokens of an epoch are dropped" in said
     tokens(pack="bfd", max_length=7, world=2, rank=1)
     assert "dropped" not in capfd.readouterr().err
+
+
+def test_a_loop_that_ends_each_epoch_early_is_named(dataset: str, capfd: pytest.CaptureFixture[str]) -> None:
+    def first(loader: Loader, batches: int) -> list[int]:
+        return counted(list(itertools.islice(loader, batches)))
+
+    with Loader(dataset, batch_size=16, output="numpy") as loader:
+        whole = counted(list(loader))
+        loader.set_epoch(0)
+        for batches in 1, 1, 1, 3, len(loader), 3, len(loader):
+            first(loader, batches)
+        for epoch in range(3):
+            loader.set_epoch(epoch)
+            first(loader, 3)
+        assert capfd.readouterr().err == ""
+        loader.set_epoch(0)
+        assert first(loader, 3) == first(loader, 3) == first(loader, 3) == whole[:48]
+        said = capfd.readouterr().err
+        assert "after 3 batches" in said and "loader.load_state_dict(loader.state_dict())" in said
+        loader.load_state_dict(loader.state_dict())
+        assert first(loader, 3) == whole[48:96]
+        first(loader, 3)
+        assert capfd.readouterr().err == "", "it is said once"

@@ -44,6 +44,7 @@ def fit(
     resume: bool = False,
     world: int = 1,
     kill: bool = False,
+    **options: Any,
 ) -> None:
     callbacks: list[Any] = [LoaderCallback(loader)]
     if stop:
@@ -53,7 +54,7 @@ def fit(
             )
         )
     trainer = lightning.Trainer(
-        max_epochs=2,
+        max_epochs=options.pop("max_epochs", 2),
         max_steps=stop if stop and not kill else -1,
         accelerator="cpu",
         devices=world,
@@ -64,6 +65,7 @@ def fit(
         enable_checkpointing=bool(stop),
         use_distributed_sampler=False,
         callbacks=callbacks,
+        **options,
     )
     feed = loader if workers < 0 else DataLoader(loader, batch_size=None, num_workers=workers)
     model = Model(notes, stop + 2 if kill else -1)
@@ -87,6 +89,21 @@ def test_stopped_anywhere_and_resumed(rows240: str, tmp_path: Path, workers: int
             fit(loader, tmp_path, runs.Notes(tmp_path / f"rest{stop}-0"), workers=workers, resume=True)
         assert runs.Notes.read(tmp_path, f"first{stop}", 1) == whole[:stop]
         assert runs.Notes.read(tmp_path, f"rest{stop}", 1) == whole[stop:]
+
+
+@pytest.mark.parametrize("workers", [-1, 2])
+def test_epochs_of_a_few_batches_continue(rows240: str, tmp_path: Path, workers: int) -> None:
+    """limit_train_batches ends an epoch early: the next takes as many of the batches that follow, in the next order
+    where the loader's epoch ends within."""
+    for name, more in ("whole", {"max_epochs": 3}), ("parts", {"max_epochs": 6, "limit_train_batches": 6}):
+        with Loader(rows240, batch_size=16, seed=3) as loader:
+            assert len(loader) == 15
+            fit(loader, tmp_path, runs.Notes(tmp_path / f"{name}-0"), workers=workers, **more)
+    whole, parts = (runs.Notes.read(tmp_path, name, 1) for name in ("whole", "parts"))
+    assert len(whole) == 45 and parts == whole[:36]
+    with Loader(rows240, batch_size=16, seed=3) as loader:
+        fit(loader, tmp_path, runs.Notes(tmp_path / "few-0"), workers=-1, overfit_batches=2)
+    assert runs.Notes.read(tmp_path, "few", 1) == whole[:2] * 2
 
 
 def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop: int, resume: bool) -> None:

@@ -118,6 +118,10 @@ class Epochs:
         if before > query.start:
             self._left_out.step(self.source, query, self.rows, before)
 
+    def note_given_up(self, start: int, batches: int) -> None:
+        """Takes an iteration that did not end, before the next one begins at the row `start`."""
+        self._left_out.given_up(self.query, start, batches)
+
     def batches(self, start: int, end: Optional[int], output: Any) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self.query

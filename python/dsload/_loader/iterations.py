@@ -35,6 +35,7 @@ class Iterations:
         self._end: Optional[int] = None  # the row where the iteration ends, as far as it is known
         self._turn = 0  # counts set starts: an iteration from before moves nothing
         self._current: object = None  # the iteration that gave the last batch, which a state is of
+        self._taken = 0  # batches of an iteration that has not ended
         self._ahead = False  # a wrapper holds back the iteration's batches
         self.closed = False
 
@@ -61,7 +62,7 @@ class Iterations:
         if inside and start // self._epochs.rows == epoch:
             return
         self._turn += 1
-        self._end = None
+        self._taken, self._end = 0, None
         self._position = epoch * self._epochs.rows
         self._start.set(self._position)
 
@@ -92,8 +93,18 @@ class Iterations:
             return
         self._turn += 1
         self._ahead = False
+        self._taken = 0
         self._position, self._end = start, end
         self._start.set(start, end=end, loaded=True)
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Makes the next iteration continue after `state`, for as many epochs as from the beginning of one: a trainer
+        that ends its epochs early takes equally many batches in each."""
+        self.load(state)
+        start, rows, epochs = self._start.start, self._epochs.rows, self._epochs.query.epochs
+        if epochs and start % rows:
+            self._end = (start // rows + 1 + epochs) * rows
+            self._start.set(start, end=self._end)
 
     def _load_share(self, start: int, state: Any) -> None:
         """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
@@ -121,6 +132,8 @@ class Iterations:
         self._ahead = False
         self._position, self._end = start, given
         # An abandoned iteration starts again.
+        self._epochs.note_given_up(start, self._taken)
+        self._taken = 0
         self._start.set(start // self._epochs.rows * self._epochs.rows, end=given)
         query = self._epochs.query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._epochs.rows):
@@ -131,14 +144,15 @@ class Iterations:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Around iterations from the beginning of an epoch, after which the others continue as if there were none."""
-        kept = self._turn, self._current, self._position, self._end, self._ahead
+        kept = self._turn, self._current, self._position, self._end, self._ahead, self._taken
         start, given = self._start.start, self._start.end
         self._turn += 1
+        self._taken = 0
         self._start.set(start // self._epochs.rows * self._epochs.rows)
         try:
             yield
         finally:
-            self._turn, self._current, self._position, self._end, self._ahead = kept
+            self._turn, self._current, self._position, self._end, self._ahead, self._taken = kept
             self._start.set(start, end=given)
 
     def _begin_share(self, output: Any) -> Iterator[Batch]:
@@ -180,6 +194,7 @@ class Iterations:
                     if self._turn == turn:
                         self._current, self._ahead = mine, ahead
                         self._position, self._end = following, end
+                        self._taken += 1
                         if last and end is not None:
                             self._finish(end, following)
                     yield batch
@@ -198,5 +213,5 @@ class Iterations:
         if self._epochs.query.tail_or_default == "drop":
             following = end
         # With tail="keep" other ranks may have rows in the last step: a state taken here still holds them (I1).
-        self._position = following
+        self._position, self._taken = following, 0
         self._start.set(end)

@@ -1,5 +1,5 @@
 """Notes on stderr, once a loader, from rank 0 alone: how many rows tail="drop" leaves out, how many tokens pack="bfd"
-drops, and what has no effect."""
+drops, which rows a loop that ends early never sees, and what has no effect."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class LeftOut:
 
     def __init__(self) -> None:
         self.said = False
+        self._given_up: Optional[tuple[int, int]] = (-1, 0)  # the last iteration that did not end; None: was named
 
     def describe(self, query: Query, rows: int) -> None:
         """Takes the loader's query once the rows of an epoch are known: without a token budget and packing, the rest
@@ -40,6 +41,21 @@ class LeftOut:
         # Not every number has a packed row: count those that have.
         rest = replace(query, start=position, epochs=end // rows, rank=0, world=1, tail="keep")
         self._say(sum(len(b["row"]) for b in source.stream(rest, {"row", "next"}, NumpyOutput, end)), 0, query)
+
+    def given_up(self, query: Query, start: int, batches: int) -> None:
+        """Takes the number of batches of an iteration that did not end, and where the next one begins. Two alike are a
+        loop that ends each epoch early, and never sees the rest; a single batch is looked at."""
+        if self._given_up is None or query.rank > 0 or query.split != "train" or query.shuffle == "none":
+            return
+        if batches > 1 and self._given_up == (start, batches):
+            _note(
+                f"iterations end after {batches} batches, and each begins the same epoch again, so that its other rows "
+                "never come: loader.load_state_dict(loader.state_dict()) before the next one continues, "
+                "loader.set_epoch(n) gives another order"
+            )
+            self._given_up = None
+        else:
+            self._given_up = start, batches
 
     def describe_unused(self, source: Source, query: Query) -> None:
         """Takes the loader's query once the datasets are known, and names what it does not use of them or of itself."""

@@ -42,6 +42,9 @@ def callback_class() -> Any:
         ahead. For that the batches need the column `next`. A resume in the middle of an epoch reads none of the earlier
         batches, and works with another number of processes. Each of several loaders needs its own callback with its own
         `name`.
+
+        Where limit_train_batches ends Lightning's epochs early, each continues after the last; with overfit_batches
+        they repeat the same batches.
         """
 
         def __init__(self, loader: Loader, name: str = "train") -> None:
@@ -64,6 +67,10 @@ def callback_class() -> Any:
         def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
             # Not read here, since that would wait for the device.
             self._next = batch.get("next") if isinstance(batch, Mapping) else None
+
+        def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+            if self._next is not None and not trainer.overfit_batches:
+                self.loader._iterations.go_on(self.state_dict())
 
         def state_dict(self) -> dict[str, Any]:
             return self.loader.state_dict(after=None if self._next is None else {"next": self._next})
