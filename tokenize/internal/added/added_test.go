@@ -66,3 +66,46 @@ func TestAppend(t *testing.T) {
 		}
 	}
 }
+
+// Where a text is cuttable, its halves have the matches of the whole, however it continues.
+func TestCuttable(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	parts := []string{"<m>", "<m>", "<", "ab", "a", " ", " ", "é"}
+	cuts := 0
+	for range 300 {
+		var tokens []Token
+		for i, c := range []string{"<m>", "ab", "<"}[:1+r.IntN(3)] {
+			tokens = append(tokens, Token{ID: uint32(i), Content: []byte(c), SingleWord: r.IntN(3) == 0, LStrip: r.IntN(3) == 0,
+				RStrip: r.IntN(3) == 0})
+		}
+		m, err := New(tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 30 {
+			text, borders := []byte(nil), []int{0}
+			for range 1 + r.IntN(8) {
+				text = append(text, parts[r.IntN(len(parts))]...)
+				borders = append(borders, len(text))
+			}
+			seen := borders[r.IntN(len(borders))] // what was read when the cut was chosen
+			n := borders[r.IntN(len(borders))]
+			if n > seen || !m.Cuttable(text[:seen], n) {
+				continue
+			}
+			got := m.Append(nil, text[:n])
+			for _, match := range m.Append(nil, text[n:]) {
+				match.Start += n
+				match.End += n
+				got = append(got, match)
+			}
+			if want := m.Append(nil, text); !slices.Equal(got, want) {
+				t.Fatalf("%+v in %q, cut at %d of %d:\n got %v\nwant %v", tokens, text, n, seen, got, want)
+			}
+			cuts++
+		}
+	}
+	if cuts < 1000 {
+		t.Errorf("only %d cuts", cuts)
+	}
+}
