@@ -293,6 +293,19 @@ def test_lines_of_json_are_no_texts(tmp_path: Path) -> None:
     assert dsload.build(iter(["{ not JSON"]), out=tmp_path / "braces")["splits"][0]["examples"] == 1
 
 
+def test_open_files_are_no_texts(tmp_path: Path) -> None:
+    """Their lines have ends, which were tokenized, and a CSV's header and commas are no text."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,id\na few words,1\n")
+    with path.open() as file:
+        for source in (file, io.StringIO("a few words\nand more\n")):
+            with pytest.raises(ValueError, match="pass the name of its file, or texts, as in"):
+                dsload.build(source, out=tmp_path / "out")
+    with path.open() as file:
+        texts = (line.rstrip("\n") for line in file)
+        assert dsload.build(texts, out=tmp_path / "lines")["splits"][0]["examples"] == 2
+
+
 def test_names_of_files_are_no_texts(text_lines: Path, tmp_path: Path) -> None:
     """glob.iglob and sets gave a dataset of the names."""
     for source in (glob.iglob(str(text_lines)), {str(text_lines)}, np.array([str(text_lines)])):

@@ -6,6 +6,7 @@ truncated data and does not take it for complete.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -54,6 +55,11 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
             raise ValueError(
                 f"source: {named(source)} yields texts, and the first of them is a JSON object: pass the name of its "
                 "file, or records, json.loads of each; where the JSON is the text, {'text': …}"
+            )
+        if isinstance(source, io.TextIOBase):
+            raise ValueError(
+                f"source: {named(source)} yields lines with their ends, whatever the format: pass the name of its "
+                "file, or texts, as in (line.rstrip('\\n') for line in file)"
             )
         return None, chain([item], items)
     return None, iter(())
