@@ -33,6 +33,9 @@ func expand(packed []byte) ([]byte, error) {
 	return d.DecodeAll(packed, nil)
 }
 
+// shortText is the length of the texts that are copied without a call.
+const shortText = 16
+
 // prepare builds the tables of a prepared vocabulary. mem counts their memory.
 func prepare(packed []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, err error) {
 	file, err := expand(packed)
@@ -63,7 +66,8 @@ func prepare(packed []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string,
 		disp[i] = uint16(low[i]) | uint16(low8[i])<<8
 	}
 	pairs := pairhash.NewEmpty(h.Multiplier, int(h.SlotBits), disp)
-	blob := append(make([]byte, 0, h.TextBytes), h.Bytes[:]...)
+	blob := make([]byte, int(h.TextBytes)+shortText) // the copy of a short text goes past its end
+	used := copy(blob, h.Bytes[:])
 	offsets := make([]uint32, 0, h.Tokens+1)
 	for i := range uint32(len(h.Bytes) + 1) {
 		offsets = append(offsets, i)
@@ -74,8 +78,17 @@ func prepare(packed []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string,
 			l, r = l|uint32(high[i]&15)<<16, r|uint32(high[i]>>4)<<16
 		}
 		pairs.Put(pairhash.Key(l, r)<<24 | uint64(len(h.Bytes)+i))
-		blob = append(append(blob, blob[offsets[l]:offsets[l+1]]...), blob[offsets[r]:offsets[r+1]]...)
-		offsets = append(offsets, uint32(len(blob)))
+		for _, part := range [2]uint32{l, r} {
+			to, from := blob[used:], blob[offsets[part]:]
+			n := int(offsets[part+1] - offsets[part])
+			if n <= shortText {
+				*(*[shortText]byte)(to) = *(*[shortText]byte)(from)
+			} else {
+				copy(to, from[:n])
+			}
+			used += n
+		}
+		offsets = append(offsets, uint32(used))
 	}
-	return &spec.Ranks{Vocab: vocab.FromBlob(blob, offsets), Pairs: &pairs}, hex.EncodeToString(h.Fingerprint[:]), nil
+	return &spec.Ranks{Vocab: vocab.FromBlob(blob[:used:used], offsets), Pairs: &pairs}, hex.EncodeToString(h.Fingerprint[:]), nil
 }
