@@ -352,7 +352,8 @@ func (w *Worker) rendered(text []byte) (yes, foreign bool) {
 	if id, ok := w.Tokenizer.ID(token); ok && IsSpecial(w.Tokenizer, id) {
 		return true, false
 	}
-	foreign = token != "" && (slices.Contains(openers, token) || ControlToken().FindString(token) == token)
+	barred := len(token) > 1 && (token[1] == '|' || token[1] == "｜"[0]) // few are, and matching is slow
+	foreign = slices.Contains(openers, token) || barred && ControlToken().FindString(token) == token
 	return foreign, foreign
 }
 
