@@ -82,7 +82,7 @@ func TestCuttable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 30 {
+		for range 80 {
 			text, borders := []byte(nil), []int{0}
 			for range 1 + r.IntN(8) {
 				text = append(text, parts[r.IntN(len(parts))]...)
