@@ -49,9 +49,6 @@ func (m *Merger) cut() (cutBy []string, err error) {
 			t.keep = [shardfile.NumSplits]int64{}
 		case whole && sum <= tokens:
 			tokens -= sum
-			if t.shards == 0 {
-				break
-			}
 			p, err := m.part(i)
 			if err != nil {
 				return nil, err
