@@ -117,11 +117,16 @@ type SplitSummary struct {
 //
 // Errors of options and folders that cannot be used have a method Kind, as in package loader, which returns
 // "usage", or "limit" for ErrTooLong. Other errors are those of package shard and the file system.
-func Run(ctx context.Context, d *shard.Dataset, o Options) (*Summary, error) {
+func Run(ctx context.Context, d *shard.Dataset, o Options) (_ *Summary, err error) {
 	m := d.Manifest()
 	if err := o.validate(m); err != nil {
 		return nil, err
 	}
+	lock, err := lockOut(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := claim(m, &o); err != nil {
 		return nil, err
 	}
@@ -214,14 +219,28 @@ type record struct {
 	Complete bool     `json:"complete"`
 }
 
-// claim creates the folder. It returns an error if the folder holds files of something else.
+// lockOut creates the folder and locks it: two exports at once would write into each other's files.
+func lockOut(out string) (shardfile.Lock, error) {
+	if info, err := os.Stat(out); err == nil && !info.IsDir() {
+		return nil, fault.BadOption("out", out, "is a file; exports are written into a folder")
+	}
+	if err := os.MkdirAll(filepath.Clean(out), 0o777); err != nil {
+		return nil, fault.BadOption("out", out, "%v; name another folder", err)
+	}
+	lock, err := shardfile.LockFile(shardfile.OS(), filepath.Join(out, lockName))
+	held, isHeld := errors.AsType[*shardfile.LockedError](err)
+	switch {
+	case isHeld:
+		return nil, fault.BadOption("out", out, "another export writes there (process %d on %s); wait for it, or name another folder",
+			held.PID, held.Host)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return nil, fault.BadOption("out", out, "no file can be made there (%v); name another folder", err)
+	}
+	return lock, err
+}
+
+// claim returns an error if the folder holds files of something else.
 func claim(m *shard.Manifest, o *Options) error {
-	if info, err := os.Stat(o.Out); err == nil && !info.IsDir() {
-		return fault.BadOption("out", o.Out, "is a file; exports are written into a folder")
-	}
-	if err := os.MkdirAll(filepath.Clean(o.Out), 0o777); err != nil {
-		return fault.BadOption("out", o.Out, "%v; name another folder", err)
-	}
 	formats := slices.Clone(o.Formats)
 	old, err := readRecord(o.Out)
 	switch {
@@ -246,11 +265,7 @@ func claim(m *shard.Manifest, o *Options) error {
 		return err
 	}
 	slices.Sort(formats)
-	err = writeJSON(filepath.Join(o.Out, recordName), record{m.Seal(), formats, splitNames(m), false})
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fault.BadOption("out", o.Out, "no file can be made there (%v); name another folder", err)
-	}
-	return err
+	return writeJSON(filepath.Join(o.Out, recordName), record{m.Seal(), formats, splitNames(m), false})
 }
 
 // removeOld removes the files of another dataset's export that formats of this one have names for: those that it does not

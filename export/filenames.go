@@ -8,6 +8,7 @@ import (
 // All file names of an export.
 const (
 	recordName      = "export.json" // what the folder holds; written first, completed last
+	lockName        = "export.lock" // there while an export runs
 	nanoGPTName     = "meta.json"
 	hfSplitsName    = "dataset_dict.json"
 	hfStateName     = "state.json"

@@ -107,6 +107,27 @@ func TestOverwrittenExportIsTheNewOne(t *testing.T) {
 	}
 }
 
+// Two exports into one folder would take each other's files: the second is refused while the first runs.
+func TestOneExportAtATime(t *testing.T) {
+	d := makeDataset(t, 300, 64, corpus{"train": {{1, 2}, {3}}}, shard.Schema{})
+	o := export.Options{Formats: []string{export.JSONL}, Out: t.TempDir(), Decode: decodeForTest}
+	var second error
+	first := o
+	first.Decode = func(ids []uint32) string {
+		_, second = export.Run(context.Background(), d, o)
+		return decodeForTest(ids)
+	}
+	if _, err := export.Run(context.Background(), d, first); err != nil || second == nil || !strings.Contains(second.Error(), "another export writes there") {
+		t.Errorf("the first: %v; the second: %v", err, second)
+	}
+	if got := len(readers[export.JSONL](t, o.Out, "train", 2)); got != 2 {
+		t.Errorf("%d documents", got)
+	}
+	if _, err := os.Lstat(filepath.Join(o.Out, "export.lock")); !os.IsNotExist(err) {
+		t.Errorf("the lock: %v", err)
+	}
+}
+
 func TestMoreFormatsOfTheSameDataset(t *testing.T) {
 	docs := randomCorpus(6, 300, 20, 0, 50)
 	d := makeDataset(t, 300, 16, docs, shard.Schema{})
