@@ -40,7 +40,7 @@ type Formatted struct {
 	Target    []byte
 	HasTarget bool
 	Replaced  int  // ill-formed parts that became U+FFFD
-	Printed   bool // a template made text of a list or an object, as Python prints it
+	Printed   bool // a template printed a list or an object
 	// Field is the one of several fields that the text was taken from, "" where there is no choice.
 	Field string
 }

@@ -98,9 +98,9 @@ type Document struct {
 	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
 	Rendered, Foreign bool
 	Separator         bool // its text is a control token alone
-	Missing           bool // its text is nothing but a word for a missing value
+	Missing           bool // its text is a word for a missing value
 	Markup            bool // its text begins as a page of HTML
-	Object            bool // its text looks like an object of JSON, or a template printed one
+	Object            bool // its text looks like an object, or one was printed
 	TextBytes         int64
 	Hash              uint64 // the text's; the first piece's where there are several
 	Replaced          int64  // in the text, and before that in what was sent to Map

@@ -16,7 +16,7 @@ type habits struct {
 	values    map[string]bool // keys: kinds; whether it writes contents that are values as JSON
 	// takesContents holds which contents it takes, by the roles of their messages.
 	takesContents map[string]contents
-	ownTools      map[string]bool // whether it writes tools; keys: fields of messages that have them, or of none
+	ownTools      map[string]bool // keys: fields; whether it writes tools in them
 	framed        *frame
 }
 
