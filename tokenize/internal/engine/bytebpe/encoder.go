@@ -52,7 +52,7 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 
 const (
 	// coldMisses is how many words an encoder misses before it calls Warm, which takes as long as some
-	// 20,000 misses: little text never pays for the vocabulary.
+	// 50,000 misses: little text never pays for the vocabulary.
 	coldMisses = 8 << 10
 	// coldLines is how many words it misses before it maps the lines of its cache. A miss reads a line
 	// before it writes one, and a page that was read first costs two faults, the second of which
@@ -60,7 +60,7 @@ const (
 	coldLines = 64
 )
 
-// Warm puts the first maxSeeds of the vocabulary into the cache and touches the encoder's memory, so that encoding meets
+// Warm puts the vocabulary into the cache and touches the encoder's memory, so that encoding meets
 // no page faults. The encoder does so by itself once it has missed coldMisses words.
 func (e *Encoder) Warm() {
 	if e.coldMisses <= 0 {
@@ -112,7 +112,7 @@ func (e *Encoder) touch() {
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
 // entry is first in its line. empty says that no text has put words there.
 func (e *Encoder) seed(empty bool) {
-	room := min(len(e.lines)/2, maxSeeds) // more entries would only push each other out
+	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
 	for id := range uint32(e.m.vocab.Len()) {
@@ -143,10 +143,6 @@ func (e *Encoder) seed(empty bool) {
 		}
 	}
 }
-
-// maxSeeds is how many tokens an encoder puts into its cache. Of rarer ones a text has few, and each would take as long
-// to put there as to merge once it comes.
-const maxSeeds = 16 << 10
 
 // seedBatch is how many lines are touched together when the cache is seeded: their cache misses overlap.
 const seedBatch = 16
