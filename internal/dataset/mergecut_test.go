@@ -107,7 +107,7 @@ func kept(parts [][]splitRow, o MergeOptions) (rows []splitRow, keep [][2]int64,
 // TestMergedBudgets: a merge keeps the rows that the budgets keep of all rows one by one.
 func TestMergedBudgets(t *testing.T) {
 	rng := effort.Random(t)
-	for range effort.Of(60, 400, 20_000) {
+	for range effort.Of(30, 400, 20_000) {
 		s := []shard.Schema{{VocabSize: 300}, {VocabSize: 300, LossMask: true}, {VocabSize: 70_000, Labels: true}}[rng.IntN(3)]
 		o := MergeOptions{Plan: "plan", Settings: json.RawMessage("{}"), ValLast: rng.IntN(3) == 0,
 			PartSettings: func(int) (json.RawMessage, error) { return json.RawMessage("{}"), nil }}

@@ -121,7 +121,7 @@ func TestArticles(t *testing.T) {
 	o := Options{PieceBytes: 16, MaxPieceBytes: 32, MaxRecordBytes: 48, Cut: CharacterCut}
 	lines := []string{"", "", " ", "\t\r", " = A = ", "= B =", "= = C = =", "= =", "=  =", " =D= ", "= E = =", "= F =x", "x = G =", "H",
 		strings.Repeat("zwölf ", 7), strings.Repeat(" ", 40), "=" + strings.Repeat(" ", 40) + "I ="}
-	for range effort.Of(300, 3000, 100_000) {
+	for range effort.Of(120, 3000, 100_000) {
 		text := ""
 		for range rng.IntN(12) {
 			text += lines[rng.IntN(len(lines))] + "\n"
