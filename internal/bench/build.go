@@ -97,7 +97,7 @@ func measureBuild(ctx context.Context, o *BuildOptions, args []string, found *sa
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // which killed it
+		return nil, ctx.Err() // its end killed the child
 	}
 	if err != nil {
 		return nil, fmt.Errorf("measured build: %w", err)

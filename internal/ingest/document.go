@@ -141,23 +141,14 @@ func (f *flusher) begin(d *job.Document, number, n int64) {
 	if d.Field != "" {
 		s.CountField(d.Field, n)
 	}
-	if d.Rendered {
-		s.Rendered += n
-	}
-	if d.Foreign {
-		s.Foreign += n
-	}
-	if d.Markup {
-		s.Markup += n
-	}
-	if d.Object {
-		s.Objects += n
-	}
-	if d.Separator {
-		s.Separators += n
-	}
-	if d.Missing {
-		s.Missing += n
+	for _, c := range []struct {
+		is bool
+		of *int64
+	}{{d.Rendered, &s.Rendered}, {d.Foreign, &s.Foreign}, {d.Markup, &s.Markup}, {d.Object, &s.Objects},
+		{d.Separator, &s.Separators}, {d.Missing, &s.Missing}} {
+		if c.is {
+			*c.of += n
+		}
 	}
 	if f.pack != nil {
 		f.pack.BeginDocument()

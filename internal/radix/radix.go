@@ -37,7 +37,7 @@ func Sort(keys, scratch []uint64, low int) {
 		}
 		low += width
 	}
-	copy(keys, from) // which may be keys
+	copy(keys, from) // both may be the same
 }
 
 // distribute copies keys to where those with their digit belong, which is width bits wide and begins at bit number low.

@@ -20,7 +20,7 @@ type locations struct {
 	scratch []uint64     // for sorting
 	parts   [locateWorkers][]int64
 
-	rowBits, indexBits int // of a key
+	rowBits, indexBits int // in a key
 }
 
 // locationBytes is the size of a location.

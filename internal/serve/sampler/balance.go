@@ -132,7 +132,7 @@ type dealer struct {
 	byLength []int32  // indexes of rows, longest first, equal lengths in their order
 	length   []int64  // each row's, as in byLength
 	squares  []int64  // prefix sums of squared lengths, one more than rows
-	borders  []int    // of runs
+	borders  []int    // between runs
 	taken    []bool   // rows of byLength that stay where they are
 }
 

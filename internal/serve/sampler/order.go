@@ -153,7 +153,7 @@ func (o *Order) appendShuffled(dst []Item, position int64, n int) []Item {
 	have := len(dst)
 	dst = slices.Grow(dst, n)[:have+n] // an item is set where it is: one that is appended is copied
 	for items := dst[have:]; len(items) > 0; {
-		n := int(min(int64(len(items)), o.rows-position%o.rows)) &^ 3 // of an epoch, in fours
+		n := int(min(int64(len(items)), o.rows-position%o.rows)) &^ 3 // within an epoch, in fours
 		if n == 0 || len(o.sources) > 1 || o.opts.Shuffle != Full {
 			items[0] = Item{Ref: o.shuffled(position), Position: position, Length: -1}
 			n = 1

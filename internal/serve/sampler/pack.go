@@ -42,7 +42,7 @@ type Packed struct {
 
 // packWindow is what a part has that is a packed window: the numbers of its rows lie between start and next.
 type packWindow struct {
-	units    []Item // of the sources
+	units    []Item // rows from the sources
 	rows     pack.Rows
 	perm     permutation // shuffles the rows, if set
 	shuffled bool
