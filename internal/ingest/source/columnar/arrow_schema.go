@@ -46,6 +46,7 @@ type arrowField struct {
 	scale      int
 	utc        bool // times are in UTC
 	json       bool // its text is JSON
+	uuid       bool // its bytes are a UUID's
 	sparse     sparseness
 	dictionary *dictionaryOf // nil where it is not encoded by one
 	children   []*arrowField
@@ -111,7 +112,11 @@ func (f *arrowFile) field(t flatbuf.Table, depth int, wanted bool) (*arrowField,
 	typ, _ := t.Table(3)
 	encoding, isEncoded := t.Table(4)
 	a.setType(typ)
-	a.json = a.wanted && a.isText() && isJSON(t)
+	if a.wanted {
+		extension := extensionOf(t)
+		a.json = a.isText() && extension == "arrow.json"
+		a.uuid = a.kind == arrowFixedBinary && a.width == 16 && extension == "arrow.uuid"
+	}
 	if a.width < 0 || a.width > 1<<20 {
 		return nil, corrupt("column %.100s has values of an impossible width", name)
 	}
@@ -231,15 +236,15 @@ func (a *arrowField) check(path string) error {
 	return nil
 }
 
-// isJSON reports whether a field says that it is of the extension type arrow.json.
-func isJSON(field flatbuf.Table) bool {
+// extensionOf returns the name of the extension type that a field says it is of, "" for none.
+func extensionOf(field flatbuf.Table) string {
 	for entry := range field.Tables(6) {
 		if key, _ := entry.Text(nil, 0, maxKeyBytes); string(key) == "ARROW:extension:name" {
 			name, _ := entry.Text(nil, 1, maxKeyBytes)
-			return string(name) == "arrow.json"
+			return string(name)
 		}
 	}
-	return false
+	return ""
 }
 
 func (f *arrowFile) TextIsJSON() bool { return f.options.Text != "" && f.top[0].json }

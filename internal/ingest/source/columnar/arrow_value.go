@@ -261,6 +261,9 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 		slices.Reverse(b)
 		return appendDecimal(dst, bigEndian(b), a.scale)
 	case arrowFixedBinary:
+		if a.uuid {
+			return appendUUID(dst, b)
+		}
 		return jsonscan.AppendString(dst, b)
 	}
 	return strconv.AppendInt(dst, signed, 10)

@@ -59,6 +59,21 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestUUIDs: an Arrow file has the text that a parquet file has, and pyarrow's str gives; other bytes stay what they are.
+func TestUUIDs(t *testing.T) {
+	raw := `"\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\u0008\t\n\u000b\u000c\r\u000e\u000f"`
+	want := []string{`{"id":"00010203-0405-0607-0809-0a0b0c0d0e0f","raw":` + raw + `}`, `{"id":null,"raw":null}`}
+	for _, name := range []string{"uuid.parquet", "uuid.arrow"} {
+		f, err := open(name, load(t, "testdata/typed/"+name), Options{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got, err := readRows(f, Options{}, 0); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q, %v", name, got, want, err)
+		}
+	}
+}
+
 // TestFloats: what Python's repr gives.
 func TestFloats(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.0", 1: "1.0", -2.5: "-2.5", 123456789: "123456789.0", 1e15: "1000000000000000.0",

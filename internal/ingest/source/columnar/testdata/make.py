@@ -131,7 +131,11 @@ def files() -> dict[str, bytes]:
         i = shared.schema.get_field_index(name)
         shared = shared.set_column(i, name, shared[name].dictionary_encode())
     views = cast(rows, text=pa.string_view(), raw=pa.binary_view())
+    numbers = pa.array([bytes(range(16)), None], pa.binary(16))
+    uuids = pa.table({"id": pa.ExtensionArray.from_storage(pa.uuid(), numbers), "raw": numbers.cast(pa.binary())})
     return {
+        "typed/uuid.parquet": parquet(uuids, **plain),
+        "typed/uuid.arrow": arrow(uuids),
         "typed/plain.parquet": parquet(typed(pa.string()), **plain),
         "typed/plain.arrow": arrow(typed(pa.string())),
         "typed/large.arrow": arrow(typed(pa.large_string()), stream=True),
