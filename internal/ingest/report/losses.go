@@ -60,19 +60,31 @@ func ComparedAsText(c counts.Counts) []fault.Text {
 		"their characters, where 10 comes before 9")
 }
 
+// suspect warns of texts that are no prose.
+func suspect(c counts.Counts) []fault.Text {
+	if len(c.Shapes) > 0 {
+		notes := counted(c.Missing, "conversations in which a field is nothing but nan, None, NULL or another word for a missing "+
+			"value: %s; pandas and datasets read no value where a CSV file has these; {where} 'FIELD!=nan' leaves such records "+
+			"out, and {map} can leave out the field")
+		return append(notes, counted(c.Objects, "conversations in which a field is an object or a list as Python prints it: %s, "+
+			"with braces and quotes as text; if a part of it is meant, take it out by {map}")...)
+	}
+	notes := counted(c.Missing, "texts that are nothing but nan, None, NULL or another word for a missing "+
+		"value: %s; pandas and datasets read no value where a CSV file has these; "+
+		"{no-match} '^(-?[nN]a[nN]|None|null|NULL|#?N/?A|n/a|<NA>)$' leaves them out")
+	return append(notes, counted(c.Objects, "texts that look like whole records, of JSON or as Python prints them, or in which a "+
+		"template printed an object or a list: %s, with braces and quotes as text; if one field is meant, give {format} jsonl "+
+		"where each line is JSON, or the field by {map}, or in a template as in {{ answers.text[0] }}; "+
+		"{{ tags | join(', ') }} writes a list")...)
+}
+
 // Rendered warns of texts that a chat template wrote, of what separates texts, and of pages of HTML.
 func Rendered(c counts.Counts) []fault.Text {
 	notes := counted(c.Separators, "texts that are a control token alone, such as <|endoftext|>: %s; if documents of several "+
 		"lines lie between them, {format} document keeps those whole: a file is then one, with these tokens inside")
 	notes = append(notes, counted(c.Markup, "documents that are pages of HTML: %s, with their tags, scripts and styles as "+
 		"text; {map} with a program that takes the words out of them leaves these out")...)
-	notes = append(notes, counted(c.Missing, "texts that are nothing but nan, None, NULL or another word for a missing "+
-		"value: %s; pandas and datasets read no value where a CSV file has these; "+
-		"{no-match} '^(-?[nN]a[nN]|None|null|NULL|#?N/?A|n/a|<NA>)$' leaves them out")...)
-	notes = append(notes, counted(c.Objects, "texts that look like whole records, of JSON or as Python prints them, or in which a "+
-		"template printed an object or a list: %s, with braces and quotes as text; if one field is meant, give {format} jsonl "+
-		"where each line is JSON, or the field by {map}, or in a template as in {{ answers.text[0] }}; "+
-		"{{ tags | join(', ') }} writes a list")...)
+	notes = append(notes, suspect(c)...)
 	if c.Rendered == c.Separators && c.Foreign == 0 {
 		return notes
 	}

@@ -107,7 +107,7 @@ func (w *chatWorker) format(j *job.Job, dst *example.Formatted, d *job.Document,
 	if now := (job.Conversation{Shape: w.text.Shape, Noted: w.text.Noted, Losses: w.text.Losses}); !w.like.Equal(&now) {
 		w.like = new(now)
 	}
-	d.Conversation = w.like
+	d.Conversation, d.Object, d.Missing = w.like, w.text.Printed, w.text.Missing
 	if cap(w.clean) > job.WorstExpansion*job.PieceBytes {
 		w.clean = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/ingest/example/chat"
+	"github.com/dsload/dsload/internal/ingest/example/values"
 	"github.com/dsload/dsload/internal/ingest/job"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -101,9 +102,9 @@ func (w *Worker) encodeTexts(j *job.Job) {
 			d.Rendered, d.Foreign = w.rendered(t.prompt)
 			d.Separator = d.Rendered && isToken(t.prompt)
 			d.Markup = IsMarkup(t.prompt)
-			d.Missing = d.Last && (isMissing(t.prompt) || t.hasTarget && isMissing(t.target))
+			d.Missing = d.Last && (values.IsMissing(t.prompt) || t.hasTarget && values.IsMissing(t.target))
 			if w.AsIs {
-				d.Object = d.Last && isObject(t.prompt)
+				d.Object = d.Last && values.IsObject(t.prompt)
 			}
 		}
 		w.texts = append(w.texts, tokenize.Text{Bytes: t.prompt, Piece: tokenize.Piece{First: d.First, Last: d.Last}})

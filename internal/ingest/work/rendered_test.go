@@ -26,17 +26,6 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// TestObjects: a text that is a record as a whole is told from one that begins like one.
-func TestObjects(t *testing.T) {
-	for text, want := range map[string]bool{`{"a": 1}`: true, "{'a': None}\n": true, `{"a" : 1} b`: false, `{"a"}`: false,
-		`{a: 1}`: false, `{"`: false, "": false, `{"a": {"b": 1}}`: true, `["a"]`: false,
-		"['a', 'b']\n": true, "['a'] b": false, "['": false} {
-		if got := isObject([]byte(text)); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-}
-
 // TestSeparators: a text that is a control token alone is told from one that begins with it.
 func TestSeparators(t *testing.T) {
 	for text, want := range map[string]bool{"<|endoftext|>": true, "[SEP]": true, "<s> \r\n": true, "<s>a": false,

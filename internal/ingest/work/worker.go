@@ -253,32 +253,6 @@ func IsMarkup(text []byte) bool {
 		(bytes.HasPrefix(text, []byte("<!")) || bytes.HasPrefix(text, []byte("<?"))) && bytes.Contains(text, []byte("<html"))
 }
 
-// isMissing reports whether a text is nothing but a word that stands for a missing value where pandas and datasets read
-// CSV.
-func isMissing(text []byte) bool {
-	if len(text) > len("None") {
-		return false
-	}
-	switch string(text) {
-	case "nan", "NaN", "-nan", "-NaN", "None", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>":
-		return true
-	}
-	return false
-}
-
-// isObject reports whether a text looks like an object of JSON, or a dict or a list of texts as Python prints them, and
-// nothing else.
-func isObject(text []byte) bool {
-	if len(text) < 2 || text[0] != '{' && text[0] != '[' || text[1] != '"' && text[1] != '\'' {
-		return false
-	}
-	text = bytes.TrimRight(text, " \t\r\n")
-	if text[0] == '[' {
-		return bytes.HasPrefix(text, []byte("['")) && bytes.HasSuffix(text, []byte("']"))
-	}
-	return text[len(text)-1] == '}' && bytes.Contains(text[:min(len(text), 512)], []byte{text[1], ':'})
-}
-
 // format sets text to that of a document. Text that is valid as it stands is not copied.
 func (w *Worker) format(j *job.Job, d *job.Document, raw []byte, isChat bool) (err error) {
 	if w.AsIs && d.Decoded && wellformed.Valid(raw) {

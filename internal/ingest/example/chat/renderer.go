@@ -212,6 +212,7 @@ type Text struct {
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
 	Noted
+	Suspect
 	// Unread are the fields of the record, and those of its messages, that have a value which nothing has read.
 	Unread, UnreadOfMessages []string
 	Losses
@@ -227,6 +228,18 @@ type Noted struct {
 	ReasoningDropped int
 	// RejectedLeftOut reports whether the record has a worse answer, which is left out.
 	RejectedLeftOut bool
+}
+
+// Suspect is what one of the two sides of a record, or their context, looks like. A model's answer may be JSON, but
+// hardly an object as Python prints it.
+type Suspect struct{ Printed, Missing bool }
+
+// look looks at a side's text.
+func (s *Suspect) look(text string) {
+	s.Missing = s.Missing || values.IsMissing(text)
+	if strings.HasPrefix(text, "{'") || strings.HasPrefix(text, "['") {
+		s.Printed = s.Printed || values.IsObject([]byte(text))
+	}
 }
 
 // Losses is what is missing in a text, or in its spans.
@@ -285,7 +298,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 		return err
 	}
 	defer func() { dst.noteUnread(c) }()
-	dst.Shape, dst.RejectedLeftOut = c.shape, c.rejected
+	dst.Shape, dst.RejectedLeftOut, dst.Suspect = c.shape, c.rejected, c.suspect
 	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
 	if c.tools != nil || c.holdTools() {
 		job.form = w.r.tools

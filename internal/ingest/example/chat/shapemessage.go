@@ -108,6 +108,7 @@ func (c *conversation) addSide(field, role string) error {
 		if s := strings.TrimSpace(v); beginsMessages(s) && writtenByPython(s) {
 			return fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, errPython)
 		}
+		c.suspect.look(v)
 		c.add(role, v)
 		return nil
 	case *jinja.Dict:

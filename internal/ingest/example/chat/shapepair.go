@@ -198,6 +198,7 @@ func (c *conversation) addContext(question, answer string) {
 		case !strings.Contains(text, more): // else the question has it already
 			text = more + "\n\n" + text
 		}
+		c.suspect.look(more)
 		c.use(field)
 	}
 	m.Set("content", text)

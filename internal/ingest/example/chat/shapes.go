@@ -34,6 +34,7 @@ type conversation struct {
 	prompt    int // how many of them belong to a prompt, which is not trained on
 	tools     any // *jinja.List or nil
 	variables *jinja.Dict
+	suspect   Suspect
 	rejected  bool                 // it has a worse answer, which is left out
 	without   bool                 // its record says that nothing of it is trained on
 	mapped    []string             // roles of the messages that Options.Roles maps
