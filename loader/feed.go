@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/arrowipc"
@@ -56,7 +57,7 @@ func openFeed(ctx context.Context, network, address string, values url.Values, q
 		return nil, err
 	}
 	f.client.Transport = transport
-	answer, err := f.get(ctx, "/healthz", nil)
+	answer, err := f.greet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", f.name, err)
 	}
@@ -70,6 +71,21 @@ func openFeed(ctx context.Context, network, address string, values url.Values, q
 		transport.CloseIdleConnections()
 		return nil
 	}}, nil
+}
+
+// greet asks the server who it is, again where a busy one closes the connection before it has read the request.
+func (f *remote) greet(ctx context.Context) (answer *http.Response, err error) {
+	for until := time.Now().Add(reconnectFor); ; {
+		answer, err = f.get(ctx, "/healthz", nil)
+		wasClosed := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
+		if !wasClosed || time.Now().After(until) {
+			return answer, err
+		}
+		select {
+		case <-time.After(firstWait):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // fixPacking asks for what the server does by itself with requests without pack: started again with another
@@ -154,6 +170,9 @@ func (f *remote) batches(ctx context.Context, patience time.Duration) iter.Seq2[
 				return
 			}
 			if !isBroken(err) {
+				if errors.Is(err, arrowipc.ErrCorrupt) {
+					err = fault.Kindf(fault.Corrupt, "%w; something between here and dsload serve changes what it sends", err)
+				}
 				yield(nil, fmt.Errorf("read %s: %w", f.name, err))
 				return
 			}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,6 +248,58 @@ func TestPackingStays(t *testing.T) {
 			t.Errorf("%+v: no error", c)
 		} else if got := <-asked; got != c.want {
 			t.Errorf("%+v: asked for %s", c, got)
+		}
+		server.Close()
+	}
+}
+
+// TestOpenAsksAgain: a busy server may close a connection before it has read the request.
+func TestOpenAsksAgain(t *testing.T) {
+	for _, lingers := range []int{-1, 0} { // an end, and a reset
+		var asked atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) < 3 {
+				c, _, err := http.NewResponseController(w).Hijack()
+				if err != nil || c.(*net.TCPConn).SetLinger(lingers) != nil || c.Close() != nil {
+					t.Error(err)
+				}
+				return
+			}
+			w.Header().Set(feed.SealHeader, "ab")
+		}))
+		l, err := Open(t.Context(), server.URL, "")
+		if err != nil || asked.Load() != 3 || l.Close() != nil {
+			t.Errorf("linger %d: %v after %d requests", lingers, err, asked.Load())
+		}
+		server.Close()
+	}
+}
+
+// TestRowsGoForward: batches of before the start are an error, not rows once more.
+func TestRowsGoForward(t *testing.T) {
+	socket, _ := served(t, words)
+	client := http.Client{Transport: feed.Transport(socket)}
+	defer client.CloseIdleConnections()
+	for _, start := range []string{"0", "2"} { // every batch moves on; the first ends before the start
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(feed.SealHeader, "ab")
+			if r.URL.Path != "/v1/batches" {
+				return
+			}
+			answer, err := client.Get("http://dsload/v1/batches?shuffle=none&batch_size=1&start=0")
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			defer answer.Body.Close()
+			_, _ = io.Copy(w, answer.Body) // the client may be gone
+		}))
+		got, err := read(t, server.URL, "shuffle=none&batch_size=1&start="+start)
+		var e Error
+		if start == "0" && (err != nil || len(got) != 4) {
+			t.Errorf("%d batches, %v", len(got), err)
+		} else if start == "2" && (len(got) != 0 || !errors.As(err, &e) || e.Kind() != Corrupt ||
+			!strings.Contains(err.Error(), "after row 2 comes row 1")) {
+			t.Errorf("%d batches, %v", len(got), err)
 		}
 		server.Close()
 	}
