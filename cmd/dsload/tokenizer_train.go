@@ -146,7 +146,7 @@ func (f *trainFlags) check() error {
 	for _, size := range []struct {
 		flag string
 		n    int64
-	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}, {"memory", f.opts.MaxMemory}} {
+	}{{"vocab-size", f.vocabSize}, {"min-frequency", f.frequency}} {
 		if size.n == 0 { // 0 is the package's default
 			return usagef("--%s 0: must be at least 1", size.flag)
 		}

@@ -137,7 +137,7 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		switch {
 		case empty:
 			err = usagef("%s--%s: the value is empty; write one, or leave the flag out", label(cmd), f.Name)
-		case f.Name == "memory" && isSize && 0 < *size.n && *size.n < 64<<10:
+		case f.Name == "memory" && isSize && *size.n < 64<<10:
 			advice := fmt.Sprintf("did you mean %dMiB?", *size.n)
 			if *size.n<<20 < minUsualMemory {
 				advice = "write a unit, as in " + formatSize(minUsualMemory)

@@ -166,6 +166,20 @@ func TestShortMemoryIsSaid(t *testing.T) {
 	}
 }
 
+// TestOtherPathsIgnoreQueries: probes and scrapers may add parameters of their own.
+func TestOtherPathsIgnoreQueries(t *testing.T) {
+	_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 100}, Ledger: budget.New(4 << 20)})
+	for _, path := range []string{"/healthz", "/metrics", "/v1/stats", "/v1/live", "/"} {
+		resp, err := client.Get("http://dsload" + path + "?probe=a&probe=b&%zz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != 200 {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	_, client, path := start(t, Options{Backend: &fakeBackend{rows: 100, damagedAt: 1}, Ledger: budget.New(4 << 20)})
 	for _, c := range []struct {
