@@ -243,6 +243,7 @@ func TestAdviceOnLaterColumns(t *testing.T) {
 // records, or to name their columns, would lose or break all of them. A damaged record is not another format.
 func TestAdviceOnFormats(t *testing.T) {
 	prose, lines := "It is a sentence.\nAnother one.\n", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n"
+	several := "{\"text\": \"a\", \"b\": 1}\n{\"text\": \"b\", \"b\": 2}\n" // no header of a CSV
 	nested := "{\"text\": \"a\", \"b\": " + strings.Repeat("[", 1100) + strings.Repeat("]", 1100) + "}\n"
 	for _, c := range []struct{ name, data, format, want string }{
 		{"a.txt", prose, "jsonl", "it looks like text: leave `format` out"},
@@ -251,6 +252,7 @@ func TestAdviceOnFormats(t *testing.T) {
 		{"a.txt", prose, "arrow", "it looks like text: leave `format` out"},
 		{"a.txt", prose, "tar", "it does not begin with a header; give its own `format`"},
 		{"a.jsonl", lines, "csv", "it looks like jsonl: leave `format` out"},
+		{"a.jsonl", several, "csv", "it looks like jsonl: leave `format` out"},
 		{"a.arrow", tableOf(t, "id", "text"), "parquet", "of the format arrow, not parquet; leave `format` out"},
 		{"a.txt", "{\"text\": \"a\n" + lines, "jsonl", "fix the record"},
 		{"a.jsonl", "x" + lines, "jsonl", "fix the record"},
@@ -259,6 +261,8 @@ func TestAdviceOnFormats(t *testing.T) {
 		{"a.jsonl", "text,label\na,1\nb,2\n", "jsonl", "whatever its name says: pass `format` csv"},
 		{"a.jsonl", "[{\"text\": \"a\"},\n{\"text\": \"b\"}]", "", "whatever its name says: pass `format` json"},
 		{"a.csv", lines, "", "whatever its name says: pass `format` jsonl"},
+		{"a.csv", several, "", "whatever its name says: pass `format` jsonl"},
+		{"a.csv", "\"text\"s,b\na,1\n", "", "fix it, or leave out what cannot be read"},
 		{"a.jsonl", prose, "", "fix the record"},
 		{"a.jsonl", nested, "", "nested deeper than 1000; fix the record"},
 		{"a.jsonl", nested, "json", "nested deeper than 1000; fix the record"},

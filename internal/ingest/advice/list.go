@@ -47,7 +47,7 @@ var list = []struct {
 }{
 	{Sources, numberAsSource},
 	{Rows, plannedRecord}, // no option of a partition leaves a record out
-	{Sources, formatOfFile},
+	{Sources | Rows, formatOfFile},
 	{Rows, formatOfRecord},
 	{Rows, wantedField},
 	{Rows, notText},

@@ -267,9 +267,10 @@ func (r *rendering) nulls() string {
 		}
 	}
 	if len(null) == 0 {
-		return "; write {{ … or '' }}, or test for it with {% if … is not none %}"
+		return "; write {{ … | default('', true) }}, or test for it with {% if … is not none %}"
 	}
-	return fmt.Sprintf(" (null in this record: %s); write {{ %s or '' }}, or test for it with {%% if %[2]s is not none %%}",
+	return fmt.Sprintf(" (null in this record: %s); write {{ %s | default('', true) }}, or test for it with "+
+		"{%% if %[2]s is not none %%}",
 		strings.Join(null, ", "), null[0])
 }
 

@@ -134,9 +134,10 @@ func TestTemplatesAreBounded(t *testing.T) {
 func TestLackingFields(t *testing.T) {
 	record := `{"a":null,"b":"text","in":{"x":null},"list":[{"n":1},{}]}`
 	for body, want := range map[string]string{
-		"{{ title }}":                                                        `! no field "title", which the template uses; the record has a, b, in, list; where some lack it, write {{ title | default('') }}`,
-		"{% if title %}x{% endif %}{{ b }}":                                  `! no field "title"`,
-		"{{ title or 'x' }}":                                                 `! no field "title"`,
+		"{{ title }}":                       `! no field "title", which the template uses; the record has a, b, in, list; where some lack it, write {{ title | default('') }}`,
+		"{% if title %}x{% endif %}{{ b }}": `! no field "title"`,
+		"{{ title or 'x' }}":                `! no field "title"`,
+		"{{ a | default('', true) }}{{ title | default('', true) }}{{ b }}": "text",
 		"{{ b ~ title }}":                                                    `! no field "title"`,
 		"{{ in.y }}{{ b }}":                                                  "! no attribute 'y'",
 		"{{ record['y'] }}":                                                  "! no attribute 'y'",
@@ -151,7 +152,7 @@ func TestLackingFields(t *testing.T) {
 		"{{ b }} {{ a }}":                                                    "! null in this record: a",
 		"{{ a ~ b }}":                                                        "! writes a null",
 		"{{ [a, b] | join(' ') }}":                                           "! writes a null",
-		"{{ in.x }}":                                                         "! writes a null; write {{ … or '' }}",
+		"{{ in.x }}":                                                         "! writes a null; write {{ … | default('', true) }}",
 		"{% block prompt %}{{ b }}{% endblock %}{% block target %}{{ a }}{% endblock %}":     "! {% if a is not none %}",
 		"{{ b }}{% if a %}{{ a }}{% endif %}{{ in.x or 'none' }}{{ a is none }}{{ a == 1 }}": "textnoneTrueFalse",
 		"{{ raise_exception('not ' ~ b) }}":                                                  "! the template refuses the record: not text",

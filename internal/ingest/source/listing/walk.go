@@ -293,8 +293,11 @@ func (l *Lister) walked(arg string, w *walk) error {
 
 // noteWalk notes what was skipped in a folder or a glob, and that what is for testing was not.
 func (l *Lister) noteWalk(arg string, w *walk) {
-	if text := w.skipped.Text(false); text != "" {
+	switch text := w.skipped.Text(false); {
+	case w.skipped.ReadIfNamed():
 		l.Note("%s: skipped %s; name a file explicitly to read it", arg, text)
+	case text != "":
+		l.Note("%s: skipped %s", arg, text)
 	}
 	if len(w.twice) > 0 {
 		l.Note("%s: %s is read, and what it was unpacked to, too; leave one of them out with {exclude}", arg,

@@ -113,6 +113,12 @@ func (c *Counts) Add(k Kind, name string) {
 // Unneeded returns how many files were not read because nothing in them is needed.
 func (c *Counts) Unneeded() int { return c.of[Known].N + c.of[OtherFolder].N }
 
+// ReadIfNamed reports whether one of the files is read where it is itself the source, as most of its kind are.
+func (c *Counts) ReadIfNamed() bool {
+	return slices.ContainsFunc([]Kind{Archive, UTF16, Describing, Hidden, Special, Link, LinkedFolder},
+		func(k Kind) bool { return c.of[k].N > 0 })
+}
+
 // Total returns how many files were counted but for those that a pattern leaves out.
 func (c *Counts) Total() (total int64) {
 	for k := Image; k < NotIncluded; k++ {

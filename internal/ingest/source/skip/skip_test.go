@@ -21,6 +21,10 @@ func TestCounts(t *testing.T) {
 	if got := c.Text(true); got != want+", 1 left out by pattern" {
 		t.Errorf("all: %q", got)
 	}
+	var known Counts
+	if known.Add(Known, "a.txt"); known.ReadIfNamed() || !c.ReadIfNamed() {
+		t.Errorf("read where it is named: what is known %v, a hidden file %v", known.ReadIfNamed(), c.ReadIfNamed())
+	}
 	if c.Total() != 6 || c.Unneeded() != 1 {
 		t.Errorf("%d skipped, %d not needed", c.Total(), c.Unneeded())
 	}
