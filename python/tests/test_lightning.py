@@ -24,12 +24,16 @@ class Model(lightning.LightningModule):  # type: ignore[name-defined, misc]
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(()))
         self.notes, self.die_at = notes, die_at
+        self.validated = 0
 
     def training_step(self, batch: Any, index: int) -> Any:
         if self.trainer.global_step == self.die_at:
             runs.die()
         self.notes.add(batch)
         return self.weight * 0
+
+    def validation_step(self, batch: Any, index: int) -> None:
+        self.validated += 1
 
     def configure_optimizers(self) -> Any:
         return torch.optim.SGD(self.parameters(), lr=0.1)
@@ -44,8 +48,9 @@ def fit(
     resume: bool = False,
     world: int = 1,
     kill: bool = False,
+    val: Any = None,
     **options: Any,
-) -> None:
+) -> Model:
     callbacks: list[Any] = [LoaderCallback(loader)]
     if stop:
         callbacks.append(
@@ -64,15 +69,17 @@ def fit(
         enable_model_summary=False,
         enable_checkpointing=bool(stop),
         use_distributed_sampler=False,
+        num_sanity_val_steps=0,
         callbacks=callbacks,
         **options,
     )
     feed = loader if workers < 0 else DataLoader(loader, batch_size=None, num_workers=workers)
     model = Model(notes, stop + 2 if kill else -1)
     if resume:
-        trainer.fit(model, feed, ckpt_path=str(out / "at.ckpt"), weights_only=False)
+        trainer.fit(model, feed, val, ckpt_path=str(out / "at.ckpt"), weights_only=False)
     else:
-        trainer.fit(model, feed)
+        trainer.fit(model, feed, val)
+    return model
 
 
 @pytest.mark.parametrize("workers", [-1, 0, 2])
@@ -104,6 +111,23 @@ def test_epochs_of_a_few_batches_continue(rows240: str, tmp_path: Path, workers:
     with Loader(rows240, batch_size=16, seed=3) as loader:
         fit(loader, tmp_path, runs.Notes(tmp_path / "few-0"), workers=-1, overfit_batches=2)
     assert runs.Notes.read(tmp_path, "few", 1) == whole[:2] * 2
+
+
+@pytest.mark.parametrize("workers", [-1, 2])
+@pytest.mark.parametrize(("limit", "stop"), [(6, 14), (12, 12), (12, 13)])
+def test_epochs_of_a_few_batches_are_resumed(rows240: str, tmp_path: Path, workers: int, limit: int, stop: int) -> None:
+    """Where the loader's epoch ends within the one of Lightning that is resumed, or that follows, it has its batches
+    and is validated all the same."""
+    more = {"max_epochs": 3, "limit_train_batches": limit}
+    validated = {}
+    for name, stops, resume in ("whole", 0, False), ("first", stop, False), ("rest", 0, True):
+        with Loader(rows240, batch_size=16, seed=3) as loader, Loader(rows240, batch_size=48, shuffle="none") as val:
+            notes = runs.Notes(tmp_path / f"{name}-0")
+            model = fit(loader, tmp_path, notes, stops, workers, resume, val=val, **more)
+            validated[name] = model.validated
+    whole, first, rest = (runs.Notes.read(tmp_path, name, 1) for name in ("whole", "first", "rest"))
+    assert len(whole) == 3 * limit and first == whole[:stop] and rest == whole[stop:]
+    assert validated["whole"] == validated["first"] + validated["rest"] != 0
 
 
 def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop: int, resume: bool) -> None:

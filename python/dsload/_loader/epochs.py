@@ -89,8 +89,12 @@ class Epochs:
         that is known."""
         source, query = self.source, self.query
         state = states.state_at(position, self.rows, source.fingerprint(query), query, source.order_of_datasets(query))
-        # With one epoch in an iteration, the position says where it ends.
-        return {**state, "end": end} if query.epochs > 1 and end is not None and position < end else state
+        if end is None or position >= end:
+            return state
+        # With one epoch in an iteration, the position says where it ends, unless it goes on into the next.
+        if query.epochs == 1:
+            return {**state, "goes_on": True} if end > self.end(position) else state
+        return {**state, "end": end}
 
     def place_of(self, state: Mapping[str, Any]) -> tuple[int, Optional[int]]:
         """(the row at which a state continues, the row where its iteration ends or None for the usual one).
@@ -100,7 +104,15 @@ class Epochs:
         states.check(state)
         rows, source, query = self.rows, self.source, self.query
         start = states.start_of(state, rows, source.fingerprint(query), query, source.order_of_datasets(query))
-        return start, states.end_of(state, start, rows) if query.epochs > 1 else None
+        if query.epochs > 1:
+            return start, states.end_of(state, start, rows)
+        return start, self.end_going_on(start) if state.get("goes_on") is True else None
+
+    def end_going_on(self, start: int) -> Optional[int]:
+        """The end of an iteration from the row `start` that has as many epochs as from the beginning of one; None for
+        the usual end."""
+        epochs = self.query.epochs
+        return (start // self.rows + 1 + epochs) * self.rows if epochs and start % self.rows else None
 
     def stream(self, query: Query, output: Any) -> Iterator[Batch]:
         """The batches of a query, as arrays."""

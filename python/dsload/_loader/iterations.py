@@ -101,10 +101,11 @@ class Iterations:
         """Makes the next iteration continue after `state`, for as many epochs as from the beginning of one: a trainer
         that ends its epochs early takes equally many batches in each."""
         self.load(state)
-        start, rows, epochs = self._start.start, self._epochs.rows, self._epochs.query.epochs
-        if epochs and start % rows:
-            self._end = (start // rows + 1 + epochs) * rows
-            self._start.set(start, end=self._end)
+        start = self._start.start
+        end = self._epochs.end_going_on(start)
+        if end is not None:
+            self._end = end
+            self._start.set(start, end=end)
 
     def _load_share(self, start: int, state: Any) -> None:
         """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""

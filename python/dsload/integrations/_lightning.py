@@ -67,9 +67,9 @@ def callback_class() -> Any:
         def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
             # Not read here, since that would wait for the device.
             self._next = batch.get("next") if isinstance(batch, Mapping) else None
-
-        def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-            if self._next is not None and not trainer.overfit_batches:
+            # Before a checkpoint is taken after the last batch.
+            ends = batch_idx + 1 >= trainer.num_training_batches
+            if ends and self._next is not None and not trainer.overfit_batches:
                 self.loader._iterations.go_on(self.state_dict())
 
         def state_dict(self) -> dict[str, Any]:
