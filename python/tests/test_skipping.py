@@ -53,6 +53,15 @@ def test_skip_first_batches(dataset: str, began: list[int], shape: Any, form: st
 
 
 @pytest.mark.trainers
+def test_skipping_without_a_data_loader(dataset: str) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    with Loader(dataset, batch_size=50) as loader:
+        with pytest.raises(AttributeError, match=r"DataLoader\(loader, batch_size=None\), or .*load_state_dict"):
+            accelerate.skip_first_batches(loader, 2)
+        assert not hasattr(loader, "dataset")
+
+
+@pytest.mark.trainers
 def test_a_state_after_skipping(dataset: str) -> None:
     accelerate = pytest.importorskip("accelerate")
     with Loader(dataset, batch_size=50) as loader:

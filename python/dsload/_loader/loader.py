@@ -24,7 +24,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import context
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 from .._feed.feed import Feed
 from .._feed.server import Server
@@ -288,6 +288,14 @@ class Loader:
             )
         assert most is not None
         return most
+
+    @property
+    def dataset(self) -> NoReturn:
+        """A DataLoader's, which accelerate.skip_first_batches asks for: a loader has none."""
+        raise AttributeError(
+            "a Loader has no attribute 'dataset': give accelerate.skip_first_batches a DataLoader(loader, "
+            "batch_size=None), or continue with loader.load_state_dict() of a state_dict(), which skips nothing"
+        )
 
     @property
     def max_batches(self) -> Optional[int]:
