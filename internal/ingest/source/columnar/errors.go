@@ -20,6 +20,8 @@ var (
 	ErrSeveral = fmt.Errorf("several files: %w", ErrCorrupt)
 )
 
+var errEncrypted = fault.Of(ErrUnsupported, "its columns are encrypted")
+
 // errBefore is that of a file after another one.
 var errBefore = fault.Of(ErrSeveral, "two files are in one, and reading it would find the rows of the second in the "+
 	"first; keep each in a file of its own")

@@ -124,6 +124,8 @@ func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (
 					c.skip(kind)
 				}
 			})
+		case id == 8 && kind == thriftStruct:
+			c.setErr(errEncrypted)
 		default:
 			c.skip(kind)
 		}

@@ -55,7 +55,7 @@ func findParquetFooter(at io.ReaderAt, size int64) (from, end int64, err error) 
 	switch string(tail[4:]) {
 	case ParquetMagic:
 	case "PARE":
-		return 0, 0, unsupported("its columns are encrypted")
+		return 0, 0, errEncrypted
 	default:
 		return 0, 0, corrupt("the file ends without its footer")
 	}
@@ -133,7 +133,7 @@ func (f *parquetFile) parse(from, end int64) error {
 			n, _ := c.list()
 			f.columnOrders(c, n)
 		case id == 8:
-			c.setErr(unsupported("its columns are encrypted"))
+			c.setErr(errEncrypted)
 		default:
 			c.skip(kind)
 		}

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -71,6 +72,14 @@ func TestUUIDs(t *testing.T) {
 		if got, err := readRows(f, Options{}, 0); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q, %v", name, got, want, err)
 		}
+	}
+}
+
+// TestEncrypted: a file is refused as encrypted, not as damaged, where its footer can be read.
+func TestEncrypted(t *testing.T) {
+	_, err := open("x.parquet", load(t, "testdata/typed/encrypted.parquet"), Options{Text: "text"})
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "its columns are encrypted") {
+		t.Error(err)
 	}
 }
 
