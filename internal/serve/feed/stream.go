@@ -104,7 +104,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:
 		return &RequestError{503, "the running streams take all memory",
-			"ask again later, for a smaller batch_size, or serve with a larger memory cap"}
+			"ask again later, for a smaller batch_size or bucket, or serve with a larger memory cap"}
 	case err != nil:
 		return err
 	}
