@@ -141,13 +141,15 @@ func (f *flusher) begin(d *job.Document, number, n int64) {
 	if d.Field != "" {
 		s.CountField(d.Field, n)
 	}
-	for _, c := range []struct {
-		is bool
-		of *int64
-	}{{d.Rendered, &s.Rendered}, {d.Foreign, &s.Foreign}, {d.Markup, &s.Markup}, {d.Object, &s.Objects},
-		{d.Separator, &s.Separators}, {d.Missing, &s.Missing}} {
-		if c.is {
-			*c.of += n
+	if d.Looks != (job.Looks{}) {
+		for _, c := range []struct {
+			is bool
+			of *int64
+		}{{d.Rendered, &s.Rendered}, {d.Foreign, &s.Foreign}, {d.Markup, &s.Markup}, {d.Object, &s.Objects},
+			{d.Separator, &s.Separators}, {d.Missing, &s.Missing}} {
+			if c.is {
+				*c.of += n
+			}
 		}
 	}
 	if f.pack != nil {

@@ -106,9 +106,7 @@ func (d *Document) plain() bool {
 func (d *Document) continues(p *Document) bool {
 	return d.plain() && d.Ordinal == p.Ordinal+1 && d.Row == p.Row+1 && d.Input == p.Input && d.Rows == p.Rows &&
 		d.Format == p.Format && d.Nulls == p.Nulls && d.Mapped == p.Mapped && d.Has == p.Has && d.AsText == p.AsText &&
-		d.Field == p.Field && d.Rendered == p.Rendered && d.Foreign == p.Foreign && d.Markup == p.Markup &&
-		d.Separator == p.Separator && d.Missing == p.Missing && d.Object == p.Object &&
-		d.Conversation.Equal(p.Conversation)
+		d.Field == p.Field && d.Looks == p.Looks && d.Conversation.Equal(p.Conversation)
 }
 
 // Apart yields the documents that are in no block, by their numbers.

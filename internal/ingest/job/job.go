@@ -79,6 +79,16 @@ type Parcel struct {
 	Done chan struct{} // receives once when the worker is through
 }
 
+// Looks is what a document's text looks like. Most look like nothing of this.
+type Looks struct {
+	// It begins with a control token, as if it was rendered, or with one that the tokenizer lacks.
+	Rendered, Foreign bool
+	Separator         bool // it is a control token alone
+	Missing           bool // it is a word for a missing value
+	Markup            bool // it begins as a page of HTML
+	Object            bool // it looks like an object, or one was printed
+}
+
 // A Document is one record on its way: a whole document, or one piece of a long one.
 type Document struct {
 	// Set by the reader.
@@ -95,17 +105,12 @@ type Document struct {
 	Field       string // the one of several that the text was taken from
 
 	Conversation *Conversation // nil for other texts
-	// its text begins with a control token, as if it was rendered, or with one that the tokenizer lacks
-	Rendered, Foreign bool
-	Separator         bool // its text is a control token alone
-	Missing           bool // its text is a word for a missing value
-	Markup            bool // its text begins as a page of HTML
-	Object            bool // its text looks like an object, or one was printed
-	TextBytes         int64
-	Hash              uint64 // the text's; the first piece's where there are several
-	Replaced          int64  // in the text, and before that in what was sent to Map
-	Judged                   // what the filter decides
-	Bad               error  // why the record is bad
+	Looks
+	TextBytes int64
+	Hash      uint64 // the text's; the first piece's where there are several
+	Replaced  int64  // in the text, and before that in what was sent to Map
+	Judged           // what the filter decides
+	Bad       error  // why the record is bad
 }
 
 // MaskIn returns the mask of the ids of a conversation, nil for other texts.
